@@ -1,0 +1,132 @@
+# Every target sets itself up: a fresh clone needs no step before any of them.
+# Paths are relative, so the checkout may live anywhere; nothing is activated.
+
+SHELL := bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+MAKEFLAGS += --no-print-directory
+
+VENV := .venv
+BIN := $(VENV)/bin
+PY := $(BIN)/python
+STAMP := $(VENV)/.setup-done
+PIP_INSTALL = $(PY) -m pip --disable-pip-version-check install -qq
+
+# The Python that makes the environment; the first that fits, unless given.
+PYTHON ?=
+PYTHONS := $(or $(PYTHON),python3.11 python3.12 python3.13 python3.14 python3)
+
+# Extra arguments for pytest, for example: make test PYTEST_ARGS="-x -k recovery"
+PYTEST_ARGS ?=
+HYPOTHESIS_PROFILE ?= fast
+PYTEST = HYPOTHESIS_PROFILE=$(HYPOTHESIS_PROFILE) $(PY) -m pytest -q $(PYTEST_ARGS)
+
+##@ Main
+.PHONY: run
+run: setup ## Run the demonstration of the log
+	@$(BIN)/penstock demo
+
+.PHONY: test
+test: lint types ## Run everything: format, lint, contracts, types, all tests
+	@echo "== tests ($(HYPOTHESIS_PROFILE) profile)"
+	@$(PYTEST)
+
+##@ Development
+.PHONY: check
+check: lint types ## Inner loop: lint, types and the fast tests
+	@echo "== fast tests"
+	@$(PYTEST) -m "not slow and not interop and not spark"
+
+.PHONY: deep
+deep: ## Like test, with many random examples (long)
+	@$(MAKE) test HYPOTHESIS_PROFILE=deep
+
+.PHONY: lint
+lint: setup ## Check format, lint rules and import contracts
+	@echo "== format and lint"
+	@$(PY) -m ruff format --check --quiet . \
+	  || { echo "Not formatted; run: make format" >&2; exit 1; }
+	@$(PY) -m ruff check --quiet .
+	@echo "== import contracts"
+	@log=$$($(BIN)/lint-imports 2>&1) || { printf '%s\n' "$$log"; exit 1; }
+
+.PHONY: types
+types: setup ## Check types: strict in src, bodies in tests
+	@echo "== types"
+	@$(PY) -m mypy --no-error-summary
+
+.PHONY: format
+format: setup ## Format the code and apply safe lint fixes
+	@$(PY) -m ruff check --fix --quiet . || true
+	@$(PY) -m ruff format .
+
+.PHONY: cover
+cover: setup ## Run all tests with branch coverage
+	@$(PYTEST) --cov --cov-report=term
+
+.PHONY: bench
+bench: setup ## Run the benchmarks and print their table
+	@$(PY) -m bench
+
+##@ Environment
+.PHONY: setup
+setup: $(STAMP) ## Create the environment with pinned dependencies
+
+# The stamp holds the place of the checkout: a moved or copied environment has
+# the old place written into its scripts, so it is made anew.
+ifneq ($(shell test -x $(PY) && cat $(STAMP) 2>/dev/null),$(CURDIR))
+.PHONY: $(STAMP)
+endif
+
+$(STAMP): pyproject.toml constraints.txt
+	@if ! test -x $(PY) || test "$$(cat $@ 2>/dev/null)" != "$$(pwd -P)"; then \
+	  $(find_python); \
+	  echo "Creating $(VENV) with $$python"; \
+	  "$$python" -m venv --clear $(VENV); \
+	fi
+	@echo "Installing pinned dependencies (about a minute)"
+	@$(PIP_INSTALL) -c constraints.txt hatchling editables
+	@$(PIP_INSTALL) -c constraints.txt --no-build-isolation -e '.[dev]'
+	@pwd -P > $@
+
+.PHONY: pins
+pins: ## Rewrite constraints.txt with the newest versions
+	@$(find_python); "$$python" -m venv --clear $(VENV)
+	@$(PIP_INSTALL) hatchling editables
+	@$(PIP_INSTALL) --no-build-isolation -e '.[dev]'
+	@{ sed -n '/^#/p' constraints.txt; \
+	  $(PY) -m pip freeze --exclude penstock --exclude pip --exclude setuptools; \
+	} > constraints.new
+	@mv constraints.new constraints.txt
+	@pwd -P > $(STAMP)
+
+.PHONY: clean
+clean: ## Remove the environment, caches and build results
+	@rm -rf $(VENV) build dist htmlcov .coverage .coverage.* .hypothesis
+	@rm -rf .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+.PHONY: help
+help: ## Show this list
+	@awk 'BEGIN { FS = ":.*## " } \
+	  /^##@ / { printf "%s%s\n", sep, substr($$0, 5); sep = "\n" } \
+	  /^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+# Sets $python to the first interpreter that is new enough and can make
+# environments, or stops with what to install.
+define find_python
+python=; problem="no Python found (tried: $(PYTHONS))"; \
+	for name in $(PYTHONS); do \
+	  version=$$("$$name" -c 'import sys; print("%d.%d" % sys.version_info[:2])' 2>/dev/null) || continue; \
+	  if ! "$$name" -c 'import sys; sys.exit(sys.version_info < (3, 11))'; then \
+	    problem="$$name is Python $$version"; \
+	  elif ! "$$name" -c 'import ensurepip, venv' 2>/dev/null; then \
+	    problem="$$name $$version has no venv module (on Debian: package python$$version-venv)"; \
+	  else python=$$name; break; fi; \
+	done; \
+	if test -z "$$python"; then \
+	  echo "Penstock needs Python 3.11 or newer with venv: $$problem." >&2; \
+	  echo "Install one, or name it: make setup PYTHON=..." >&2; exit 1; \
+	fi
+endef

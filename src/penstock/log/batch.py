@@ -1,0 +1,271 @@
+"""A batch read back: a view of one frame's bytes; nothing is copied until asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from penstock.files import Buffer
+from penstock.log.columns import Columns
+from penstock.log.frame import (
+    HEADER_BYTES,
+    TABLE_ENTRY,
+    Column,
+    Encoding,
+    Flag,
+    FrameHeader,
+    peek,
+)
+from penstock.model import ids
+from penstock.model.event import Event
+
+
+class Batch:
+    """Events ``lo`` to ``hi`` of one verified frame."""
+
+    __slots__ = ("_offsets", "_regions", "frame", "header", "hi", "lo", "topic")
+
+    def __init__(
+        self, topic: str, frame: memoryview, header: FrameHeader, lo: int, hi: int
+    ) -> None:
+        self.topic = topic
+        self.frame = frame
+        self.header = header
+        self.lo = lo
+        self.hi = hi
+        self._regions: dict[int, tuple[int, int, int]] | None = None
+        self._offsets: memoryview | None = None
+
+    @classmethod
+    def of(cls, topic: str, frame: Buffer) -> Batch:
+        """The whole of a frame that is known to be intact."""
+        header = peek(frame, 0)
+        if header is None:
+            raise ValueError("not a batch frame")
+        return cls(topic, memoryview(frame)[: header.length], header, 0, header.events)
+
+    def __len__(self) -> int:
+        return self.hi - self.lo
+
+    @property
+    def body(self) -> memoryview:
+        """The frame without its header: column table and columns."""
+        return self.frame[HEADER_BYTES:]
+
+    @property
+    def base_offset(self) -> int:
+        """Offset of the first event in view."""
+        return self.offset_of(self.lo)
+
+    @property
+    def end_offset(self) -> int:
+        """The offset behind the last one this view covers."""
+        if self.hi == self.header.events:
+            return self.header.end_offset
+        return self.offset_of(self.hi)
+
+    @property
+    def dense(self) -> bool:
+        return not self.header.flags & Flag.GAPS
+
+    def offset_of(self, index: int) -> int:
+        if self.dense:
+            return self.header.base_offset + index
+        return self.header.base_offset + self._deltas()[index]
+
+    def index_of(self, offset: int) -> int:
+        """Index of the first event at or behind ``offset``."""
+        delta = max(offset - self.header.base_offset, 0)
+        if self.dense:
+            return min(delta, self.header.events)
+        deltas = self._deltas()
+        return next((i for i, d in enumerate(deltas) if d >= delta), len(deltas))
+
+    def since(self, offset: int) -> Batch:
+        """The part of this view at or behind ``offset``."""
+        lo = max(self.lo, self.index_of(offset))
+        return Batch(self.topic, self.frame, self.header, min(lo, self.hi), self.hi)
+
+    def before(self, offset: int) -> Batch:
+        """The part of this view in front of ``offset``."""
+        hi = min(self.hi, self.index_of(offset))
+        return Batch(self.topic, self.frame, self.header, self.lo, max(hi, self.lo))
+
+    def region(self, column: Column) -> tuple[int, memoryview] | None:
+        """Encoding and bytes of a column, or None if the frame leaves it out."""
+        if self._regions is None:
+            self._regions = self._parse_table()
+        found = self._regions.get(column)
+        if found is None:
+            return None
+        encoding, start, length = found
+        return encoding, self.frame[start : start + length]
+
+    def timestamps(self) -> list[int]:
+        found = self.region(Column.TIMESTAMP)
+        if found is None:
+            return [self.header.min_timestamp_ms] * len(self)
+        return found[1].cast("q")[self.lo : self.hi].tolist()
+
+    def priorities(self) -> list[int]:
+        found = self.region(Column.PRIORITY)
+        if found is None:
+            return [0] * len(self)
+        encoding, data = found
+        if encoding & Encoding.CONSTANT:
+            return [data[0]] * len(self)
+        return data[self.lo : self.hi].tolist()
+
+    def payloads(self) -> list[bytes]:
+        found = self.region(Column.PAYLOAD)
+        if found is None:
+            return [b""] * len(self)
+        return self._binary(found[1], self.header.events, self.lo, self.hi)
+
+    def keys(self) -> list[bytes | None]:
+        return self._nullable(Column.KEY)
+
+    def parents(self) -> list[str | None]:
+        return _decoded(self._nullable(Column.PARENT))
+
+    def producers(self) -> list[str | None]:
+        return _decoded(self._nullable(Column.PRODUCER))
+
+    def ids(self) -> list[str]:
+        """Ids as published, generated ones made up from the id base."""
+        given = _decoded(self._nullable(Column.ID))
+        base, first = self.header.id_base, self.header.base_offset
+        return [
+            text
+            if text is not None
+            else ids.event_id(base, self.offset_of(self.lo + index) - first)
+            for index, text in enumerate(given)
+        ]
+
+    def headers(self) -> list[dict[str, str]]:
+        found = self.region(Column.HEADERS)
+        if found is None:
+            return [{} for _ in range(len(self))]
+        bounds, names, values = split_maps(found[1], self.header.events)
+        entries = bounds[self.header.events]
+        keys = [name.decode() for name in self._binary(names, entries, 0, entries)]
+        texts = [text.decode() for text in self._binary(values, entries, 0, entries)]
+        spans = zip(bounds[self.lo : self.hi], bounds[self.lo + 1 :], strict=False)
+        return [dict(zip(keys[a:b], texts[a:b], strict=True)) for a, b in spans]
+
+    def offsets(self) -> list[int]:
+        base = self.header.base_offset
+        if self.dense:
+            return list(range(base + self.lo, base + self.hi))
+        return [base + delta for delta in self._deltas()[self.lo : self.hi]]
+
+    def events(self) -> Iterator[Event]:
+        """The events in view as objects, for those who want them one by one."""
+        rows = zip(
+            self.offsets(),
+            self.ids(),
+            self.timestamps(),
+            self.payloads(),
+            self.keys(),
+            self.priorities(),
+            self.headers(),
+            self.parents(),
+            self.producers(),
+            strict=True,
+        )
+        for offset, id_, at, payload, key, priority, headers, parent, producer in rows:
+            yield Event(
+                topic=self.topic,
+                offset=offset,
+                id=id_,
+                timestamp_ms=at,
+                payload=payload,
+                key=key,
+                priority=priority,
+                headers=headers,
+                parent=parent,
+                producer=producer,
+            )
+
+    def take(self, indexes: list[int]) -> Columns:
+        """Some events (indexes into this view, ascending) as columns with gaps."""
+        taken = Columns()
+        rows = list(self.events())
+        for index in indexes:
+            taken.add(rows[index])
+        offsets = self.offsets()
+        taken.offsets = [offsets[i] - self.header.base_offset for i in indexes]
+        return taken
+
+    def _deltas(self) -> memoryview:
+        if self._offsets is None:
+            found = self.region(Column.OFFSET)
+            assert found is not None, "a frame with gaps has an OFFSET column"
+            self._offsets = found[1].cast("I")
+        return self._offsets
+
+    def _parse_table(self) -> dict[int, tuple[int, int, int]]:
+        start = HEADER_BYTES + self.header.columns * TABLE_ENTRY.size
+        regions = {}
+        for entry in range(self.header.columns):
+            at = HEADER_BYTES + entry * TABLE_ENTRY.size
+            column, encoding, _, length = TABLE_ENTRY.unpack_from(self.frame, at)
+            regions[column] = (encoding, start, length)
+            start += length + -length % 8
+        return regions
+
+    def _nullable(self, column: Column) -> list[bytes | None]:
+        found = self.region(column)
+        if found is None:
+            return [None] * len(self)
+        encoding, data = found
+        if encoding & Encoding.CONSTANT:
+            return [bytes(data)] * len(self)
+        valid, data = split_validity(encoding, data, self.header.events)
+        values: list[bytes | None] = list(
+            self._binary(data, self.header.events, self.lo, self.hi)
+        )
+        if valid is None:
+            return values
+        bits = int.from_bytes(valid, "little") >> self.lo
+        return [v if bits >> i & 1 else None for i, v in enumerate(values)]
+
+    @staticmethod
+    def _binary(data: memoryview, count: int, lo: int, hi: int) -> list[bytes]:
+        bounds, values = split_binary(data, count)
+        raw = values[bounds[lo] : bounds[hi]].tobytes()
+        cuts = bounds[lo : hi + 1].tolist()
+        first = cuts[0]
+        return [
+            raw[a - first : b - first] for a, b in zip(cuts, cuts[1:], strict=False)
+        ]
+
+
+def split_validity(
+    encoding: int, data: memoryview, count: int
+) -> tuple[memoryview | None, memoryview]:
+    """Validity bitmap, if there is one, and the rest of a column."""
+    if not encoding & Encoding.VALIDITY:
+        return None, data
+    length = (count + 7) // 8
+    return data[:length], data[length + -length % 8 :]
+
+
+def split_binary(data: memoryview, count: int) -> tuple[memoryview, memoryview]:
+    """Offsets (as int32) and bytes of a binary column of ``count`` values."""
+    length = 4 * (count + 1)
+    return data[:length].cast("i"), data[length + -length % 8 :]
+
+
+def split_maps(
+    data: memoryview, count: int
+) -> tuple[memoryview, memoryview, memoryview]:
+    """Entry offsets, names and values of the headers column."""
+    bounds, rest = split_binary(data, count)
+    entries = bounds[count]
+    cuts, names = split_binary(rest, entries)
+    length = (4 * (entries + 1) + 7) // 8 * 8 + cuts[entries]
+    return bounds, rest[:length], rest[length + -length % 8 :]
+
+
+def _decoded(values: list[bytes | None]) -> list[str | None]:
+    return [None if value is None else value.decode() for value in values]

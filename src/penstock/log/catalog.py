@@ -1,0 +1,67 @@
+"""All topics of a data directory, by name and by id."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from penstock.errors import UnknownTopic
+from penstock.files import FileSystem
+from penstock.log.checkpoint import TopicRecord
+from penstock.log.layout import Layout
+from penstock.log.shelf import Shelf
+from penstock.log.topic import ReportDamage, Topic
+
+
+class Catalog:
+    def __init__(self, files: FileSystem, layout: Layout, report: ReportDamage) -> None:
+        self._files = files
+        self._layout = layout
+        self._report = report
+        self._by_id: dict[int, Topic] = {}
+        self._by_name: dict[str, Topic] = {}
+        self.shelf = Shelf(files)
+        self.next_id = 1
+
+    def __len__(self) -> int:
+        return len(self._by_id)
+
+    def __iter__(self) -> Iterator[Topic]:
+        return iter(self._by_id.values())
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._by_name
+
+    def get(self, name: str) -> Topic:
+        topic = self._by_name.get(name)
+        if topic is None:
+            raise UnknownTopic(name)
+        return topic
+
+    def by_id(self, topic_id: int) -> Topic | None:
+        return self._by_id.get(topic_id)
+
+    def add(self, record: TopicRecord) -> Topic:
+        """Take up a topic as a journal entry or a checkpoint describes it."""
+        topic = Topic(
+            self._files,
+            self.shelf,
+            self._report,
+            root=self._layout.directory,
+            directory=self._layout.topic_directory(record.name, record.id),
+            topic_id=record.id,
+            name=record.name,
+            options=record.options,
+        )
+        topic.start_offset = record.start_offset
+        topic.attach(record.active_base, record.active_length, record.end_offset)
+        self._by_id[record.id] = topic
+        self._by_name[record.name] = topic
+        self.next_id = max(self.next_id, record.id + 1)
+        return topic
+
+    def remove(self, topic: Topic) -> None:
+        del self._by_id[topic.id]
+        del self._by_name[topic.name]
+
+    def close(self) -> None:
+        self.shelf.close()

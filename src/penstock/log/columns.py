@@ -1,0 +1,275 @@
+"""Events on their way in: plain lists, turned into a batch frame once per group.
+
+Optional columns stay ``None`` while every event has the default, so a payload-only
+publisher pays for payloads alone.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from itertools import accumulate, chain
+from typing import TypeVar
+
+from penstock.errors import InvalidBatch
+from penstock.files import Buffer
+from penstock.log.frame import (
+    HEADER_BYTES,
+    MAX_FRAME_BYTES,
+    TABLE_ENTRY,
+    Column,
+    Encoding,
+    Flag,
+    FrameHeader,
+    build,
+    padding,
+)
+from penstock.model.event import MAX_PRIORITY, Event
+
+T = TypeVar("T")
+Headers = Mapping[str, str]
+
+_OPTIONAL = (
+    "timestamps",
+    "ids",
+    "keys",
+    "priorities",
+    "headers",
+    "parents",
+    "producers",
+)
+
+
+class Columns:
+    """Some events in columns. ``add`` or ``extend`` them, ``encode`` once."""
+
+    __slots__ = (
+        "headers",
+        "ids",
+        "keys",
+        "offsets",
+        "parents",
+        "payloads",
+        "priorities",
+        "producers",
+        "size",
+        "span",
+        "timestamps",
+    )
+
+    def __init__(
+        self,
+        payloads: Iterable[bytes] = (),
+        timestamp_ms: int | Sequence[int] = 0,
+        *,
+        ids: Sequence[str | None] | None = None,
+        keys: Sequence[bytes | None] | None = None,
+        priorities: Sequence[int] | None = None,
+        headers: Sequence[Headers] | None = None,
+        parents: Sequence[str | None] | None = None,
+        producer: str | None = None,
+    ) -> None:
+        self.payloads: list[bytes] = list(payloads)
+        count = len(self.payloads)
+        if isinstance(timestamp_ms, int):
+            self.timestamps: list[int] = [timestamp_ms] * count
+        else:
+            self.timestamps = list(timestamp_ms)
+        self.ids = None if ids is None else list(ids)
+        self.keys = None if keys is None else list(keys)
+        self.priorities = None if priorities is None else list(priorities)
+        self.headers = None if headers is None else list(headers)
+        self.parents = None if parents is None else list(parents)
+        self.producers: list[str | None] | None = (
+            None if producer is None else [producer] * count
+        )
+        self.size = 0
+        # Offsets relative to the base; None: dense. Only compaction sets it.
+        self.offsets: list[int] | None = None
+        # Offsets to cover, if there are more than the events need.
+        self.span = 0
+
+    def __len__(self) -> int:
+        return len(self.payloads)
+
+    def add(self, event: Event) -> None:
+        """Append one event with everything it has but its offset."""
+        self.extend(
+            Columns(
+                [event.payload],
+                event.timestamp_ms,
+                ids=[event.id],
+                keys=None if event.key is None else [event.key],
+                priorities=[event.priority] if event.priority else None,
+                headers=[event.headers] if event.headers else None,
+                parents=None if event.parent is None else [event.parent],
+                producer=event.producer,
+            )
+        )
+
+    def extend(self, other: Columns) -> None:
+        """Append all events of ``other``."""
+        mine, theirs = len(self.payloads), len(other.payloads)
+        self.ids = _joined(self.ids, mine, other.ids, theirs, None)
+        self.keys = _joined(self.keys, mine, other.keys, theirs, None)
+        self.priorities = _joined(self.priorities, mine, other.priorities, theirs, 0)
+        self.headers = _joined(self.headers, mine, other.headers, theirs, {})
+        self.parents = _joined(self.parents, mine, other.parents, theirs, None)
+        self.producers = _joined(self.producers, mine, other.producers, theirs, None)
+        self.payloads.extend(other.payloads)
+        self.timestamps.extend(other.timestamps)
+
+    def check(self, max_event_bytes: int = MAX_FRAME_BYTES // 2) -> int:
+        """The size in bytes, roughly; raises InvalidBatch for what cannot be stored."""
+        count = len(self.payloads)
+        if not count:
+            raise InvalidBatch("number of events", 0, "at least 1")
+        lengths = list(map(len, self.payloads))
+        if max(lengths) > max_event_bytes:
+            limit = f"at most {max_event_bytes}"
+            raise InvalidBatch("payload size", max(lengths), limit)
+        for name in _OPTIONAL:
+            column: Sequence[object] | None = getattr(self, name)
+            if column is not None and len(column) != count:
+                raise InvalidBatch(f"number of {name}", len(column), f"{count}")
+        size = sum(lengths) + 8 * count + self._checked_metadata()
+        if size > MAX_FRAME_BYTES // 2:
+            raise InvalidBatch("batch size", size, f"at most {MAX_FRAME_BYTES // 2}")
+        self.size = size
+        return size
+
+    def _checked_metadata(self) -> int:
+        """Bytes of everything but the payloads, proven to be encodable."""
+        size = 0
+        with _blaming("payload", "bytes"):
+            b"".join(self.payloads)
+        with _blaming("timestamp", "whole milliseconds within 64 bits"):
+            array("q", self.timestamps)
+        if self.priorities is not None:
+            with _blaming("priority", f"a whole number from 0 to {MAX_PRIORITY}"):
+                size += len(bytes(self.priorities))
+        if self.keys is not None:
+            with _blaming("key", "bytes or None"):
+                size += len(b"".join(filter(None, self.keys)))
+        for name in ("ids", "parents", "producers"):
+            texts: Sequence[str | None] | None = getattr(self, name)
+            if texts is not None:
+                with _blaming(name, "valid Unicode text or None"):
+                    size += len("".join(filter(None, texts)).encode())
+        if self.headers is not None:
+            with _blaming("headers", "mappings of valid Unicode text"):
+                pairs = chain.from_iterable(h.items() for h in self.headers)
+                size += len("".join(chain.from_iterable(pairs)).encode())
+        return size
+
+    def encode(self, base_offset: int, id_base: bytes) -> bytes:
+        """One sealed frame that holds all the events, from ``base_offset`` on."""
+        count = len(self.payloads)
+        low, high = min(self.timestamps), max(self.timestamps)
+        table: list[bytes] = []
+        parts: list[Buffer] = []
+
+        def put(column: Column, encoding: int, pieces: Sequence[Buffer]) -> None:
+            length = sum(map(len, pieces))
+            table.append(TABLE_ENTRY.pack(column, encoding, 0, length))
+            parts.extend(pieces)
+            parts.append(padding(length))
+
+        if low != high:
+            data = array("q", self.timestamps).tobytes()
+            put(Column.TIMESTAMP, Encoding.PLAIN, [data])
+        if self.priorities is not None:
+            put(Column.PRIORITY, *_fixed(bytes(self.priorities), 1))
+        if self.ids is not None:
+            put(Column.ID, *_texts(self.ids))
+        if self.keys is not None:
+            put(Column.KEY, *_nullable(self.keys, lambda key: key))
+        if self.headers is not None:
+            put(Column.HEADERS, *_maps(self.headers))
+        put(Column.PAYLOAD, Encoding.PLAIN, _plain(self.payloads))
+        if self.parents is not None:
+            put(Column.PARENT, *_texts(self.parents))
+        if self.producers is not None:
+            put(Column.PRODUCER, *_texts(self.producers))
+        span, flags = count, 0
+        if self.offsets is not None:
+            span = max(self.span, self.offsets[-1] + 1)
+            flags = int(Flag.GAPS)
+            put(Column.OFFSET, Encoding.PLAIN, [array("I", self.offsets).tobytes()])
+        parts[:0] = table
+        length = HEADER_BYTES + sum(map(len, parts))
+        if length > MAX_FRAME_BYTES:
+            raise InvalidBatch("batch size", length, f"at most {MAX_FRAME_BYTES}")
+        header = FrameHeader(
+            flags, len(table), length, 0, base_offset, count, span, low, high, id_base
+        )
+        return build(parts, header, length)
+
+
+def _joined(
+    mine: list[T] | None, count: int, theirs: list[T] | None, more: int, default: T
+) -> list[T] | None:
+    if mine is None and theirs is None:
+        return None
+    if mine is None:
+        mine = [default] * count
+    mine.extend([default] * more if theirs is None else theirs)
+    return mine
+
+
+@contextmanager
+def _blaming(field: str, limit: str) -> Iterator[None]:
+    """Turn a value that cannot be encoded into InvalidBatch naming its column."""
+    try:
+        yield
+    except (TypeError, ValueError, OverflowError, AttributeError) as error:
+        raise InvalidBatch(field, f"not acceptable ({error})", limit) from None
+
+
+Encoded = tuple[int, Sequence[Buffer]]
+
+
+def _fixed(data: bytes, width: int) -> Encoded:
+    """Fixed-width values, once if they are all the same."""
+    if data == data[:width] * (len(data) // width):
+        return Encoding.CONSTANT, [data[:width]]
+    return Encoding.PLAIN, [data]
+
+
+def _plain(values: Sequence[bytes]) -> list[Buffer]:
+    """Arrow's layout of binary values: offsets, padding, bytes."""
+    offsets = array("i", accumulate(map(len, values), initial=0)).tobytes()
+    return [offsets, padding(len(offsets)), *values]
+
+
+def _texts(values: Sequence[str | None]) -> Encoded:
+    return _nullable(values, str.encode)
+
+
+def _nullable(values: Sequence[T | None], to_bytes: Callable[[T], bytes]) -> Encoded:
+    first = values[0]
+    if first is not None and values.count(first) == len(values):
+        return Encoding.CONSTANT, [to_bytes(first)]
+    if None not in values:
+        return Encoding.PLAIN, _plain([to_bytes(v) for v in values if v is not None])
+    data = [b"" if value is None else to_bytes(value) for value in values]
+    bits = validity(values)
+    head: list[Buffer] = [bits, padding(len(bits))]
+    return Encoding.PLAIN | Encoding.VALIDITY, head + _plain(data)
+
+
+def validity(values: Sequence[object | None]) -> bytes:
+    """Arrow's validity bitmap: bit i (least significant first) is set if value i is."""
+    text = "".join("0" if value is None else "1" for value in reversed(values))
+    return int(text, 2).to_bytes((len(values) + 7) // 8, "little")
+
+
+def _maps(headers: Sequence[Headers]) -> Encoded:
+    """Arrow's layout of map<string, string>: entry offsets, then keys, then values."""
+    entries = array("i", accumulate(map(len, headers), initial=0)).tobytes()
+    names = [name.encode() for header in headers for name in header]
+    values = [value.encode() for header in headers for value in header.values()]
+    keys = b"".join(_plain(names))
+    head: list[Buffer] = [entries, padding(len(entries)), keys, padding(len(keys))]
+    return Encoding.PLAIN, head + _plain(values)

@@ -1,0 +1,187 @@
+"""What comes in: the open group, its commit, and what became of each group.
+
+A group is numbered; the number is the *position* callers hold on to. When a write or
+sync fails, the group and everything appended after it are taken back: their offsets
+are given out again, their numbers are not.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+from penstock.errors import InvalidBatch
+from penstock.log.batch import Batch
+from penstock.log.columns import Columns
+from penstock.log.commit import Commit, OpenFrame, OpenGroup, SealedFrame
+from penstock.log.group import Entry
+from penstock.log.journal import Journal
+from penstock.log.position import PositionFile
+from penstock.log.topic import Topic
+from penstock.model import ids
+
+logger = logging.getLogger(__name__)
+
+Outcome = Literal["pending", "written", "synced", "failed"]
+
+# Failed groups remembered; a caller that asks later than that has lost interest.
+_FAILURES_KEPT = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Appended:
+    """Where a batch went: offsets, and the group whose commit makes it durable."""
+
+    topic: str
+    base_offset: int
+    count: int
+    group: int
+    _id_base: bytes
+    _id_offset: int
+
+    def generated_id(self, index: int) -> str:
+        """The id of event ``index`` of the batch, if its publisher gave none."""
+        return ids.event_id(self._id_base, self.base_offset - self._id_offset + index)
+
+
+class Intake:
+    def __init__(
+        self,
+        journal: Journal,
+        position_file: PositionFile,
+        entropy: Callable[[int], bytes],
+        *,
+        number: int,
+    ) -> None:
+        self._position_file = position_file
+        self._entropy = entropy
+        self._failing = False
+        self._failed: deque[tuple[int, int]] = deque(maxlen=_FAILURES_KEPT)
+        self._commit: Commit | None = None
+        self.journal = journal
+        self.group = OpenGroup(number + 1)
+        self.written = self.synced = number
+
+    @property
+    def idle(self) -> bool:
+        return self._commit is None
+
+    def append(self, topic: Topic, events: Columns | Batch) -> Appended:
+        """Add checked events to the open group."""
+        group, base, count = self.group, topic.next_offset, len(events)
+        group.touch(topic)
+        topic.next_offset += count
+        if isinstance(events, Batch):
+            frame = self._restamp(topic, events, base)
+            group.open_frames.pop(topic.id, None)
+            group.items.append(frame)
+            group.size += frame.header.length
+            return Appended(
+                topic.name, base, count, group.number, frame.header.id_base, base
+            )
+        open_frame = group.open_frames.get(topic.id) or self._open(topic, base, events)
+        open_frame.columns.extend(events)
+        group.size += events.size
+        return Appended(
+            topic.name,
+            base,
+            count,
+            group.number,
+            open_frame.id_base,
+            open_frame.base_offset,
+        )
+
+    def put_back(self, topic: Topic, frame: bytes) -> None:
+        """Add a frame that keeps its offsets and ids, which end the topic."""
+        whole = Batch.of(topic.name, frame)
+        self.group.touch(topic)
+        self.group.items.append(SealedFrame(topic, whole.header, whole.body))
+        topic.next_offset = whole.header.end_offset
+
+    def enter(self, kind: int, topic_id: int, data: bytes) -> int:
+        """Add an entry that is not events; the number of its group."""
+        self.group.items.append(Entry(kind, topic_id, data))
+        self.group.open_frames.pop(topic_id, None)
+        self.group.size += len(data)
+        self.group.sync = True
+        return self.group.number
+
+    def begin_commit(self, time_ms: int, *, sync: bool | None) -> Commit | None:
+        """Close the open group; None if there is nothing to do or one is running."""
+        group = self.group
+        wanted = group.sync if sync is None else sync
+        if self._commit is not None:
+            return None
+        if not group.items and not (wanted and self.synced < self.written):
+            return None
+        self._commit = Commit(
+            group, self.journal, self._position_file, time_ms=time_ms, sync=wanted
+        )
+        self.group = OpenGroup(group.number + 1)
+        return self._commit
+
+    def end_commit(self, commit: Commit) -> None:
+        """Note how a commit ended; a failed one is taken back."""
+        assert commit is self._commit, "commits end in the order they began"
+        self._commit = None
+        if commit.error is not None:
+            self._take_back(commit)
+            return
+        if self._failing:
+            self._failing = False
+            logger.info("commits succeed again", extra={"action": "commit_resumed"})
+        self.written = commit.group.number
+        if commit.sync:
+            self.synced = commit.group.number
+
+    def outcome(self, group: int) -> Outcome:
+        """What became of a group."""
+        if any(first <= group <= last for first, last in self._failed):
+            return "failed"
+        if group <= self.synced:
+            return "synced"
+        return "written" if group <= self.written else "pending"
+
+    def close(self, *, clean: bool) -> None:
+        if clean:
+            self.journal.close()
+        else:
+            self.journal.abandon()
+        self._position_file.close()
+
+    def _open(self, topic: Topic, base: int, events: Columns) -> OpenFrame:
+        frame = OpenFrame(topic, base, self._id_base(events.timestamps[0]))
+        self.group.open_frames[topic.id] = frame
+        self.group.items.append(frame)
+        return frame
+
+    def _restamp(self, topic: Topic, batch: Batch, base: int) -> SealedFrame:
+        """The publisher's frame with our offset and ids in its header."""
+        id_base = self._id_base(batch.header.min_timestamp_ms)
+        header = batch.header._replace(base_offset=base, id_base=id_base)
+        return SealedFrame(topic, header, batch.body)
+
+    def _id_base(self, timestamp_ms: int) -> bytes:
+        return ids.id_base(timestamp_ms, self._entropy(ids.RANDOM_BYTES))
+
+    def _take_back(self, commit: Commit) -> None:
+        """Undo the failed group, and the one collected on top of it."""
+        self.group.roll_back()
+        commit.group.roll_back()
+        self._failed.append((commit.group.number, self.group.number))
+        self.group = OpenGroup(self.group.number + 1)
+        if not self._failing:
+            self._failing = True
+            logger.error("%s", commit.error, extra={"action": "commit_failed"})
+
+
+def checked_size(events: Columns | Batch, max_event_bytes: int) -> int:
+    """Size of events that can be stored; raises InvalidBatch for others."""
+    if not isinstance(events, Batch):
+        return events.check(max_event_bytes)
+    if len(events) != events.header.events or not events.dense:
+        raise InvalidBatch("batch", "a part of a frame", "a whole frame")
+    return events.header.length

@@ -1,0 +1,236 @@
+"""The journal: one append-only sequence of groups, in files that are used again.
+
+A position counts the bytes of all groups since the journal began; file headers do
+not count. Every file starts where its predecessor ends, so whatever a predecessor
+holds at or behind its successor's start is void: that is how a group whose sync
+failed is abandoned without trusting the disk to forget it.
+
+Crash promise: precious. A group that was synced is there after any crash; a tail
+that was not is cut by recovery.
+
+A retired file is renamed and written over instead of being removed: its blocks are
+allocated and its pages are cached, which makes writes and syncs cheaper, and a disk
+that fills up can still be journalled to. Header of a file, little-endian::
+
+    0   4  magic "PNSF"
+    4   1  version, 1
+    5   1  flags, bit 0: recycled, the rest of the file is old content
+    6   2  zero
+    8   4  length of this header, 64
+    12  4  CRC32C of all other bytes of the header
+    16  8  position of the first group
+    24  8  stamp, random
+    32  8  time of creation, ms
+    40  24 zero
+"""
+
+from __future__ import annotations
+
+import logging
+import struct
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from penstock.errors import UnsupportedVersion
+from penstock.files import Buffer, FileSystem, write_error
+from penstock.log import group
+from penstock.log.frame import checksum
+from penstock.log.layout import Layout
+
+logger = logging.getLogger(__name__)
+
+MAGIC = b"PNSF"
+VERSION = 1
+HEADER = struct.Struct("<4sBBHIIQQq24x")
+HEADER_BYTES = HEADER.size
+RECYCLED = 1
+# Retired files kept for reuse; more than one only after a burst.
+MAX_SPARES = 2
+_CRC = struct.Struct("<I")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileHeader:
+    start: int
+    stamp: int
+    recycled: bool
+
+
+def encode_header(start: int, stamp: int, time_ms: int, *, recycled: bool) -> bytes:
+    flags = RECYCLED if recycled else 0
+    head = bytearray(
+        HEADER.pack(MAGIC, VERSION, flags, 0, HEADER_BYTES, 0, start, stamp, time_ms)
+    )
+    _CRC.pack_into(head, 12, checksum(head, ()))
+    return bytes(head)
+
+
+def decode_header(data: bytes, file: str) -> FileHeader | None:
+    """The header of a journal file, None if there is none or it is damaged."""
+    if len(data) < HEADER_BYTES:
+        return None
+    magic, version, flags, _, _, crc, start, stamp, _ = HEADER.unpack_from(data)
+    if magic != MAGIC or crc != checksum(data[:HEADER_BYTES], ()):
+        return None
+    if version != VERSION:
+        raise UnsupportedVersion(file, version, VERSION)
+    return FileHeader(start=start, stamp=stamp, recycled=bool(flags & RECYCLED))
+
+
+class Journal:
+    """The writing end. ``append`` may run in another thread than its caller's."""
+
+    def __init__(
+        self,
+        files: FileSystem,
+        layout: Layout,
+        *,
+        position: int,
+        file_bytes: int,
+        entropy: Callable[[int], bytes],
+        starts: Sequence[int] = (),
+    ) -> None:
+        self._files = files
+        self._layout = layout
+        self._file_bytes = file_bytes
+        self._entropy = entropy
+        self._starts = list(starts)
+        self._spares: list[str] = []
+        self._handle: int | None = None
+        self._stamp = 0
+        self._length = 0
+        self.position = position
+        self.synced = position
+        self.syncs = 0
+
+    def append(
+        self, number: int, entries: Sequence[group.Entry], time_ms: int, *, sync: bool
+    ) -> None:
+        """Write one group, and sync it if asked.
+
+        Raises WriteFailed (DiskFull): then the group is not in the journal.
+        """
+        size = _size(entries)
+        if self._handle is None or self._length + size > self._file_bytes:
+            self._roll(time_ms)
+        buffers = group.encode(
+            entries,
+            position=self.position,
+            synced=self.synced,
+            stamp=self._stamp,
+            number=number,
+            time_ms=time_ms,
+        )
+        self._write(buffers)
+        if sync:
+            self._sync()
+        self.position += size
+        self._length += size
+        if sync:
+            self.synced = self.position
+
+    def sync(self) -> None:
+        """Sync what was written without; raises WriteFailed."""
+        if self._handle is not None and self.synced < self.position:
+            self._sync()
+            self.synced = self.position
+
+    def retire(self, position: int) -> None:
+        """Give up files that lie wholly before ``position``; some are used again."""
+        while len(self._starts) > 1 and self._starts[1] <= position:
+            path = self._layout.journal_file(self._starts.pop(0))
+            if len(self._spares) < MAX_SPARES:
+                self._spares.append(path)
+            else:
+                self._files.remove(path)
+
+    def close(self) -> None:
+        """Cut the file to what it holds and give it back; unsynced bytes stay so."""
+        if self._handle is not None:
+            self._files.truncate(self._handle, self._length)
+        self._let_go()
+        for path in self._spares:
+            self._files.remove(path)
+        self._spares.clear()
+
+    def abandon(self) -> None:
+        """Let the file go as it is, as after a crash."""
+        self._let_go()
+
+    def _write(self, buffers: Sequence[Buffer]) -> None:
+        assert self._handle is not None
+        try:
+            self._files.write(self._handle, buffers, self._length)
+        except OSError as error:
+            self._void()
+            raise write_error(self._name(), "writing", error) from error
+
+    def _sync(self) -> None:
+        assert self._handle is not None
+        try:
+            self._files.sync(self._handle)
+        except OSError as error:
+            name = self._name()
+            # The kernel may drop the dirty pages of a failed sync and report success
+            # next time: this file is not to be trusted beyond what was synced.
+            self._let_go()
+            raise write_error(name, "syncing", error) from error
+        self.syncs += 1
+
+    def _void(self) -> None:
+        """Take back a write that failed half-way, or give up the file."""
+        assert self._handle is not None
+        try:
+            self._files.truncate(self._handle, self._length)
+        except OSError:
+            self._let_go()
+
+    def _roll(self, time_ms: int) -> None:
+        """Begin the file that starts at the current position."""
+        path = self._layout.journal_file(self.position)
+        try:
+            self.sync()
+            self._let_go()
+            recycled = self._claim(path)
+            handle = self._files.open(path, write=True, create=True)
+            self._handle = handle
+            stamp = int.from_bytes(self._entropy(8), "little")
+            head = encode_header(self.position, stamp, time_ms, recycled=recycled)
+            self._files.write(handle, [head], 0)
+            self._files.sync(handle)
+            self._files.sync_directory(self._layout.journal)
+        except OSError as error:
+            self._let_go()
+            raise write_error(path, "starting journal file", error) from error
+        self._stamp, self._length = stamp, HEADER_BYTES
+        if self.position not in self._starts:
+            self._starts.append(self.position)
+        logger.info(
+            "journal file begins at %s",
+            self.position,
+            extra={"action": "journal_rolled", "position": self.position},
+        )
+
+    def _claim(self, path: str) -> bool:
+        """Make way for a new file at ``path``; True if an old one now stands there."""
+        if self._files.exists(path):
+            # Only a file none of whose groups was confirmed can have this start.
+            self._files.remove(path)
+        if not self._spares:
+            return False
+        self._files.rename(self._spares.pop(), path)
+        return True
+
+    def _let_go(self) -> None:
+        if self._handle is not None:
+            self._files.close(self._handle)
+            self._handle = None
+
+    def _name(self) -> str:
+        return self._layout.journal_file(self._starts[-1])
+
+
+def _size(entries: Sequence[group.Entry]) -> int:
+    return group.HEADER_BYTES + sum(
+        group.ENTRY.size + len(entry.data) + -len(entry.data) % 8 for entry in entries
+    )

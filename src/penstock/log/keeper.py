@@ -1,0 +1,198 @@
+"""Keeps confirmed events: in memory first, then in segments, then in a checkpoint.
+
+At most one piece of work (a write-out or a checkpoint) is under way at a time. The
+keeper plans it and finishes it; the work itself may run in another thread.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Iterable
+
+from penstock.errors import Backlogged, WriteFailed
+from penstock.files import FileSystem
+from penstock.log.catalog import Catalog
+from penstock.log.checkpoint import KEPT, Checkpoint
+from penstock.log.layout import Layout, index_file
+from penstock.log.options import LogOptions
+from penstock.log.store import (
+    Dirty,
+    SegmentWrite,
+    TakeCheckpoint,
+    WriteOut,
+    finish_write,
+    plan_writes,
+    table,
+)
+from penstock.log.tail import TailFrame
+from penstock.log.topic import Segment, Topic
+
+logger = logging.getLogger(__name__)
+
+
+class Keeper:
+    def __init__(
+        self, files: FileSystem, layout: Layout, options: LogOptions, catalog: Catalog
+    ) -> None:
+        self._files = files
+        self._layout = layout
+        self._options = options
+        self._waiting: dict[int, Topic] = {}
+        self._cached: deque[tuple[Topic, int]] = deque()
+        self._cached_bytes = 0
+        self._work: WriteOut | TakeCheckpoint | None = None
+        self.catalog = catalog
+        self.dirty = Dirty()
+        self.unwritten_bytes = 0
+        self.error: WriteFailed | None = None
+
+    @property
+    def idle(self) -> bool:
+        return self._work is None
+
+    def confirm(self, topic: Topic, frame: TailFrame) -> None:
+        """Make a committed frame readable."""
+        topic.tail.append(frame)
+        topic.end_offset = frame.header.end_offset
+        self._waiting[topic.id] = topic
+        self.unwritten_bytes += frame.header.length
+
+    def forget(self, topic: Topic) -> None:
+        """Drop what memory holds of a topic that goes or changes."""
+        written, unwritten = topic.tail.clear()
+        self._cached_bytes -= written
+        self.unwritten_bytes -= unwritten
+        self._waiting.pop(topic.id, None)
+
+    def check_room(self) -> None:
+        """Refuse more events while those before cannot be written out."""
+        if self.unwritten_bytes <= 2 * self._options.write_out_bytes:
+            return
+        if self.error is not None:
+            raise self.error
+        if not self.idle:
+            limit = 2 * self._options.write_out_bytes
+            raise Backlogged(self.unwritten_bytes, limit)
+
+    def begin_write_out(self, now_ms: int, *, roll: Iterable[Topic] = ()) -> WriteOut:
+        assert self.idle, "one piece of work at a time"
+        work = WriteOut(self._files, self._layout, self._plan(now_ms, roll))
+        self._work = work
+        return work
+
+    def begin_checkpoint(
+        self,
+        position: int,
+        number: int,
+        snapshots: dict[int, bytes],
+        now_ms: int,
+        *,
+        keep: int = KEPT,
+    ) -> TakeCheckpoint:
+        """Plan a checkpoint of everything confirmed so far."""
+        assert self.idle, "one piece of work at a time"
+        self._store_indexes()
+        writes = self._plan(now_ms, ())
+        checkpoint = Checkpoint(
+            position=position,
+            number=number,
+            next_topic_id=self.catalog.next_id,
+            topics=table(self.catalog, writes),
+            snapshots=snapshots,
+        )
+        work = TakeCheckpoint(
+            self._files,
+            self._layout,
+            checkpoint,
+            WriteOut(self._files, self._layout, writes),
+            self.dirty,
+            keep=keep,
+        )
+        self._work = work
+        self.dirty = Dirty()
+        return work
+
+    def finish(self, work: WriteOut | TakeCheckpoint) -> None:
+        """Take note of what a piece of work has done."""
+        assert work is self._work
+        self._work = None
+        write_out = work if isinstance(work, WriteOut) else work.write_out
+        for write in write_out.writes:
+            if write.done:
+                self._finish_write(write)
+        if isinstance(work, TakeCheckpoint) and work.error is not None:
+            self.dirty.merge(work.dirty)
+        self._report(work.error)
+        self._evict()
+
+    def _plan(self, now_ms: int, roll: Iterable[Topic]) -> list[SegmentWrite]:
+        rolled = {topic.id: topic for topic in roll}
+        topics = {**self._waiting, **rolled}
+        return [
+            write
+            for topic in topics.values()
+            for write in plan_writes(topic, now_ms, roll=topic.id in rolled)
+        ]
+
+    def _finish_write(self, write: SegmentWrite) -> None:
+        topic = write.topic
+        sealed = finish_write(write)
+        self.dirty.note(write, sealed)
+        if sealed is not None:
+            self._seal(topic, sealed)
+        size = sum(frame.header.length for frame in write.frames)
+        self.unwritten_bytes -= size
+        self._cached.append((topic, len(write.frames)))
+        self._cached_bytes += size
+        if not topic.tail.unwritten():
+            self._waiting.pop(topic.id, None)
+
+    def _seal(self, topic: Topic, segment: Segment) -> None:
+        if segment.index is not None:
+            segment.max_timestamp_ms = segment.index.max_timestamp_ms
+        logger.info(
+            "segment of topic %s sealed at offset %s",
+            topic.name,
+            segment.end_offset,
+            extra={"action": "segment_rolled", "topic": topic.name},
+        )
+
+    def _store_indexes(self) -> None:
+        """Write the indexes of segments sealed lately; they can be rebuilt."""
+        for topic, segment in self.dirty.sealed:
+            if segment not in topic.segments:
+                continue
+            index = segment.index or topic.index_of(segment)
+            path = index_file(topic.directory, segment.base_offset)
+            try:
+                handle = self._files.open(path, write=True, create=True)
+                try:
+                    data = index.encode()
+                    self._files.truncate(handle, len(data))
+                    self._files.write(handle, [data], 0)
+                finally:
+                    self._files.close(handle)
+            except OSError:
+                continue  # rebuilt when it is needed
+            segment.index = None
+        self.dirty.sealed.clear()
+
+    def _report(self, error: WriteFailed | None) -> None:
+        if error is not None and self.error is None:
+            logger.error(
+                "events stay in memory and journal: %s",
+                error,
+                extra={"action": "write_out_failed"},
+            )
+        elif error is None and self.error is not None:
+            logger.info(
+                "segments are written again", extra={"action": "write_out_resumed"}
+            )
+        self.error = error
+
+    def _evict(self) -> None:
+        """Drop the frames that were written out longest ago, over the limit."""
+        while self._cached and self._cached_bytes > self._options.tail_cache_bytes:
+            topic, count = self._cached.popleft()
+            self._cached_bytes -= topic.tail.drop_written(count)

@@ -1,0 +1,212 @@
+"""The log: topics of events in one data directory, durable, with one writer.
+
+Crash promise: whatever ``sync`` returned for is there after any crash, once and in
+order; whatever it did not return for is there as a prefix, or not at all.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from typing import Self
+
+import msgspec
+
+from penstock.clock import Clock, SystemClock
+from penstock.errors import (
+    Backlogged,
+    InvalidBatch,
+    InvalidOption,
+    NotADataDirectory,
+    TopicExists,
+)
+from penstock.files import Files, FileSystem
+from penstock.log import housekeeping
+from penstock.log.batch import Batch
+from penstock.log.checkpoint import TopicRecord
+from penstock.log.columns import Columns
+from penstock.log.core import LogCore
+from penstock.log.group import FIRST_OWNED, LAST_OWNED, Kind
+from penstock.log.intake import Appended, checked_size
+from penstock.log.layout import Layout
+from penstock.log.lock import DirectoryLock
+from penstock.log.options import LogOptions, TopicOptions
+from penstock.log.owner import Owner
+from penstock.log.topic import Topic
+from penstock.model.topic import topic_name
+
+DEFAULT_READ_BYTES = 1 << 20
+
+
+class Log(LogCore):
+    """Open with ``Log.open``; close it, or use it as a context manager."""
+
+    @classmethod
+    def open(
+        cls,
+        directory: str | os.PathLike[str],
+        options: LogOptions | None = None,
+        *,
+        create: bool = True,
+        owners: Mapping[int, Owner] | None = None,
+        files: FileSystem | None = None,
+        clock: Clock | None = None,
+        entropy: Callable[[int], bytes] = os.urandom,
+    ) -> Self:
+        """Open a data directory for writing and recover what it holds.
+
+        Raises DirectoryLocked if another process writes it.
+        """
+        layout = Layout(os.path.abspath(directory))
+        disk = files or Files()
+        if not create and not disk.exists(layout.journal):
+            raise NotADataDirectory(layout.directory)
+        for path in (layout.checkpoints, layout.journal, layout.topics):
+            disk.make_directory(path)
+        disk.sync_directory(layout.directory)
+        disk.sync_directory(os.path.dirname(layout.directory))
+        lock = DirectoryLock(layout.lock) if files is None else None
+        try:
+            return cls(
+                layout,
+                options or LogOptions(),
+                files=disk,
+                clock=clock or SystemClock(),
+                entropy=entropy,
+                owners=owners or {},
+                lock=lock,
+            )
+        except BaseException:
+            if lock is not None:
+                lock.release()
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # Topics
+
+    def topics(self) -> list[str]:
+        return sorted(topic.name for topic in self.catalog)
+
+    def topic(self, name: str) -> Topic:
+        """The topic of that name; raises UnknownTopic."""
+        return self.catalog.get(name)
+
+    def create_topic(self, name: str, options: TopicOptions | None = None) -> Topic:
+        """Create a topic; it is durable with the group that is open now."""
+        self.check_open()
+        if name in self.catalog:
+            raise TopicExists(name)
+        if len(self.catalog) >= self.options.max_topics:
+            limit = f"larger than {len(self.catalog)} for one more topic"
+            raise InvalidOption("max_topics", self.options.max_topics, limit)
+        record = TopicRecord(
+            id=self.catalog.next_id,
+            name=topic_name(name),
+            options=options or TopicOptions(),
+        )
+        topic = self.catalog.add(record)
+        self.intake.enter(Kind.TOPIC, topic.id, msgspec.json.encode(record))
+        self.intake.group.undo.append(lambda: self.catalog.remove(topic))
+        return topic
+
+    def set_options(self, name: str, options: TopicOptions) -> None:
+        """Change a topic's settings; durable with the group that is open now."""
+        self.check_open()
+        topic = self.topic(name)
+        before, topic.options = topic.options, options
+        record = TopicRecord(id=topic.id, name=topic.name, options=options)
+        self.intake.enter(Kind.TOPIC, topic.id, msgspec.json.encode(record))
+        self.intake.group.undo.append(lambda: setattr(topic, "options", before))
+
+    # Appending
+
+    def append(self, name: str, events: Columns | Batch) -> Appended:
+        """Add events to a topic; they count when their group is committed.
+
+        Raises UnknownTopic, InvalidBatch, Backlogged, or DiskFull while events
+        from before cannot be written out.
+        """
+        return self.append_group({name: events})[name]
+
+    def append_group(
+        self, batches: Mapping[str, Columns | Batch]
+    ) -> dict[str, Appended]:
+        """Add events to several topics: all of them are stored, or none is."""
+        self.check_open()
+        limit = self.options.max_event_bytes
+        size = 0
+        for name, events in batches.items():
+            self.catalog.get(name)
+            size += checked_size(events, limit)
+        self._make_room(size)
+        return {
+            name: self.intake.append(self.catalog.get(name), events)
+            for name, events in batches.items()
+        }
+
+    def record(self, kind: int, data: bytes) -> int:
+        """Journal a record for the owner of ``kind``; the group that carries it."""
+        self.check_open()
+        if not FIRST_OWNED <= kind <= LAST_OWNED:
+            raise InvalidBatch("kind", kind, f"from {FIRST_OWNED} to {LAST_OWNED}")
+        if kind not in self._owners:
+            raise InvalidBatch("kind", kind, "one that has an owner")
+        self._make_room(len(data))
+        return self.intake.enter(kind, 0, data)
+
+    def _make_room(self, size: int) -> None:
+        """Commit a group that would grow too large; refuse if that cannot be."""
+        self.keeper.check_room()
+        limit, waiting = self.options.group_bytes, self.intake.group.size
+        if not waiting or waiting + size <= limit:
+            return
+        if self.intake.idle and self.keeper.idle:
+            self.commit()
+        elif waiting + size > 2 * limit:
+            raise Backlogged(waiting, 2 * limit)
+
+    # Reading
+
+    def read(
+        self, name: str, offset: int, max_bytes: int = DEFAULT_READ_BYTES
+    ) -> list[Batch]:
+        """Committed batches from ``offset`` on; empty at the end of the topic.
+
+        About ``max_bytes``, but at least one batch. Raises OffsetOutOfRange.
+        """
+        return self.catalog.get(name).read(offset, max_bytes)
+
+    def offset_at(self, name: str, timestamp_ms: int) -> int:
+        """The first offset with that timestamp or a later one; the end if none."""
+        return self.catalog.get(name).offset_at(timestamp_ms)
+
+    # Housekeeping: each is done and durable when it returns, and needs an idle log
+
+    def delete_topic(self, name: str) -> None:
+        """Remove a topic and all its events."""
+        housekeeping.delete(self, self.topic(name))
+
+    def truncate(self, name: str, offset: int) -> None:
+        """Forget the events from ``offset`` on; the next event gets that offset."""
+        housekeeping.truncate(self, self.topic(name), offset)
+
+    def trim(self, name: str, offset: int) -> None:
+        """Forget the events in front of ``offset``."""
+        housekeeping.trim(self, self.topic(name), offset)
+
+    def roll(self, name: str) -> None:
+        """Seal the active segment of a topic and begin another."""
+        housekeeping.roll(self, [self.topic(name)])
+
+    def compact(self, name: str) -> int:
+        """Keep the last event of each key, and those without; bytes set free."""
+        return housekeeping.compact(self, self.topic(name))
+
+    def maintain(self) -> int:
+        """Roll, retain and compact all topics as their options say; bytes set free."""
+        return housekeeping.maintain(self)

@@ -1,0 +1,90 @@
+"""Settings of the log, all with defaults that work."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from penstock.errors import InvalidOption
+from penstock.log.frame import MAX_FRAME_BYTES
+
+Durability = Literal["sync", "os"]
+
+MIB = 1 << 20
+# Below this a frame of one small event would not fit.
+MIN_FILE_BYTES = 1 << 10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicOptions:
+    """Settings of one topic, stored with it.
+
+    durability: ``sync`` confirms after the disk has it, ``os`` after the operating
+        system has it.
+    retention_age_s, retention_bytes: sealed segments go when all their events are
+        older, or when the topic is larger; None keeps them.
+    compact: ``Log.maintain`` keeps the last event of each key only.
+    segment_bytes, segment_age_s: a segment is sealed when it would grow larger, or
+        when it is older.
+    """
+
+    durability: Durability = "sync"
+    retention_age_s: float | None = None
+    retention_bytes: int | None = None
+    compact: bool = False
+    segment_bytes: int = 64 * MIB
+    segment_age_s: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.durability not in ("sync", "os"):
+            raise InvalidOption("durability", self.durability, "'sync' or 'os'")
+        _at_least("segment_bytes", self.segment_bytes, MIN_FILE_BYTES)
+        _positive("retention_age_s", self.retention_age_s)
+        _positive("retention_bytes", self.retention_bytes)
+        _positive("segment_age_s", self.segment_age_s)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogOptions:
+    """Settings of a data directory.
+
+    journal_file_bytes: a journal file is ended when it would grow larger.
+    checkpoint_bytes: journal written since the last checkpoint that calls for one;
+        it bounds what a start after a crash has to replay.
+    group_bytes: a commit is due when this much waits; twice as much is refused.
+    write_out_bytes: confirmed events kept in memory before they go to segments.
+    tail_cache_bytes: recent events kept in memory for readers after that.
+    start_check_bytes: newest part of the segments verified on start.
+    max_event_bytes: largest payload of an event.
+    max_topics: how many topics there may be.
+    """
+
+    journal_file_bytes: int = 64 * MIB
+    checkpoint_bytes: int = 64 * MIB
+    group_bytes: int = 8 * MIB
+    write_out_bytes: int = 8 * MIB
+    tail_cache_bytes: int = 16 * MIB
+    start_check_bytes: int = 64 * MIB
+    max_event_bytes: int = 64 * MIB
+    max_topics: int = 1_000_000
+
+    def __post_init__(self) -> None:
+        for name in ("journal_file_bytes", "checkpoint_bytes", "group_bytes"):
+            _at_least(name, getattr(self, name), MIN_FILE_BYTES)
+        for name in ("write_out_bytes", "tail_cache_bytes", "start_check_bytes"):
+            _at_least(name, getattr(self, name), 0)
+        _at_least("max_topics", self.max_topics, 1)
+        _at_least("max_event_bytes", self.max_event_bytes, 1)
+        if self.max_event_bytes > MAX_FRAME_BYTES // 2:
+            limit = f"at most {MAX_FRAME_BYTES // 2}"
+            raise InvalidOption("max_event_bytes", self.max_event_bytes, limit)
+
+
+def _at_least(name: str, value: int, least: int) -> None:
+    if value < least:
+        raise InvalidOption(name, value, f"at least {least}")
+
+
+def _positive(name: str, value: float | None) -> None:
+    if value is not None and value <= 0:
+        raise InvalidOption(name, value, "more than 0, or left out")

@@ -1,0 +1,33 @@
+"""Records that the log keeps for others: typed, opaque, replayed to their owners."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Record:
+    """One journal entry that is not events, as its owner wrote it."""
+
+    kind: int
+    data: bytes
+    group: int
+    time_ms: int
+
+
+class Owner(Protocol):
+    """Keeps a state that can be told from a snapshot and the records since.
+
+    On open the log calls ``restore`` with the snapshot of the last checkpoint, if
+    there is one, then ``replay`` with every record since, in order. A ``snapshot``
+    must hold the effect of every record handed to ``Log.record`` so far.
+    """
+
+    def restore(self, snapshot: bytes) -> None: ...
+    def replay(self, record: Record) -> None: ...
+    def snapshot(self) -> bytes: ...
+
+
+Owners = Mapping[int, Owner]

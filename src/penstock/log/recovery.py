@@ -1,0 +1,257 @@
+"""Opening a data directory: last checkpoint, then the journal since.
+
+Segments are first cut to the lengths the checkpoint knows, because only those bytes
+were synced; the journal then gives back everything behind them. What was promised is
+in one of the two; what was not may be there or not, but never with a gap.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import struct
+
+import msgspec
+
+from penstock.errors import UnownedRecords, WriteFailed
+from penstock.files import FileSystem
+from penstock.log import checkpoint as checkpoints
+from penstock.log import frame, group
+from penstock.log.checkpoint import TopicRecord
+from penstock.log.cutting import cut_behind, drop_before, tidy
+from penstock.log.damage import Damage, DamageRegister, RecoveryReport
+from penstock.log.group import Entry, Kind
+from penstock.log.keeper import Keeper
+from penstock.log.layout import JOURNAL_SUFFIX, Layout, numbered
+from penstock.log.options import LogOptions, TopicOptions
+from penstock.log.owner import Owner, Owners, Record
+from penstock.log.position import read_position
+from penstock.log.rebuild import find_topic
+from penstock.log.scan import Found, JournalScan
+from penstock.log.tail import TailFrame
+from penstock.log.topic import Topic
+
+logger = logging.getLogger(__name__)
+
+OFFSET = struct.Struct("<Q")
+
+
+class Recovery:
+    """Fills a fresh keeper and its owners from a data directory."""
+
+    def __init__(
+        self,
+        files: FileSystem,
+        layout: Layout,
+        options: LogOptions,
+        keeper: Keeper,
+        owners: Owners,
+        damages: DamageRegister,
+        now_ms: int,
+    ) -> None:
+        self._files = files
+        self._layout = layout
+        self._options = options
+        self._keeper = keeper
+        self._catalog = keeper.catalog
+        self._owners = owners
+        self._damages = damages
+        self._now_ms = now_ms
+        self.report = RecoveryReport()
+        self.number = 0
+
+    def run(self) -> RecoveryReport:
+        start = self._restore()
+        attested = read_position(self._files, self._layout.position) or 0
+        scan = JournalScan(self._files, self._layout, start, attested=attested)
+        for found in scan.groups():
+            self._replay(found)
+        for damage in scan.damages:
+            self._note(damage)
+        for cut in scan.cuts:
+            logger.warning(
+                "torn tail: %s", cut, extra={"action": "tail_cut", "file": cut.file}
+            )
+        self.report.cuts = scan.cuts
+        self.report.end_position = scan.end
+        self._end_journal(scan)
+        return self.report
+
+    def journal_starts(self) -> list[int]:
+        """Starts of the journal files that hold something."""
+        starts = numbered(self._files.list(self._layout.journal), JOURNAL_SUFFIX)
+        return [start for start in starts if start < self.report.end_position]
+
+    def _restore(self) -> int:
+        """The state of the last checkpoint; where the journal goes on from there."""
+        checkpoint, damages = checkpoints.load_newest(self._files, self._layout)
+        for damage in damages:
+            self._note(damage)
+            self._files.remove(os.path.join(self._layout.directory, damage.file))
+        if checkpoint is None:
+            return self._restore_without()
+        for record in checkpoint.topics:
+            tidy(self._files, self._catalog.add(record))
+        self._catalog.next_id = checkpoint.next_topic_id
+        for kind, snapshot in checkpoint.snapshots.items():
+            self._owner(kind).restore(snapshot)
+        self.number = checkpoint.number
+        self.report.checkpoint_position = checkpoint.position
+        return checkpoint.position
+
+    def _restore_without(self) -> int:
+        """No checkpoint: a whole journal has everything, otherwise look at segments."""
+        starts = numbered(self._files.list(self._layout.journal), JOURNAL_SUFFIX)
+        start = starts[0] if starts else 0
+        folders = [
+            os.path.join(self._layout.topics, name)
+            for name in self._files.list(self._layout.topics)
+        ]
+        if starts and start == 0:
+            for folder in folders:
+                self._files.remove_tree(folder)
+            return 0
+        if not folders and start == 0:
+            return 0
+        self._note(
+            Damage(
+                file=self._layout.relative(self._layout.checkpoints),
+                position=0,
+                length=0,
+                reason="no checkpoint is left: topics were found from their segments, "
+                "topic settings and owners' snapshots are lost",
+            )
+        )
+        for folder in folders:
+            record = find_topic(self._files, self._layout, folder, self._note)
+            if record is not None:
+                tidy(self._files, self._adopt(record))
+        return start
+
+    def _adopt(self, record: TopicRecord) -> Topic:
+        """Add a topic; of two folders of one name, the newer one is the topic."""
+        if record.name in self._catalog:
+            other = self._catalog.get(record.name)
+            if other.id > record.id:
+                return other
+            self._catalog.remove(other)
+        return self._catalog.add(record)
+
+    def _replay(self, found: Found) -> None:
+        for entry in found.entries():
+            if entry.kind >= group.FIRST_OWNED:
+                self._replay_record(entry, found)
+            else:
+                self._apply(entry)
+        self.number = max(self.number, found.header.number)
+        self.report.groups += 1
+        self.report.journal_bytes += found.header.length
+        if self._keeper.unwritten_bytes > self._options.write_out_bytes:
+            self._write_out()
+
+    def _replay_record(self, entry: Entry, found: Found) -> None:
+        record = Record(
+            kind=entry.kind,
+            data=bytes(entry.data),
+            group=found.header.number,
+            time_ms=found.header.time_ms,
+        )
+        self._owner(entry.kind).replay(record)
+        self.report.records += 1
+
+    def _apply(self, entry: Entry) -> None:
+        """What one entry of the log itself does to the topics."""
+        if entry.kind == Kind.TOPIC:
+            self._add_topic(msgspec.json.decode(entry.data, type=TopicRecord))
+            return
+        topic = self._topic(entry.topic)
+        match entry.kind:
+            case Kind.EVENTS:
+                self._append(topic, entry)
+            case Kind.START:
+                shelf = self._catalog.shelf
+                drop_before(self._files, shelf, topic, _offset(entry))
+            case Kind.TRUNCATE:
+                if (error := self._write_out()) is not None:
+                    raise error
+                self._keeper.forget(topic)
+                cut_behind(self._files, self._catalog.shelf, topic, _offset(entry))
+                topic.next_offset = topic.end_offset
+            case Kind.DELETE:
+                self._keeper.forget(topic)
+                self._catalog.remove(topic)
+                if self._files.exists(topic.directory):
+                    self._files.remove_tree(topic.directory)
+
+    def _add_topic(self, record: TopicRecord) -> None:
+        known = self._catalog.by_id(record.id)
+        if known is None:
+            self._adopt(record)
+        else:
+            known.options = record.options
+
+    def _append(self, topic: Topic, entry: Entry) -> None:
+        header = frame.peek(entry.data, 0)
+        assert header is not None, "an intact group holds good frames"
+        if header.end_offset <= topic.end_offset:
+            return  # found in a segment already
+        if header.base_offset > topic.end_offset:
+            self._note_gap(topic, header.base_offset)
+        self._keeper.confirm(topic, TailFrame(header, bytes(entry.data)))
+        topic.next_offset = topic.end_offset
+
+    def _note_gap(self, topic: Topic, to: int) -> None:
+        self._note(
+            Damage(
+                file=self._layout.relative(self._layout.journal),
+                position=topic.end_offset,
+                length=0,
+                reason="events were lost with a damaged part of the journal",
+                topic=topic.name,
+                first_offset=topic.end_offset,
+                end_offset=to,
+            )
+        )
+
+    def _topic(self, topic_id: int) -> Topic:
+        """The topic of that id, made up if its creation was lost."""
+        topic = self._catalog.by_id(topic_id)
+        if topic is not None:
+            return topic
+        name = f"recovered-{topic_id}"
+        record = TopicRecord(id=topic_id, name=name, options=TopicOptions())
+        return self._catalog.add(record)
+
+    def _owner(self, kind: int) -> Owner:
+        owner = self._owners.get(kind)
+        if owner is None:
+            raise UnownedRecords(kind)
+        return owner
+
+    def _note(self, damage: Damage) -> None:
+        if self._damages.add(damage):
+            self.report.damages.append(damage)
+
+    def _write_out(self) -> WriteFailed | None:
+        work = self._keeper.begin_write_out(self._now_ms)
+        work.run()
+        self._keeper.finish(work)
+        return work.error
+
+    def _end_journal(self, scan: JournalScan) -> None:
+        """Make sure of the good tail that was found, and cut the rest off."""
+        if scan.last_file is None:
+            return
+        name, length = scan.last_file
+        path = os.path.join(self._layout.directory, name)
+        handle = self._files.open(path, write=True)
+        try:
+            if self._files.size(handle) > length:
+                self._files.truncate(handle, length)
+            self._files.sync(handle)
+        finally:
+            self._files.close(handle)
+
+
+def _offset(entry: Entry) -> int:
+    return int(OFFSET.unpack(entry.data)[0])

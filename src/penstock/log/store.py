@@ -1,0 +1,268 @@
+"""Moving confirmed frames from memory into segments, and checkpoints.
+
+Both are planned on the owner's thread, run in any thread, and finished on the owner's
+thread: a plan names the bytes and the places, ``run`` only writes and syncs, and the
+topics change when it is finished. Until then readers find the frames in memory. A
+write that fails is planned again at the same place, so it leaves no gap.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from penstock.errors import WriteFailed
+from penstock.files import Buffer, FileSystem, write_error
+from penstock.log import checkpoint as checkpoints
+from penstock.log.checkpoint import Checkpoint, TopicRecord
+from penstock.log.index import Index
+from penstock.log.layout import Layout, segment_file
+from penstock.log.segment import encode_header
+from penstock.log.tail import TailFrame
+from penstock.log.topic import Segment, Topic
+
+
+@dataclass(slots=True, kw_only=True)
+class SegmentWrite:
+    """Frames for one segment, which is created first if it is new."""
+
+    topic: Topic
+    segment: Segment
+    position: int
+    new: bool
+    frames: list[TailFrame] = field(default_factory=list)
+    done: bool = False
+
+    @property
+    def end(self) -> int:
+        return self.position + sum(frame.header.length for frame in self.frames)
+
+    @property
+    def end_offset(self) -> int:
+        last = self.frames[-1].header if self.frames else None
+        return self.segment.end_offset if last is None else last.end_offset
+
+
+def plan_writes(topic: Topic, now_ms: int, *, roll: bool = False) -> list[SegmentWrite]:
+    """How the topic's unwritten frames go into segments, rolling where it is due."""
+    writes: list[SegmentWrite] = []
+    current: SegmentWrite | None = None
+    if topic.active is not None:
+        active = topic.active
+        current = SegmentWrite(
+            topic=topic, segment=active, position=active.length, new=False
+        )
+    length = 0 if current is None else current.position
+    for frame in topic.tail.unwritten():
+        if current is None or _is_full(current, length, frame, now_ms):
+            current = _new_segment(topic, frame.header.base_offset, now_ms)
+            length = current.position
+        if not current.frames:
+            writes.append(current)
+        current.frames.append(frame)
+        length += frame.header.length
+    if roll and (current is None or length > topic.header_length):
+        writes.append(_new_segment(topic, topic.end_offset, now_ms))
+    return writes
+
+
+def _is_full(write: SegmentWrite, length: int, frame: TailFrame, now_ms: int) -> bool:
+    options = write.topic.options
+    if length <= write.topic.header_length:
+        return False
+    if length + frame.header.length > options.segment_bytes:
+        return True
+    return is_aged(write.segment, options.segment_age_s, now_ms)
+
+
+def is_aged(segment: Segment, age_s: float | None, now_ms: int) -> bool:
+    if age_s is None or segment.created_ms is None:
+        return False
+    return now_ms - segment.created_ms >= age_s * 1000
+
+
+def _new_segment(topic: Topic, base_offset: int, now_ms: int) -> SegmentWrite:
+    length = topic.header_length
+    segment = Segment(
+        base_offset=base_offset,
+        end_offset=base_offset,
+        path=segment_file(topic.directory, base_offset),
+        length=length,
+        created_ms=now_ms,
+        index=Index(length=length, end_offset=base_offset),
+    )
+    return SegmentWrite(topic=topic, segment=segment, position=length, new=True)
+
+
+class WriteOut:
+    """Writes frames to segments, without syncing them."""
+
+    def __init__(
+        self, files: FileSystem, layout: Layout, writes: list[SegmentWrite]
+    ) -> None:
+        self.writes = writes
+        self.error: WriteFailed | None = None
+        self._files = files
+        self._layout = layout
+
+    def run(self) -> None:
+        for write in self.writes:
+            try:
+                self._perform(write)
+            except OSError as error:
+                name = self._layout.relative(write.segment.path)
+                self.error = write_error(name, "writing segment", error)
+                return
+            write.done = True
+
+    def _perform(self, write: SegmentWrite) -> None:
+        topic, segment = write.topic, write.segment
+        if write.new:
+            self._files.make_directory(topic.directory)
+        handle = self._files.open(segment.path, write=True, create=write.new)
+        try:
+            buffers: list[Buffer] = [frame.data for frame in write.frames]
+            if write.new:
+                self._files.truncate(handle, 0)
+                created = segment.created_ms or 0
+                head = encode_header(segment.base_offset, topic.id, created, topic.name)
+                self._files.write(handle, [head], 0)
+            if buffers:
+                self._files.write(handle, buffers, write.position)
+        finally:
+            self._files.close(handle)
+
+
+def finish_write(write: SegmentWrite) -> Segment | None:
+    """Let the topic know of frames that were written; the segment this sealed."""
+    topic, segment = write.topic, write.segment
+    sealed = None
+    if write.new:
+        sealed = topic.active
+        topic.segments.append(segment)
+    position = write.position
+    for frame in write.frames:
+        if segment.index is not None:
+            segment.index.add(position, frame.header)
+        position += frame.header.length
+    segment.length = position
+    segment.end_offset = write.end_offset
+    topic.tail.mark_written(len(write.frames))
+    return sealed
+
+
+@dataclass(slots=True, kw_only=True)
+class Dirty:
+    """What was written since the last checkpoint and has to be synced by the next.
+
+    ``segments`` says from which position on; ``suspect`` ones failed a sync: the
+    kernel may have dropped their pages, so they are written again before the next.
+    """
+
+    segments: dict[str, int] = field(default_factory=dict)
+    suspect: set[str] = field(default_factory=set)
+    directories: set[str] = field(default_factory=set)
+    sealed: list[tuple[Topic, Segment]] = field(default_factory=list)
+
+    def note(self, write: SegmentWrite, sealed: Segment | None) -> None:
+        start = 0 if write.new else write.position
+        self.segments.setdefault(write.segment.path, start)
+        if write.new:
+            self.directories.add(write.topic.directory)
+        if sealed is not None:
+            self.sealed.append((write.topic, sealed))
+
+    def merge(self, other: Dirty) -> None:
+        """Take back what a failed checkpoint was to sync."""
+        for path, start in other.segments.items():
+            self.segments[path] = min(start, self.segments.get(path, start))
+        self.suspect |= other.suspect
+        self.directories |= other.directories
+        self.sealed[:0] = other.sealed
+
+
+def table(topics: Iterable[Topic], writes: Iterable[SegmentWrite]) -> list[TopicRecord]:
+    """The topics as they will stand when ``writes`` are done."""
+    last = {write.topic.id: write for write in writes}
+    return [_record(topic, last.get(topic.id)) for topic in topics]
+
+
+def _record(topic: Topic, write: SegmentWrite | None) -> TopicRecord:
+    active = topic.active if write is None else write.segment
+    length = 0 if active is None else active.length
+    return TopicRecord(
+        id=topic.id,
+        name=topic.name,
+        options=topic.options,
+        start_offset=topic.start_offset,
+        end_offset=topic.end_offset,
+        active_base=None if active is None else active.base_offset,
+        active_length=length if write is None else write.end,
+    )
+
+
+class TakeCheckpoint:
+    """Writes out what is left, syncs all that is dirty, and stores the checkpoint."""
+
+    def __init__(
+        self,
+        files: FileSystem,
+        layout: Layout,
+        checkpoint: Checkpoint,
+        write_out: WriteOut,
+        dirty: Dirty,
+        *,
+        keep: int,
+    ) -> None:
+        self.checkpoint = checkpoint
+        self.write_out = write_out
+        self.dirty = dirty
+        self.error: WriteFailed | None = None
+        self.oldest_kept = 0
+        self._files = files
+        self._layout = layout
+        self._keep = keep
+
+    def run(self) -> None:
+        self.write_out.run()
+        self.error = self.write_out.error
+        if self.error is not None:
+            return
+        try:
+            self._sync_segments()
+            self._sync_directories()
+            checkpoints.store(self._files, self._layout, self.checkpoint)
+            self.oldest_kept = checkpoints.prune(
+                self._files, self._layout, keep=self._keep
+            )
+        except OSError as error:
+            name = self._layout.relative(self._layout.checkpoints)
+            self.error = write_error(name, "checkpointing to", error)
+
+    def _sync_segments(self) -> None:
+        for write in self.write_out.writes:
+            self.dirty.note(write, None)
+        for path, start in sorted(self.dirty.segments.items()):
+            if self._files.exists(path):
+                self._sync_segment(path, start)
+
+    def _sync_segment(self, path: str, start: int) -> None:
+        handle = self._files.open(path, write=True)
+        try:
+            if path in self.dirty.suspect:
+                data = self._files.read(handle, self._files.size(handle), start)
+                self._files.write(handle, [data], start)
+            self._files.sync(handle)
+            self.dirty.suspect.discard(path)
+        except OSError:
+            self.dirty.suspect.add(path)
+            raise
+        finally:
+            self._files.close(handle)
+
+    def _sync_directories(self) -> None:
+        directories = filter(self._files.exists, sorted(self.dirty.directories))
+        for path in directories:
+            self._files.sync_directory(path)
+        if self.dirty.directories:
+            self._files.sync_directory(self._layout.topics)

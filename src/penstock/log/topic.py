@@ -1,0 +1,289 @@
+"""One topic: its segments on disk, its tail in memory, and reading across both.
+
+Offsets of a topic, in order::
+
+    start_offset ≤ … segments … ≤ … tail … ≤ end_offset ≤ next_offset
+
+Readers see up to ``end_offset``: what a completed commit holds. ``next_offset`` is
+what the next event gets; between the two lies what waits for its commit.
+"""
+
+from __future__ import annotations
+
+import os
+from bisect import bisect_right
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from penstock.errors import OffsetOutOfRange
+from penstock.files import FileSystem, read_file
+from penstock.log import segment as segment_format
+from penstock.log.batch import Batch
+from penstock.log.damage import Damage
+from penstock.log.frame import padding
+from penstock.log.index import Index
+from penstock.log.layout import SEGMENT_SUFFIX, index_file, numbered, segment_file
+from penstock.log.options import TopicOptions
+from penstock.log.segment import FoundFrame, OnDamage, build_index, frames
+from penstock.log.shelf import Shelf
+from penstock.log.tail import Tail
+
+# One block read from an old segment; bounds what a reader costs in memory.
+MIN_READ_BYTES = 1 << 16
+MAX_READ_BYTES = 1 << 20
+
+ReportDamage = Callable[[Damage], object]
+
+
+@dataclass(slots=True, kw_only=True)
+class Segment:
+    """One segment file: ``length`` bytes of it count."""
+
+    base_offset: int
+    end_offset: int
+    path: str
+    length: int
+    created_ms: int | None = None
+    max_timestamp_ms: int | None = None
+    index: Index | None = None
+    """Of the active segment only; the shelf keeps those of sealed ones."""
+
+
+class Topic:
+    def __init__(
+        self,
+        files: FileSystem,
+        shelf: Shelf,
+        report: ReportDamage,
+        *,
+        root: str,
+        directory: str,
+        topic_id: int,
+        name: str,
+        options: TopicOptions,
+    ) -> None:
+        self._files = files
+        self._shelf = shelf
+        self._report = report
+        self._root = root
+        self.directory = directory
+        self.id = topic_id
+        self.name = name
+        self.options = options
+        self.segments: list[Segment] = []
+        self.tail = Tail()
+        self.start_offset = 0
+        self.end_offset = 0
+        self.next_offset = 0
+
+    @property
+    def header_length(self) -> int:
+        size = len(self.name.encode())
+        return segment_format.HEADER.size + size + len(padding(size))
+
+    @property
+    def active(self) -> Segment | None:
+        return self.segments[-1] if self.segments else None
+
+    @property
+    def written_offset(self) -> int:
+        """Behind the last event that is in a segment."""
+        return self.segments[-1].end_offset if self.segments else self.start_offset
+
+    @property
+    def bytes(self) -> int:
+        return sum(segment.length for segment in self.segments)
+
+    def attach(self, active_base: int | None, active_length: int, end: int) -> None:
+        """Take up the segment files as a checkpoint knew them."""
+        self.end_offset = self.next_offset = end
+        if active_base is None or not self._files.exists(self.directory):
+            return
+        bases = numbered(self._files.list(self.directory), SEGMENT_SUFFIX)
+        bases = [base for base in bases if base <= active_base]
+        for base, following in zip(bases, [*bases[1:], end], strict=True):
+            path = segment_file(self.directory, base)
+            length = active_length if base == active_base else self._size(path)
+            self.segments.append(
+                Segment(
+                    base_offset=base, end_offset=following, path=path, length=length
+                )
+            )
+
+    def read(self, offset: int, max_bytes: int) -> list[Batch]:
+        """Batches from ``offset`` on, about ``max_bytes``, at least one if there is.
+
+        Raises OffsetOutOfRange outside start_offset..end_offset.
+        """
+        if not self.start_offset <= offset <= self.end_offset:
+            raise OffsetOutOfRange(
+                self.name, offset, self.start_offset, self.end_offset
+            )
+        batches: list[Batch] = []
+        tail_start = self.tail.start_offset
+        if tail_start is None or offset < tail_start:
+            batches = self._read_segments(offset, max_bytes)
+        following = batches[-1].header.end_offset if batches else offset
+        left = max_bytes - sum(batch.header.length for batch in batches)
+        if tail_start is not None and (not batches or following >= tail_start):
+            taken = self.tail.since(following, left, at_least_one=not batches)
+            batches += [
+                Batch(self.name, memoryview(data), header, 0, header.events)
+                for header, data in taken
+            ]
+        return _trimmed(batches, offset)
+
+    def offset_at(self, timestamp_ms: int) -> int:
+        """The first offset whose timestamp is at least this; the end if none is."""
+        for segment in self.segments:
+            if self.max_timestamp_of(segment) >= timestamp_ms:
+                start = self.index_of(segment).position_at(timestamp_ms)
+                found = self._first_at(self.frames_of(segment, start), timestamp_ms)
+                if found is not None:
+                    return found
+        for header, data in self.tail.unwritten():
+            if header.max_timestamp_ms >= timestamp_ms:
+                batch = Batch(self.name, memoryview(data), header, 0, header.events)
+                found = _offset_in(batch, timestamp_ms)
+                if found >= self.start_offset:
+                    return found
+        return self.end_offset
+
+    def frames_of(
+        self, segment: Segment, position: int | None = None, read_bytes: int = 0
+    ) -> Iterator[FoundFrame]:
+        """Verified frames of a segment; damage is reported and left out."""
+        start = self.header_length if position is None else position
+        last = [segment.base_offset]
+
+        def on_damage(at: int, length: int, reason: str, behind: int) -> None:
+            self._report(
+                Damage(
+                    file=os.path.relpath(segment.path, self._root),
+                    position=at,
+                    length=length,
+                    reason=reason,
+                    topic=self.name,
+                    first_offset=last[0],
+                    end_offset=segment.end_offset if behind < 0 else behind,
+                )
+            )
+
+        try:
+            handle = self._shelf.handle(segment.path)
+        except FileNotFoundError:
+            on_damage(0, segment.length, "the file is missing", -1)
+            return
+        for found in frames(
+            self._files,
+            handle,
+            position=start,
+            end=segment.length,
+            on_damage=on_damage,
+            read_bytes=min(max(read_bytes, MIN_READ_BYTES), MAX_READ_BYTES),
+        ):
+            last[0] = found.header.end_offset
+            yield found
+
+    def index_of(self, segment: Segment) -> Index:
+        """The index of a segment: as known, as stored, or made again."""
+        if segment is self.active:
+            if segment.index is None:
+                segment.index = self._build_index(segment)
+            return segment.index
+        return self._shelf.index(segment.path, lambda: self._load_index(segment))
+
+    def stored_index(self, segment: Segment) -> Index | None:
+        """The index file of a sealed segment if it is there, whole and fitting."""
+        path = index_file(self.directory, segment.base_offset)
+        if not self._files.exists(path):
+            return None
+        index = Index.decode(read_file(self._files, path))
+        return index if index is not None and index.length == segment.length else None
+
+    def _load_index(self, segment: Segment) -> Index:
+        return self.stored_index(segment) or self._build_index(segment)
+
+    def _build_index(self, segment: Segment) -> Index:
+        # Damage is reported by whoever reads the frames themselves.
+        ignore: OnDamage = lambda *_: None  # noqa: E731
+        try:
+            handle = self._shelf.handle(segment.path)
+        except FileNotFoundError:
+            return Index(length=segment.length, end_offset=segment.end_offset)
+        return build_index(
+            self._files,
+            handle,
+            start=self.header_length,
+            base_offset=segment.base_offset,
+            end=segment.length,
+            on_damage=ignore,
+        )
+
+    def _read_segments(self, offset: int, max_bytes: int) -> list[Batch]:
+        bases = [segment.base_offset for segment in self.segments]
+        first = max(bisect_right(bases, offset) - 1, 0)
+        batches: list[Batch] = []
+        for segment in self.segments[first:]:
+            found = self._read_segment(segment, offset, max_bytes, bool(batches))
+            batches += found
+            max_bytes -= sum(batch.header.length for batch in found)
+            if max_bytes <= 0 or (found and found[-1].end_offset < segment.end_offset):
+                break
+        return batches
+
+    def _read_segment(
+        self, segment: Segment, offset: int, max_bytes: int, optional: bool
+    ) -> list[Batch]:
+        """Batches of one segment within the limit; one over it unless ``optional``."""
+        position = self.index_of(segment).position_of(offset)
+        batches: list[Batch] = []
+        for found in self.frames_of(segment, position, max_bytes):
+            header = found.header
+            if header.end_offset <= offset:
+                continue
+            max_bytes -= header.length
+            if max_bytes < 0 and (batches or optional):
+                break
+            batches.append(Batch(self.name, found.data, header, 0, header.events))
+        return batches
+
+    def max_timestamp_of(self, segment: Segment) -> int:
+        if segment is self.active:
+            return self.index_of(segment).max_timestamp_ms
+        if segment.max_timestamp_ms is None:
+            segment.max_timestamp_ms = self.index_of(segment).max_timestamp_ms
+        return segment.max_timestamp_ms
+
+    def _first_at(self, found: Iterator[FoundFrame], timestamp_ms: int) -> int | None:
+        for one in found:
+            if one.header.max_timestamp_ms >= timestamp_ms:
+                batch = Batch(self.name, one.data, one.header, 0, one.header.events)
+                offset = _offset_in(batch.since(self.start_offset), timestamp_ms)
+                if offset >= 0:
+                    return offset
+        return None
+
+    def _size(self, path: str) -> int:
+        handle = self._files.open(path)
+        try:
+            return self._files.size(handle)
+        finally:
+            self._files.close(handle)
+
+
+def _trimmed(batches: list[Batch], offset: int) -> list[Batch]:
+    """Without what lies in front of ``offset``, and without what is then empty."""
+    if batches and batches[0].header.base_offset < offset:
+        batches[0] = batches[0].since(offset)
+        if not len(batches[0]):
+            del batches[0]
+    return batches
+
+
+def _offset_in(batch: Batch, timestamp_ms: int) -> int:
+    """The first offset in the batch at this time or later, -1 if there is none."""
+    for index, timestamp in enumerate(batch.timestamps(), batch.lo):
+        if timestamp >= timestamp_ms:
+            return batch.offset_of(index)
+    return -1

@@ -1,0 +1,24 @@
+"""The event: one published message and its metadata."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+MAX_PRIORITY = 255
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    """One event of a topic. ``priority``: higher first. Times are milliseconds."""
+
+    topic: str
+    offset: int
+    id: str
+    timestamp_ms: int
+    payload: bytes
+    key: bytes | None = None
+    priority: int = 0
+    headers: Mapping[str, str] = field(default_factory=dict)
+    parent: str | None = None
+    producer: str | None = None

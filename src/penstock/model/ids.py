@@ -1,0 +1,34 @@
+"""Generated event ids: UUIDv7, one random draw per batch.
+
+A batch draws one UUIDv7, its *id base*; the event ``delta`` offsets behind the
+batch's base offset has the id ``base + delta``. The top bit of the low 32 bits is
+cleared in the base, so adding an offset never carries further than these 32 bits:
+RFC 9562 calls this a fixed-length dedicated counter (section 6.2, method 1).
+"""
+
+from __future__ import annotations
+
+ID_BYTES = 16
+RANDOM_BYTES = 10
+_COUNTER_TOP_BIT = 1 << 31
+
+
+def id_base(timestamp_ms: int, random: bytes) -> bytes:
+    """A UUIDv7 to count from; ``random`` gives RANDOM_BYTES of entropy."""
+    low = int.from_bytes(random[:RANDOM_BYTES], "big")
+    rand_a = low >> 68
+    rand_b = low & ((1 << 62) - 1) & ~_COUNTER_TOP_BIT
+    millis = timestamp_ms & ((1 << 48) - 1)
+    value = (millis << 80) | (7 << 76) | ((rand_a & 0xFFF) << 64) | (2 << 62) | rand_b
+    return value.to_bytes(ID_BYTES, "big")
+
+
+def advance(base: bytes, delta: int) -> bytes:
+    """The id base of a batch that starts ``delta`` offsets further on."""
+    return (int.from_bytes(base, "big") + delta).to_bytes(ID_BYTES, "big")
+
+
+def event_id(base: bytes, delta: int) -> str:
+    """The generated id of the event ``delta`` offsets behind the base, as text."""
+    text = advance(base, delta).hex()
+    return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
