@@ -9,6 +9,7 @@ from penstock.log.intake import Appended
 from penstock.log.log import Log
 from penstock.log.options import LogOptions, TopicOptions
 from penstock.log.owner import Owner, Record
+from penstock.log.reader import Reader
 
 __all__ = [
     "Appended",
@@ -19,6 +20,7 @@ __all__ = [
     "Log",
     "LogOptions",
     "Owner",
+    "Reader",
     "Record",
     "RecoveryReport",
     "TopicOptions",

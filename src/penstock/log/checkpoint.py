@@ -91,10 +91,15 @@ def positions(files: FileSystem, layout: Layout) -> list[int]:
 
 
 def prune(files: FileSystem, layout: Layout, *, keep: int) -> int:
-    """Remove all but the newest ``keep``; the position the oldest kept one has."""
+    """Remove all but the newest ``keep``; the position the oldest kept one has.
+
+    For good: one that came back after a crash would miss its part of the journal.
+    """
     present = positions(files, layout)
     for position in present[:-keep]:
         files.remove(layout.checkpoint_file(position))
+    if present[:-keep]:
+        files.sync_directory(layout.checkpoints)
     return present[-keep:][0]
 
 

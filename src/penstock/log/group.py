@@ -38,6 +38,10 @@ VERSION = 1
 HEADER = struct.Struct("<4sB3xIIQQQQqI4x")
 HEADER_BYTES = HEADER.size
 ENTRY = struct.Struct("<IHHQ")
+# Data of a START entry: the first offset that still counts.
+START = struct.Struct("<Q")
+# Data of a TRUNCATE entry: frames from the first offset on go, the second is the end.
+TRUNCATE = struct.Struct("<QQ")
 _CRC = struct.Struct("<I")
 
 
@@ -139,11 +143,27 @@ def intact(block: memoryview, at: int, header: GroupHeader) -> bool:
     return len(group) == header.length and checksum(group, ()) == header.crc
 
 
-def entries_of(block: memoryview, at: int, header: GroupHeader) -> Iterator[Entry]:
-    """The entries of a group that is known to be intact, as views of ``block``."""
+def entries_of(
+    block: memoryview, at: int, header: GroupHeader
+) -> Iterator[tuple[Entry, int]]:
+    """The entries of an intact group as views of ``block``, and where data begins.
+
+    The second counts from the beginning of the group.
+    """
     cursor = at + HEADER_BYTES
     for _ in range(header.entries):
         size, kind, _zero, topic = ENTRY.unpack_from(block, cursor)
         cursor += ENTRY.size
-        yield Entry(kind, topic, block[cursor : cursor + size])
+        yield Entry(kind, topic, block[cursor : cursor + size]), cursor - at
         cursor += size + -size % 8
+
+
+def start_in(entry: Entry) -> int:
+    """The offset that a START entry carries."""
+    return int(START.unpack(entry.data)[0])
+
+
+def cut_in(entry: Entry) -> tuple[int, int]:
+    """What a TRUNCATE entry carries: where frames are cut off, and the new end."""
+    cut, end = TRUNCATE.unpack(entry.data)
+    return int(cut), int(end)

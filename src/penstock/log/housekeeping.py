@@ -1,8 +1,9 @@
 """Changes of shape: rolling, truncating, trimming, deleting, retention, compaction.
 
 All of them follow one rule: the journal says it first. An entry that orders the
-change is synced, then the files are touched; a crash in between is made up for by
-replaying the entry. They need an idle log and are done when they return.
+change is synced, then memory and files change, in one step with the commit's end and
+before any checkpoint; a crash in between is made up for by replaying the entry. They
+need an idle log and are done when they return.
 """
 
 from __future__ import annotations
@@ -12,12 +13,10 @@ from collections.abc import Iterable, Sequence
 
 from penstock.errors import OffsetOutOfRange
 from penstock.files import write_error
-from penstock.log.batch import Batch
 from penstock.log.compaction import Compaction
 from penstock.log.core import LogCore
-from penstock.log.cutting import cut_behind, drop_before
-from penstock.log.group import Kind
-from penstock.log.recovery import OFFSET
+from penstock.log.cutting import erase, forget_before, forget_behind
+from penstock.log.group import START, TRUNCATE, Kind
 from penstock.log.retention import SegmentFacts, new_start
 from penstock.log.segment import read_header
 from penstock.log.store import is_aged
@@ -29,25 +28,21 @@ logger = logging.getLogger(__name__)
 def delete(log: LogCore, topic: Topic) -> None:
     _settle(log)
     log.intake.enter(Kind.DELETE, topic.id, b"")
+    log.intake.group.then.append(lambda: _drop(log, topic))
     log.commit(sync=True)
-    log.keeper.forget(topic)
-    log.catalog.remove(topic)
-    for segment in topic.segments:
-        log.catalog.shelf.drop(segment.path)
-    if log.files.exists(topic.directory):
-        log.files.remove_tree(topic.directory)
 
 
 def truncate(log: LogCore, topic: Topic, offset: int) -> None:
     _check_offset(topic, offset)
     _settle(log)
     _write_out(log)
-    kept, base = _partial_frame(topic, offset)
+    kept, cut = _partial_frame(topic, offset)
+    end = offset if kept is None else cut
     intake = log.intake
     intake.group.touch(topic)
-    intake.enter(Kind.TRUNCATE, topic.id, OFFSET.pack(base))
-    intake.group.then.append(lambda: _cut(log, topic, base))
-    topic.next_offset = base
+    intake.enter(Kind.TRUNCATE, topic.id, TRUNCATE.pack(cut, end))
+    intake.group.then.append(lambda: _cut_behind(log, topic, cut, end))
+    topic.next_offset = end
     if kept is not None:
         intake.put_back(topic, kept)
     log.commit(sync=True)
@@ -57,9 +52,11 @@ def trim(log: LogCore, topic: Topic, offset: int) -> int:
     """Forget events before ``offset``; bytes of the segments that went."""
     _check_offset(topic, offset)
     _settle(log)
-    log.intake.enter(Kind.START, topic.id, OFFSET.pack(offset))
+    log.intake.enter(Kind.START, topic.id, START.pack(offset))
+    before = topic.bytes
+    log.intake.group.then.append(lambda: _cut_before(log, topic, offset))
     log.commit(sync=True)
-    freed = drop_before(log.files, log.catalog.shelf, topic, offset)
+    freed = before - topic.bytes
     logger.info(
         "topic %s now starts at offset %s",
         topic.name,
@@ -165,21 +162,35 @@ def _write_out(log: LogCore, roll_topics: Iterable[Topic] = ()) -> None:
 
 
 def _partial_frame(topic: Topic, offset: int) -> tuple[bytes | None, int]:
-    """What is to be kept of the frame that ``offset`` cuts in two, and its base."""
+    """Where to cut frames off for ``offset``, and what to put back of the first."""
     if offset == topic.end_offset:
         return None, offset
-    for batch in topic.read(offset, 1):
-        whole = Batch(topic.name, batch.frame, batch.header, 0, batch.header.events)
+    for whole in topic.whole_batches(offset, 1):
         base = whole.header.base_offset
         kept = whole.before(offset)
-        if base >= offset:
-            return None, offset
+        if not len(kept):
+            return None, min(base, offset)
         columns = kept.take(list(range(len(kept))))
         columns.span = offset - base
         return columns.encode(base, whole.header.id_base), base
     return None, offset
 
 
-def _cut(log: LogCore, topic: Topic, offset: int) -> None:
+def _drop(log: LogCore, topic: Topic) -> None:
     log.keeper.forget(topic)
-    cut_behind(log.files, log.catalog.shelf, topic, offset)
+    log.catalog.remove(topic)
+    for segment in topic.segments:
+        log.catalog.shelf.drop(segment.path)
+    if log.files.exists(topic.directory):
+        log.files.remove_tree(topic.directory)
+
+
+def _cut_before(log: LogCore, topic: Topic, offset: int) -> None:
+    gone = forget_before(topic, offset)
+    erase(log.files, log.catalog.shelf, topic, gone, log.keeper.dirty)
+
+
+def _cut_behind(log: LogCore, topic: Topic, cut: int, end: int) -> None:
+    log.keeper.forget(topic)
+    gone = forget_behind(topic, log.catalog.shelf, cut, end)
+    erase(log.files, log.catalog.shelf, topic, gone, log.keeper.dirty)

@@ -173,12 +173,13 @@ class Journal:
             name = self._name()
             # The kernel may drop the dirty pages of a failed sync and report success
             # next time: this file is not to be trusted beyond what was synced.
+            self._void()
             self._let_go()
             raise write_error(name, "syncing", error) from error
         self.syncs += 1
 
     def _void(self) -> None:
-        """Take back a write that failed half-way, or give up the file."""
+        """Take back a group that failed, or give up the file."""
         assert self._handle is not None
         try:
             self._files.truncate(self._handle, self._length)

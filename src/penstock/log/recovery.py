@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import logging
 import os
-import struct
 
 import msgspec
 
@@ -18,9 +17,9 @@ from penstock.files import FileSystem
 from penstock.log import checkpoint as checkpoints
 from penstock.log import frame, group
 from penstock.log.checkpoint import TopicRecord
-from penstock.log.cutting import cut_behind, drop_before, tidy
+from penstock.log.cutting import erase, forget_before, forget_behind, tidy
 from penstock.log.damage import Damage, DamageRegister, RecoveryReport
-from penstock.log.group import Entry, Kind
+from penstock.log.group import Entry, Kind, cut_in, start_in
 from penstock.log.keeper import Keeper
 from penstock.log.layout import JOURNAL_SUFFIX, Layout, numbered
 from penstock.log.options import LogOptions, TopicOptions
@@ -32,8 +31,6 @@ from penstock.log.tail import TailFrame
 from penstock.log.topic import Topic
 
 logger = logging.getLogger(__name__)
-
-OFFSET = struct.Struct("<Q")
 
 
 class Recovery:
@@ -91,7 +88,7 @@ class Recovery:
         if checkpoint is None:
             return self._restore_without()
         for record in checkpoint.topics:
-            tidy(self._files, self._catalog.add(record))
+            self._tidy(self._catalog.add(record))
         self._catalog.next_id = checkpoint.next_topic_id
         for kind, snapshot in checkpoint.snapshots.items():
             self._owner(kind).restore(snapshot)
@@ -125,7 +122,7 @@ class Recovery:
         for folder in folders:
             record = find_topic(self._files, self._layout, folder, self._note)
             if record is not None:
-                tidy(self._files, self._adopt(record))
+                self._tidy(self._adopt(record))
         return start
 
     def _adopt(self, record: TopicRecord) -> Topic:
@@ -136,6 +133,9 @@ class Recovery:
                 return other
             self._catalog.remove(other)
         return self._catalog.add(record)
+
+    def _tidy(self, topic: Topic) -> None:
+        tidy(self._files, topic, self._keeper.dirty)
 
     def _replay(self, found: Found) -> None:
         for entry in found.entries():
@@ -164,18 +164,19 @@ class Recovery:
         if entry.kind == Kind.TOPIC:
             self._add_topic(msgspec.json.decode(entry.data, type=TopicRecord))
             return
-        topic = self._topic(entry.topic)
+        topic, shelf = self._topic(entry.topic), self._catalog.shelf
         match entry.kind:
             case Kind.EVENTS:
                 self._append(topic, entry)
             case Kind.START:
-                shelf = self._catalog.shelf
-                drop_before(self._files, shelf, topic, _offset(entry))
+                gone = forget_before(topic, start_in(entry))
+                erase(self._files, shelf, topic, gone, self._keeper.dirty)
             case Kind.TRUNCATE:
                 if (error := self._write_out()) is not None:
                     raise error
                 self._keeper.forget(topic)
-                cut_behind(self._files, self._catalog.shelf, topic, _offset(entry))
+                gone = forget_behind(topic, shelf, *cut_in(entry))
+                erase(self._files, shelf, topic, gone, self._keeper.dirty)
                 topic.next_offset = topic.end_offset
             case Kind.DELETE:
                 self._keeper.forget(topic)
@@ -186,7 +187,7 @@ class Recovery:
     def _add_topic(self, record: TopicRecord) -> None:
         known = self._catalog.by_id(record.id)
         if known is None:
-            self._adopt(record)
+            self._tidy(self._adopt(record))
         else:
             known.options = record.options
 
@@ -251,7 +252,3 @@ class Recovery:
             self._files.sync(handle)
         finally:
             self._files.close(handle)
-
-
-def _offset(entry: Entry) -> int:
-    return int(OFFSET.unpack(entry.data)[0])

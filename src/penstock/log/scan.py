@@ -9,6 +9,7 @@ confirmed either, and keeping it would leave a gap.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -31,6 +32,10 @@ class Found:
     file_position: int
 
     def entries(self) -> Iterator[group.Entry]:
+        return (entry for entry, _ in self.placed_entries())
+
+    def placed_entries(self) -> Iterator[tuple[group.Entry, int]]:
+        """Entries, and how far behind the group's beginning their data lies."""
         return group.entries_of(self.block, self.at, self.header)
 
 
@@ -75,10 +80,15 @@ class JournalScan:
             self._lost(self._attested)
 
     def _starts(self) -> list[int]:
-        """Starts of all files that ever held a group; others were never finished."""
-        names = self._files.list(self._layout.journal)
-        starts = numbered(names, JOURNAL_SUFFIX)
-        return [start for start in starts if self._header(start) is not None]
+        """Starts of the files that matter; those never finished are left out.
+
+        Files that end before the scan begins are retired: they may be half-way
+        through being recycled, and nothing about them counts.
+        """
+        starts = numbered(self._files.list(self._layout.journal), JOURNAL_SUFFIX)
+        first = bisect_right(starts, self.end) - 1
+        wanted = starts[max(first, 0) :]
+        return [start for start in wanted if self._header(start) is not None]
 
     def _header(self, start: int) -> journal.FileHeader | None:
         path = self._layout.journal_file(start)

@@ -6,7 +6,7 @@ the others live only here and in the journal.
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from typing import NamedTuple
 
 from penstock.log.frame import FrameHeader
@@ -64,6 +64,12 @@ class Tail:
         del self._bases[:count]
         self._written -= count
         return freed
+
+    def cut(self, offset: int) -> None:
+        """Forget the frames that begin at ``offset`` or behind it."""
+        keep = bisect_left(self._bases, offset)
+        del self._frames[keep:]
+        del self._bases[keep:]
 
     def clear(self) -> tuple[int, int]:
         """Forget everything; bytes that were written out, and bytes that were not."""

@@ -14,17 +14,18 @@ import os
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 
 from penstock.errors import OffsetOutOfRange
 from penstock.files import FileSystem, read_file
 from penstock.log import segment as segment_format
 from penstock.log.batch import Batch
 from penstock.log.damage import Damage
-from penstock.log.frame import padding
+from penstock.log.frame import FrameHeader, padding
 from penstock.log.index import Index
 from penstock.log.layout import SEGMENT_SUFFIX, index_file, numbered, segment_file
 from penstock.log.options import TopicOptions
-from penstock.log.segment import FoundFrame, OnDamage, build_index, frames
+from penstock.log.segment import FoundFrame, build_index, frames
 from penstock.log.shelf import Shelf
 from penstock.log.tail import Tail
 
@@ -101,7 +102,7 @@ class Topic:
             return
         bases = numbered(self._files.list(self.directory), SEGMENT_SUFFIX)
         bases = [base for base in bases if base <= active_base]
-        for base, following in zip(bases, [*bases[1:], end], strict=True):
+        for base, following in pairwise([*bases, end]):
             path = segment_file(self.directory, base)
             length = active_length if base == active_base else self._size(path)
             self.segments.append(
@@ -119,19 +120,30 @@ class Topic:
             raise OffsetOutOfRange(
                 self.name, offset, self.start_offset, self.end_offset
             )
+        while batches := self.whole_batches(offset, max_bytes):
+            end = batches[-1].header.end_offset
+            batches[0] = batches[0].since(offset)
+            # A frame that was compacted may cover ``offset`` and hold nothing there.
+            if found := [batch for batch in batches if len(batch)]:
+                return found
+            offset = end
+        return []
+
+    def whole_batches(self, offset: int, max_bytes: int) -> list[Batch]:
+        """Whole batches from the one that covers ``offset`` on."""
         batches: list[Batch] = []
         tail_start = self.tail.start_offset
         if tail_start is None or offset < tail_start:
             batches = self._read_segments(offset, max_bytes)
         following = batches[-1].header.end_offset if batches else offset
         left = max_bytes - sum(batch.header.length for batch in batches)
-        if tail_start is not None and (not batches or following >= tail_start):
+        if not batches or following >= self.written_offset:
             taken = self.tail.since(following, left, at_least_one=not batches)
             batches += [
                 Batch(self.name, memoryview(data), header, 0, header.events)
                 for header, data in taken
             ]
-        return _trimmed(batches, offset)
+        return batches
 
     def offset_at(self, timestamp_ms: int) -> int:
         """The first offset whose timestamp is at least this; the end if none is."""
@@ -142,11 +154,9 @@ class Topic:
                 if found is not None:
                     return found
         for header, data in self.tail.unwritten():
-            if header.max_timestamp_ms >= timestamp_ms:
-                batch = Batch(self.name, memoryview(data), header, 0, header.events)
-                found = _offset_in(batch, timestamp_ms)
-                if found >= self.start_offset:
-                    return found
+            found = self._offset_in(header, memoryview(data), timestamp_ms)
+            if found is not None:
+                return found
         return self.end_offset
 
     def frames_of(
@@ -201,12 +211,29 @@ class Topic:
         index = Index.decode(read_file(self._files, path))
         return index if index is not None and index.length == segment.length else None
 
+    def cut_position(self, segment: Segment, offset: int) -> int:
+        """Where in a segment the last frame in front of ``offset`` ends.
+
+        A file that was cut there already is no damage.
+        """
+        end = self.header_length
+        handle = self._shelf.handle(segment.path)
+        for found in frames(
+            self._files,
+            handle,
+            position=self.header_length,
+            end=segment.length,
+            on_damage=_ignore,
+        ):
+            if found.header.base_offset >= offset:
+                break
+            end = found.position + found.header.length
+        return end
+
     def _load_index(self, segment: Segment) -> Index:
         return self.stored_index(segment) or self._build_index(segment)
 
     def _build_index(self, segment: Segment) -> Index:
-        # Damage is reported by whoever reads the frames themselves.
-        ignore: OnDamage = lambda *_: None  # noqa: E731
         try:
             handle = self._shelf.handle(segment.path)
         except FileNotFoundError:
@@ -217,7 +244,7 @@ class Topic:
             start=self.header_length,
             base_offset=segment.base_offset,
             end=segment.length,
-            on_damage=ignore,
+            on_damage=_ignore,
         )
 
     def _read_segments(self, offset: int, max_bytes: int) -> list[Batch]:
@@ -225,28 +252,22 @@ class Topic:
         first = max(bisect_right(bases, offset) - 1, 0)
         batches: list[Batch] = []
         for segment in self.segments[first:]:
-            found = self._read_segment(segment, offset, max_bytes, bool(batches))
-            batches += found
-            max_bytes -= sum(batch.header.length for batch in found)
-            if max_bytes <= 0 or (found and found[-1].end_offset < segment.end_offset):
-                break
+            for batch in self._batches(segment, offset, max_bytes):
+                max_bytes -= batch.header.length
+                if max_bytes < 0 and batches:
+                    return batches
+                batches.append(batch)
         return batches
 
-    def _read_segment(
-        self, segment: Segment, offset: int, max_bytes: int, optional: bool
-    ) -> list[Batch]:
-        """Batches of one segment within the limit; one over it unless ``optional``."""
+    def _batches(
+        self, segment: Segment, offset: int, read_bytes: int
+    ) -> Iterator[Batch]:
+        """The batches of one segment from the one that holds ``offset`` on."""
         position = self.index_of(segment).position_of(offset)
-        batches: list[Batch] = []
-        for found in self.frames_of(segment, position, max_bytes):
+        for found in self.frames_of(segment, position, read_bytes):
             header = found.header
-            if header.end_offset <= offset:
-                continue
-            max_bytes -= header.length
-            if max_bytes < 0 and (batches or optional):
-                break
-            batches.append(Batch(self.name, found.data, header, 0, header.events))
-        return batches
+            if header.end_offset > offset:
+                yield Batch(self.name, found.data, header, 0, header.events)
 
     def max_timestamp_of(self, segment: Segment) -> int:
         if segment is self.active:
@@ -257,11 +278,22 @@ class Topic:
 
     def _first_at(self, found: Iterator[FoundFrame], timestamp_ms: int) -> int | None:
         for one in found:
-            if one.header.max_timestamp_ms >= timestamp_ms:
-                batch = Batch(self.name, one.data, one.header, 0, one.header.events)
-                offset = _offset_in(batch.since(self.start_offset), timestamp_ms)
-                if offset >= 0:
-                    return offset
+            offset = self._offset_in(one.header, one.data, timestamp_ms)
+            if offset is not None:
+                return offset
+        return None
+
+    def _offset_in(
+        self, header: FrameHeader, data: memoryview, timestamp_ms: int
+    ) -> int | None:
+        """The first offset of a frame that still counts and has this time or later."""
+        if header.max_timestamp_ms < timestamp_ms:
+            return None
+        batch = Batch(self.name, data, header, 0, header.events)
+        batch = batch.since(self.start_offset)
+        for index, timestamp in enumerate(batch.timestamps(), batch.lo):
+            if timestamp >= timestamp_ms:
+                return batch.offset_of(index)
         return None
 
     def _size(self, path: str) -> int:
@@ -272,18 +304,5 @@ class Topic:
             self._files.close(handle)
 
 
-def _trimmed(batches: list[Batch], offset: int) -> list[Batch]:
-    """Without what lies in front of ``offset``, and without what is then empty."""
-    if batches and batches[0].header.base_offset < offset:
-        batches[0] = batches[0].since(offset)
-        if not len(batches[0]):
-            del batches[0]
-    return batches
-
-
-def _offset_in(batch: Batch, timestamp_ms: int) -> int:
-    """The first offset in the batch at this time or later, -1 if there is none."""
-    for index, timestamp in enumerate(batch.timestamps(), batch.lo):
-        if timestamp >= timestamp_ms:
-            return batch.offset_of(index)
-    return -1
+def _ignore(position: int, length: int, reason: str, behind: int) -> None:
+    """Damage is reported by whoever reads the frames themselves."""

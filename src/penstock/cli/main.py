@@ -1,0 +1,84 @@
+"""The ``penstock`` command: what is the same for all of its subcommands.
+
+Exit codes: 0 all is well; 1 ``log verify`` found damage; 2 the command could not be
+carried out, the reason is on standard error; 141 whoever read the output has gone.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import sys
+
+import click
+
+from penstock import __version__
+from penstock.cli.demo import demo
+from penstock.cli.log import log
+from penstock.cli.messages import messages
+from penstock.cli.refusal import Refusal
+from penstock.errors import PenstockError
+
+# What a shell reports for a program that SIGPIPE ended.
+BROKEN_PIPE = 141
+
+
+class Commands(click.Group):
+    """A group whose commands fail in one line."""
+
+    def invoke(self, ctx: click.Context) -> object:
+        try:
+            result: object = super().invoke(ctx)
+            sys.stdout.flush()
+        except PenstockError as error:
+            raise Refusal(str(error), error.hint) from error
+        except BrokenPipeError:
+            _forget_output()
+            ctx.exit(BROKEN_PIPE)
+        except OSError as error:
+            place = f"{error.filename}: " if error.filename else ""
+            raise Refusal(f"{place}{error.strerror or error}") from error
+        return result
+
+
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="penstock")
+@click.option("-v", "--verbose", is_flag=True, help="Say more on standard error.")
+@click.pass_context
+def cli(context: click.Context, *, verbose: bool) -> None:
+    """Penstock: a durable message broker built on a small, trustworthy log.
+
+    \b
+    Start here:
+      penstock demo                see the log at work, in a few seconds
+      penstock log stat DIR        what a data directory holds
+      penstock log verify DIR      whether all of it is intact
+
+    Errors are one line on standard error, with a hint where there is something
+    you can do. Exit code 0 is success, 1 is damage found by "log verify", 2 is an
+    error.
+    """
+    level = logging.INFO if verbose else logging.WARNING
+    context.with_resource(messages(level))
+
+
+cli.add_command(log)
+cli.add_command(demo)
+
+
+def main() -> None:
+    """The entry point of the command."""
+    cli(prog_name="penstock")
+
+
+def _forget_output() -> None:
+    """Let what is still buffered go nowhere, so that exiting does not complain."""
+    with contextlib.suppress(OSError, ValueError):
+        null = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(null, sys.stdout.fileno())
+        os.close(null)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,61 @@
+"""Numbers and bytes as people read them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+
+# Of a payload or key, on a terminal.
+PREVIEW_CHARACTERS = 200
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_UNITS = ("KiB", "MiB", "GiB", "TiB", "PiB")
+
+
+def size(count: int) -> str:
+    """A number of bytes with a unit: ``17 B``, ``1.5 MiB``."""
+    if count < 1024:
+        return f"{count} B"
+    power = min((count.bit_length() - 1) // 10, len(_UNITS))
+    return f"{count / 1024**power:.1f} {_UNITS[power - 1]}"
+
+
+def count(number: int, noun: str) -> str:
+    """``1 event``, ``2 events``."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def time(timestamp_ms: int) -> str:
+    """Milliseconds since the epoch as UTC; as they are where no calendar reaches."""
+    try:
+        moment = _EPOCH + timedelta(milliseconds=timestamp_ms)
+    except OverflowError:
+        return f"{timestamp_ms} ms"
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def preview(data: bytes) -> str:
+    """The beginning of some bytes on one line: text where it is, else hexadecimal."""
+    try:
+        text = data.decode()
+    except UnicodeDecodeError:
+        text = "0x" + data[: PREVIEW_CHARACTERS // 2].hex()
+        return text + "…" if len(data) > PREVIEW_CHARACTERS // 2 else text
+    shown = text[:PREVIEW_CHARACTERS]
+    line = "".join(c if c.isprintable() else _escaped(c) for c in shown)
+    return line + "…" if len(text) > PREVIEW_CHARACTERS else line
+
+
+def table(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Lines with the cells of each column below one another."""
+    widths = [max(map(len, cells)) for cells in zip(*rows, strict=True)]
+    return [
+        "  ".join(
+            cell.ljust(width) for cell, width in zip(row, widths, strict=True)
+        ).rstrip()
+        for row in rows
+    ]
+
+
+def _escaped(character: str) -> str:
+    return character.encode("unicode_escape").decode()

@@ -1,0 +1,305 @@
+"""Reading a data directory from another process, while its writer lives or not.
+
+A reader sees what is synced, never more: segments up to the lengths of the last
+checkpoint, and the journal behind it up to the published position. It takes no lock
+and writes nothing. ``refresh`` follows a living log.
+
+When nobody writes the directory, the journal may hold good groups behind the
+published position, written but not synced before a crash. The reader syncs them
+itself before it shows them: the next writer will keep them.
+
+The writer may remove, recycle or compact files at any time. What a reader then finds
+does not verify, so it looks at the newest checkpoint and tries again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable, Iterator
+from typing import NamedTuple, Self, TypeVar
+
+import msgspec
+
+from penstock.errors import NotADataDirectory
+from penstock.files import Files, FileSystem
+from penstock.log import checkpoint as checkpoints
+from penstock.log import frame
+from penstock.log.batch import Batch
+from penstock.log.catalog import Catalog
+from penstock.log.checkpoint import TopicRecord
+from penstock.log.cutting import forget_before, forget_behind
+from penstock.log.damage import Damage
+from penstock.log.frame import FrameHeader
+from penstock.log.group import Entry, Kind, cut_in, start_in
+from penstock.log.layout import JOURNAL_SUFFIX, Layout, numbered
+from penstock.log.lock import is_held
+from penstock.log.position import read_position
+from penstock.log.rebuild import find_topic
+from penstock.log.scan import Found, JournalScan
+from penstock.log.tail import Tail, TailFrame
+from penstock.log.topic import Topic
+
+T = TypeVar("T")
+
+DEFAULT_READ_BYTES = 1 << 20
+# A writer that checkpoints faster than this reader can look is not to be caught.
+_TRIES = 10
+
+
+class Moved(Exception):
+    """The writer has moved on: what was to be read is elsewhere now."""
+
+
+class Place(NamedTuple):
+    path: str
+    position: int
+
+
+class JournalTail(Tail):
+    """The end of a topic as it lies in the journal; bytes are read when asked for."""
+
+    __slots__ = ("_files", "_places")
+
+    def __init__(self, files: FileSystem) -> None:
+        super().__init__()
+        self._files = files
+        self._places: dict[int, Place] = {}
+
+    def put(self, header: FrameHeader, place: Place) -> None:
+        self.append(TailFrame(header, b""))
+        self._places[header.base_offset] = place
+
+    def since(
+        self, offset: int, max_bytes: int, *, at_least_one: bool
+    ) -> list[TailFrame]:
+        taken = super().since(offset, max_bytes, at_least_one=at_least_one)
+        return [self._load(one.header) for one in taken]
+
+    def unwritten(self) -> list[TailFrame]:
+        return [self._load(one.header) for one in super().unwritten()]
+
+    def _load(self, header: FrameHeader) -> TailFrame:
+        place = self._places[header.base_offset]
+        try:
+            handle = self._files.open(place.path)
+        except FileNotFoundError:
+            raise Moved from None
+        try:
+            data = self._files.read(handle, header.length, place.position)
+        finally:
+            self._files.close(handle)
+        view = memoryview(data)
+        if frame.peek(view, 0) != header or not frame.intact(view, 0, header):
+            raise Moved
+        return TailFrame(header, view)
+
+
+class Reader:
+    """Open with ``Reader.open``; close it, or use it as a context manager."""
+
+    def __init__(self, layout: Layout, files: FileSystem) -> None:
+        self._layout = layout
+        self._files = files
+        self._checkpoint: int | None = None
+        self._catalog = Catalog(files, layout, self._found)
+        self._suspicions: list[Damage] = []
+        self.damages: list[Damage] = []
+        self.synced_position = 0
+        self._settled(self._load)
+
+    @classmethod
+    def open(
+        cls, directory: str | os.PathLike[str], *, files: FileSystem | None = None
+    ) -> Self:
+        """Raises NotADataDirectory."""
+        layout = Layout(os.path.abspath(directory))
+        disk = files or Files()
+        if not disk.exists(layout.journal) or not disk.exists(layout.topics):
+            raise NotADataDirectory(layout.directory)
+        return cls(layout, disk)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @property
+    def directory(self) -> str:
+        return self._layout.directory
+
+    def close(self) -> None:
+        self._catalog.close()
+
+    def topics(self) -> list[str]:
+        return sorted(topic.name for topic in self._catalog)
+
+    def topic(self, name: str) -> Topic:
+        """The topic of that name; raises UnknownTopic."""
+        return self._catalog.get(name)
+
+    def read(
+        self, name: str, offset: int, max_bytes: int = DEFAULT_READ_BYTES
+    ) -> list[Batch]:
+        """Synced batches from ``offset`` on; empty at the end as of ``refresh``."""
+        return self._settled(lambda: self.topic(name).read(offset, max_bytes))
+
+    def offset_at(self, name: str, timestamp_ms: int) -> int:
+        """The first offset with that timestamp or a later one; the end if none."""
+        return self._settled(lambda: self.topic(name).offset_at(timestamp_ms))
+
+    def refresh(self) -> bool:
+        """Take note of what was synced since; True if there is anything new."""
+        before = self.synced_position
+        if self._newest_checkpoint() != self._checkpoint:
+            self._settled(self._load)
+        else:
+            self._settled(self._follow)
+        return self.synced_position != before
+
+    def _settled(self, look: Callable[[], T]) -> T:
+        """The result of ``look``, after looking again while the writer moves."""
+        for _ in range(_TRIES):
+            self._suspicions.clear()
+            try:
+                result = look()
+            except (Moved, FileNotFoundError):
+                self._reload()
+                continue
+            if not self._suspicions:
+                return result
+            if self._known(self._suspicions):
+                return result
+            suspicions = list(self._suspicions)
+            self._reload()
+            self._suspicions.clear()
+            with contextlib.suppress(Moved, FileNotFoundError):
+                result = look()
+                if self._suspicions == suspicions:
+                    self._confirm(suspicions)
+                    return result
+        raise Moved(f"{self.directory}: the writer moves faster than this reader")
+
+    def _reload(self) -> None:
+        with contextlib.suppress(Moved, FileNotFoundError):
+            self._load()
+
+    def _found(self, damage: Damage) -> None:
+        self._suspicions.append(damage)
+
+    def _known(self, damages: list[Damage]) -> bool:
+        return all(damage in self.damages for damage in damages)
+
+    def _confirm(self, damages: list[Damage]) -> None:
+        self.damages += [one for one in damages if one not in self.damages]
+
+    def _newest_checkpoint(self) -> int | None:
+        present = checkpoints.positions(self._files, self._layout)
+        return present[-1] if present else None
+
+    def _load(self) -> None:
+        """Everything anew from the newest checkpoint."""
+        newest = self._newest_checkpoint()
+        checkpoint, damages = checkpoints.load_newest(self._files, self._layout)
+        self._suspicions += damages
+        self._catalog.close()
+        self._catalog = Catalog(self._files, self._layout, self._found)
+        if checkpoint is None:
+            start = self._find_topics()
+        else:
+            start = checkpoint.position
+            for record in checkpoint.topics:
+                self._add(record)
+        self._checkpoint = newest
+        self.synced_position = start
+        self._follow()
+
+    def _find_topics(self) -> int:
+        """No checkpoint: a whole journal, or what the segments show."""
+        starts = numbered(self._files.list(self._layout.journal), JOURNAL_SUFFIX)
+        if starts and starts[0] > 0:
+            for name in self._files.list(self._layout.topics):
+                folder = os.path.join(self._layout.topics, name)
+                record = find_topic(self._files, self._layout, folder, self._found)
+                if record is not None:
+                    self._add(record)
+        return starts[0] if starts else 0
+
+    def _add(self, record: TopicRecord) -> Topic:
+        topic = self._catalog.add(record)
+        topic.tail = JournalTail(self._files)
+        return topic
+
+    def _follow(self) -> None:
+        """Take up what the journal says since the last look."""
+        position = read_position(self._files, self._layout.position)
+        limit = position or 0 if is_held(self._layout.lock) else None
+        start = self.synced_position
+        if limit is not None and limit <= start:
+            return
+        scan = JournalScan(
+            self._files, self._layout, start, attested=position or 0, limit=limit
+        )
+        found = list(self._entries(scan))
+        if limit is None and scan.last_file is not None:
+            self._sync(scan.last_file[0])
+        for entry, place in found:
+            self._apply(entry, place)
+        self._suspicions += scan.damages
+        self.synced_position = scan.end
+
+    def _entries(self, scan: JournalScan) -> Iterator[tuple[Entry, Place]]:
+        for one in scan.groups():
+            for entry, place in _placed(one, self._layout.directory):
+                # Only the header of a frame is kept: the block may be large.
+                size = frame.HEADER_BYTES if entry.kind == Kind.EVENTS else None
+                yield entry._replace(data=bytes(entry.data[:size])), place
+
+    def _sync(self, name: str) -> None:
+        handle = self._files.open(os.path.join(self._layout.directory, name))
+        try:
+            # A file system that refuses is read-only: nothing there waits for a disk.
+            with contextlib.suppress(OSError):
+                self._files.sync(handle)
+        finally:
+            self._files.close(handle)
+
+    def _apply(self, entry: Entry, place: Place) -> None:
+        if entry.kind == Kind.TOPIC:
+            record = msgspec.json.decode(entry.data, type=TopicRecord)
+            known = self._catalog.by_id(record.id)
+            if known is None:
+                self._add(record)
+            else:
+                known.options = record.options
+            return
+        topic = self._catalog.by_id(entry.topic)
+        if topic is None:
+            return
+        match entry.kind:
+            case Kind.EVENTS:
+                self._extend(topic, entry, place)
+            case Kind.START:
+                forget_before(topic, start_in(entry))
+            case Kind.TRUNCATE:
+                cut, end = cut_in(entry)
+                topic.tail.cut(cut)
+                forget_behind(topic, self._catalog.shelf, cut, end)
+            case Kind.DELETE:
+                self._catalog.remove(topic)
+
+    def _extend(self, topic: Topic, entry: Entry, place: Place) -> None:
+        header = frame.peek(entry.data, 0)
+        assert header is not None, "an intact group holds good frames"
+        if header.end_offset > topic.end_offset:
+            assert isinstance(topic.tail, JournalTail)
+            topic.tail.put(header, place)
+            topic.end_offset = header.end_offset
+
+
+def _placed(found: Found, directory: str) -> Iterator[tuple[Entry, Place]]:
+    """The entries of a group with the places of their data."""
+    path = os.path.join(directory, found.file)
+    for entry, offset in found.placed_entries():
+        yield entry, Place(path, found.file_position + offset)

@@ -1,0 +1,35 @@
+from __future__ import annotations
+
+import logging
+
+import pytest
+
+from penstock.cli.messages import limited_to, messages
+
+logger = logging.getLogger("penstock.test")
+
+
+def test_records_are_lines_on_standard_error(capsys: pytest.CaptureFixture) -> None:
+    with messages(logging.WARNING):
+        logger.warning("cut %s", "it")
+        logger.info("not this")
+
+    assert capsys.readouterr() == ("", "warning: cut it\n")
+
+
+def test_a_command_may_leave_out_more(capsys: pytest.CaptureFixture) -> None:
+    with messages(logging.WARNING), limited_to(logging.ERROR):
+        logger.warning("not this")
+        logger.error("this")
+
+    assert capsys.readouterr().err == "error: this\n"
+
+
+def test_afterwards_all_is_as_before() -> None:
+    room = logging.getLogger("penstock")
+    before = room.level, list(room.handlers)
+
+    with pytest.raises(KeyError), messages(logging.ERROR), limited_to(logging.CRITICAL):
+        raise KeyError
+
+    assert (room.level, room.handlers) == before

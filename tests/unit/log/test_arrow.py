@@ -1,0 +1,172 @@
+"""A record batch says what the batch's own loop over events says."""
+
+from __future__ import annotations
+
+import io
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from penstock.errors import InvalidOption
+from penstock.log import arrow
+from penstock.log.batch import Batch
+from penstock.log.columns import Columns
+from penstock.model.event import Event
+
+ID_BASE = bytes.fromhex("018bcfe568007abc8123456709abcdef")
+# Its last 16 bits overflow at the first event.
+CARRYING_ID_BASE = bytes.fromhex("018bcfe568007abc812345670000ffff")
+
+
+texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=5)
+timestamps = st.integers(min_value=-(1 << 63), max_value=(1 << 63) - 1)
+
+
+@st.composite
+def columns(draw: st.DrawFn) -> Columns:
+    count = draw(st.integers(1, 20))
+
+    def each(values: st.SearchStrategy) -> list | None:
+        column = st.lists(values, min_size=count, max_size=count)
+        same = values.map(lambda value: [value] * count)
+        return draw(st.none() | same | column)
+
+    made = Columns(
+        draw(st.lists(st.binary(max_size=5), min_size=count, max_size=count)),
+        draw(timestamps | st.lists(timestamps, min_size=count, max_size=count)),
+        ids=each(st.none() | texts),
+        keys=each(st.none() | st.binary(max_size=5)),
+        priorities=each(st.integers(0, 255)),
+        headers=each(st.dictionaries(texts, texts, max_size=3)),
+        parents=each(st.none() | texts),
+    )
+    made.producers = each(st.none() | texts)
+    return made
+
+
+@st.composite
+def batches(draw: st.DrawFn) -> Batch:
+    events = draw(columns())
+    base = draw(st.integers(0, 1 << 40) | st.just(arrow._BLOCK - 3))
+    id_base = draw(st.sampled_from([ID_BASE, CARRYING_ID_BASE]))
+    if draw(st.booleans()):
+        steps = st.lists(
+            st.integers(1, 70_000), min_size=len(events), max_size=len(events)
+        )
+        offset = -1
+        events.offsets = [offset := offset + step for step in draw(steps)]
+    batch = Batch.of("t", events.encode(base, id_base))
+    lo, hi = sorted(draw(st.tuples(st.integers(0, 20), st.integers(0, 20))))
+    first, last = batch.offsets()[0], batch.offsets()[-1]
+    return batch.since(min(first + lo, last)).before(max(first + hi, first + 1))
+
+
+@given(batches())
+def test_a_record_batch_holds_what_the_events_say(batch: Batch) -> None:
+    made = arrow.record_batch(batch)
+
+    made.validate(full=True)
+    assert rows_of(made) == [row_of(event) for event in batch.events()]
+    assert made.schema == arrow.SCHEMA
+
+
+@given(batches(), st.lists(st.sampled_from(arrow.SCHEMA.names), unique=True))
+def test_some_columns_are_the_same_columns(batch: Batch, names: list[str]) -> None:
+    made = arrow.record_batch(batch, names)
+
+    assert made.schema.names == names
+    if names:
+        whole = arrow.record_batch(batch)
+        assert made.equals(whole.select(names))
+
+
+def test_compacted_events_keep_their_offsets_and_ids() -> None:
+    whole = Batch.of("t", Columns([b"a", b"b", b"c"], 5).encode(100, ID_BASE))
+    some = Batch.of("t", whole.take([0, 2]).encode(100, ID_BASE))
+
+    made = arrow.record_batch(some)
+
+    assert made["offset"].to_pylist() == [100, 102]
+    assert made["id"].to_pylist() == [whole.ids()[0], whole.ids()[2]]
+
+
+def test_plain_columns_are_the_bytes_of_the_frame() -> None:
+    frame = Columns([b"some", b"payload"], [1, 2], keys=[b"k", None]).encode(0, ID_BASE)
+    start = pa.py_buffer(frame).address
+
+    made = arrow.record_batch(Batch.of("t", frame), ["timestamp", "key", "payload"])
+
+    buffers = [one for column in made.columns for one in column.buffers() if one]
+    assert all(start <= one.address < start + len(frame) for one in buffers)
+
+
+def test_an_unknown_column_is_named() -> None:
+    batch = Batch.of("t", Columns([b"a"], 5).encode(0, ID_BASE))
+
+    with pytest.raises(InvalidOption, match="'size': must be one of offset, "):
+        arrow.record_batch(batch, ["size"])
+
+
+@pytest.mark.parametrize("chunk_bytes", [1, 1 << 24])
+def test_an_arrow_file_holds_all_batches(
+    chunk_bytes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(arrow, "CHUNK_BYTES", chunk_bytes)
+    sink = io.BytesIO()
+
+    arrow.write_arrow(sink, "t", three_batches())
+
+    with pa.ipc.open_file(sink.getvalue()) as reader:
+        assert reader.num_record_batches == (3 if chunk_bytes == 1 else 1)
+        assert reader.schema.metadata == {b"penstock.topic": b"t"}
+        assert reader.read_all()["offset"].to_pylist() == list(range(6))
+
+
+def test_a_parquet_file_holds_all_batches() -> None:
+    sink = io.BytesIO()
+
+    arrow.write_parquet(sink, "t", three_batches())
+
+    table = pq.read_table(io.BytesIO(sink.getvalue()))
+    assert table["offset"].to_pylist() == list(range(6))
+    assert table["payload"].to_pylist() == [b"x", b"y"] * 3
+    assert table.schema.field("headers").type == arrow.HEADERS
+
+
+@pytest.mark.parametrize("write", [arrow.write_arrow, arrow.write_parquet])
+def test_a_file_of_nothing_has_the_schema(write) -> None:
+    sink = io.BytesIO()
+
+    write(sink, "t", [])
+
+    assert sink.getvalue()[:4] in (b"ARRO", b"PAR1")
+
+
+def three_batches() -> list[Batch]:
+    return [
+        Batch.of("t", Columns([b"x", b"y"], 5).encode(base, ID_BASE))
+        for base in (0, 2, 4)
+    ]
+
+
+def rows_of(made: pa.RecordBatch) -> list[tuple]:
+    """The rows in the order of ``row_of``; timestamps as whole milliseconds."""
+    made = made.set_column(1, "timestamp", made["timestamp"].cast(pa.int64()))
+    return [tuple(row.values()) for row in made.to_pylist()]
+
+
+def row_of(event: Event) -> tuple:
+    return (
+        event.offset,
+        event.timestamp_ms,
+        event.priority,
+        event.id,
+        event.key,
+        list(event.headers.items()),
+        event.payload,
+        event.parent,
+        event.producer,
+    )

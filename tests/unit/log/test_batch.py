@@ -1,0 +1,168 @@
+from __future__ import annotations
+
+import pytest
+
+from penstock.log.batch import Batch
+from penstock.log.columns import Columns
+from penstock.model import Event, ids
+
+BASE = ids.id_base(1000, bytes(10))
+
+
+def rich() -> Batch:
+    """Five events from offset 10 on, every column in use."""
+    columns = Columns(
+        [b"0", b"", b"22", b"333", b"4"],
+        [10, 11, 9, 13, 14],
+        ids=[None, "one", None, "three", None],
+        keys=[b"k", None, b"", b"k3", None],
+        priorities=[0, 1, 2, 3, 255],
+        headers=[{}, {"a": "1", "b": "2"}, {}, {"c": "é"}, {}],
+        parents=[None, None, "p", None, None],
+        producer="me",
+    )
+    return Batch.of("t", columns.encode(10, BASE))
+
+
+def gapped() -> Batch:
+    """Offsets 11, 13 and 14 of a frame that covers 10 to 17."""
+    columns = Columns([b"b", b"d", b"e"], [1, 2, 3])
+    columns.offsets = [1, 3, 4]
+    columns.span = 8
+    return Batch.of("t", columns.encode(10, BASE))
+
+
+def test_events_have_everything_that_was_published() -> None:
+    events = list(rich().events())
+
+    assert events[1] == Event(
+        topic="t",
+        offset=11,
+        id="one",
+        timestamp_ms=11,
+        payload=b"",
+        key=None,
+        priority=1,
+        headers={"a": "1", "b": "2"},
+        parent=None,
+        producer="me",
+    )
+    assert [event.offset for event in events] == [10, 11, 12, 13, 14]
+    assert [event.key for event in events] == [b"k", None, b"", b"k3", None]
+    assert events[3].headers == {"c": "é"}
+
+
+def test_missing_columns_read_as_their_defaults() -> None:
+    batch = Batch.of("t", Columns([b"a", b"b"], 7).encode(3, BASE))
+
+    assert batch.timestamps() == [7, 7]
+    assert batch.priorities() == [0, 0]
+    assert batch.keys() == [None, None]
+    assert batch.parents() == batch.producers() == [None, None]
+    assert batch.headers() == [{}, {}]
+    assert batch.ids() == [ids.event_id(BASE, 0), ids.event_id(BASE, 1)]
+
+
+def test_constant_columns_read_as_many_times_as_there_are_events() -> None:
+    columns = Columns([b"a", b"b"], keys=[b"k", b"k"], priorities=[3, 3])
+
+    batch = Batch.of("t", columns.encode(0, BASE))
+
+    assert batch.keys() == [b"k", b"k"]
+    assert batch.priorities() == [3, 3]
+
+
+def test_frame_without_payloads_reads_as_empty_ones() -> None:
+    batch = rich()
+    batch._regions = {}
+
+    assert batch.payloads() == [b""] * 5
+
+
+@pytest.mark.parametrize("lo", range(6))
+@pytest.mark.parametrize("hi", range(6))
+def test_view_is_a_slice_of_every_column(lo: int, hi: int) -> None:
+    whole = rich()
+    expected = list(whole.events())[lo:hi]
+
+    view = whole.since(10 + lo).before(10 + hi)
+
+    assert list(view.events()) == expected
+    assert len(view) == len(expected)
+
+
+@pytest.mark.parametrize(
+    ("offset", "offsets"),
+    [
+        (0, [11, 13, 14]),
+        (11, [11, 13, 14]),
+        (12, [13, 14]),
+        (14, [14]),
+        (15, []),
+        (99, []),
+    ],
+)
+def test_part_behind_an_offset_skips_gaps(offset: int, offsets: list[int]) -> None:
+    assert gapped().since(offset).offsets() == offsets
+
+
+@pytest.mark.parametrize(
+    ("offset", "offsets", "end"),
+    [
+        (0, [], 11),
+        (11, [], 11),
+        (13, [11], 13),
+        (14, [11, 13], 14),
+        (15, [11, 13, 14], 18),
+        (99, [11, 13, 14], 18),
+    ],
+)
+def test_part_before_an_offset_ends_where_the_next_event_is(
+    offset: int, offsets: list[int], end: int
+) -> None:
+    part = gapped().before(offset)
+
+    assert part.offsets() == offsets
+    assert part.end_offset == end
+
+
+def test_view_of_a_view_does_not_grow() -> None:
+    view = rich().since(12).before(13)
+
+    assert view.since(10).offsets() == [12]
+    assert view.before(15).offsets() == [12]
+
+
+def test_generated_ids_belong_to_the_offset_and_not_to_the_place() -> None:
+    expected = [ids.event_id(BASE, delta) for delta in (1, 3, 4)]
+
+    assert gapped().ids() == expected
+    assert gapped().since(13).ids() == expected[1:]
+
+
+def test_base_offset_is_that_of_the_first_event_in_view() -> None:
+    assert rich().since(13).base_offset == 13
+    assert gapped().base_offset == 11
+    assert gapped().end_offset == 18
+
+
+def test_taken_events_keep_their_offsets_and_ids() -> None:
+    for batch in (rich(), gapped()):
+        expected = [event for i, event in enumerate(batch.events()) if i in (0, 2)]
+
+        taken = batch.take([0, 2])
+
+        frame = taken.encode(batch.header.base_offset, batch.header.id_base)
+        assert list(Batch.of("t", frame).events()) == expected
+
+
+def test_body_is_the_frame_without_its_header() -> None:
+    batch = rich()
+
+    assert batch.frame[64:] == batch.body
+    assert batch.dense
+
+
+def test_bytes_that_are_no_frame_are_refused() -> None:
+    with pytest.raises(ValueError, match="not a batch frame"):
+        Batch.of("t", bytes(100))

@@ -1,0 +1,380 @@
+from __future__ import annotations
+
+import errno
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from penstock.errors import DiskFull, UnsupportedVersion, WriteFailed
+from penstock.log import group, journal
+from penstock.log.frame import checksum
+from penstock.log.group import Entry
+from penstock.log.journal import HEADER_BYTES, FileHeader, Journal
+from penstock.log.layout import Layout
+from penstock.log.scan import JournalScan
+from tests.unit.log.faults import FaultyFiles, flipped, zeroed
+
+GOLDEN = bytes.fromhex(
+    "504e5346"  # magic "PNSF"
+    "01"  # version
+    "01"  # flags: recycled
+    "0000"
+    "40000000"  # length of this header
+    "9c1106f6"  # CRC32C
+    "0010000000000000"  # position of the first group
+    "8877665544332211"  # stamp
+    "d204000000000000"  # time of creation
+    "000000000000000000000000000000000000000000000000"
+)
+# A group of one entry of 40 bytes.
+GROUP_BYTES = group.HEADER_BYTES + group.ENTRY.size + 40
+
+
+def numbers() -> Callable[[int], bytes]:
+    """Stamps 1, 2, 3 and so on."""
+    drawn = iter(range(1, 1000))
+    return lambda length: next(drawn).to_bytes(length, "little")
+
+
+@pytest.fixture
+def layout(tmp_path: Path) -> Layout:
+    layout = Layout(str(tmp_path))
+    Path(layout.journal).mkdir()
+    return layout
+
+
+@pytest.fixture
+def disk() -> FaultyFiles:
+    return FaultyFiles()
+
+
+@pytest.fixture
+def writer(disk: FaultyFiles, layout: Layout) -> Journal:
+    return Journal(
+        disk,
+        layout,
+        position=0,
+        file_bytes=HEADER_BYTES + 3 * GROUP_BYTES,
+        entropy=numbers(),
+    )
+
+
+def write(writer: Journal, *numbers: int, sync: bool = True) -> None:
+    for number in numbers:
+        entries = [Entry(256, 0, b"%040d" % number)]
+        writer.append(number, entries, 1234, sync=sync)
+
+
+def scanned(disk: FaultyFiles, layout: Layout, start: int = 0) -> list[int]:
+    return [f.header.number for f in JournalScan(disk, layout, start).groups()]
+
+
+def names(layout: Layout) -> list[int]:
+    return sorted(int(path.stem) for path in Path(layout.journal).iterdir())
+
+
+def test_bytes_of_a_file_header_are_those_of_the_table() -> None:
+    data = journal.encode_header(4096, 0x1122334455667788, 1234, recycled=True)
+
+    assert data == GOLDEN
+
+
+def test_file_header_reads_back_from_the_bytes_of_the_table() -> None:
+    assert journal.decode_header(GOLDEN + b"groups", "j") == FileHeader(
+        start=4096, stamp=0x1122334455667788, recycled=True
+    )
+
+
+def test_every_flipped_bit_of_a_file_header_is_detected() -> None:
+    undetected = [
+        name
+        for name, data in flipped(GOLDEN)
+        if journal.decode_header(data, "j") is not None
+    ]
+
+    assert undetected == []
+
+
+def test_file_header_torn_anywhere_is_none() -> None:
+    torn = [GOLDEN[:length] for length in range(len(GOLDEN))]
+    torn += [data for _, data in zeroed(GOLDEN)]
+
+    assert [data for data in torn if journal.decode_header(data, "j")] == []
+
+
+def test_zeros_are_never_a_file_header() -> None:
+    assert journal.decode_header(bytes(4096), "j") is None
+
+
+def test_later_version_is_refused_and_not_taken_for_damage() -> None:
+    data = bytearray(GOLDEN)
+    data[4] = 2
+    data[12:16] = checksum(data, ()).to_bytes(4, "little")
+
+    with pytest.raises(UnsupportedVersion):
+        journal.decode_header(bytes(data), "j")
+
+
+def test_file_is_its_header_and_its_groups(writer: Journal, layout: Layout) -> None:
+    write(writer, 7)
+
+    data = Path(layout.journal_file(0)).read_bytes()
+    expected = group.encode(
+        [Entry(256, 0, b"%040d" % 7)],
+        position=0,
+        synced=0,
+        stamp=1,
+        number=7,
+        time_ms=1234,
+    )
+    assert data[:64] == journal.encode_header(0, 1, 1234, recycled=False)
+    assert data[64:] == b"".join(expected)
+
+
+def test_groups_know_how_far_the_journal_was_synced_before_them(
+    writer: Journal, disk: FaultyFiles, layout: Layout
+) -> None:
+    write(writer, 1, 2, sync=False)
+    write(writer, 3, sync=True)
+    write(writer, 4, sync=False)
+
+    found = list(JournalScan(disk, layout, 0).groups())
+
+    assert [f.header.synced for f in found] == [0, 0, 0, 3 * GROUP_BYTES]
+    assert (writer.position, writer.synced) == (4 * GROUP_BYTES, 3 * GROUP_BYTES)
+    assert writer.syncs == 1
+
+
+def test_file_that_would_grow_too_large_is_followed_by_another(
+    writer: Journal, disk: FaultyFiles, layout: Layout
+) -> None:
+    write(writer, *range(1, 8))
+
+    assert names(layout) == [0, 3 * GROUP_BYTES, 6 * GROUP_BYTES]
+    assert scanned(disk, layout) == [1, 2, 3, 4, 5, 6, 7]
+
+
+def test_new_file_and_its_name_are_synced_before_a_group_is_written(
+    writer: Journal, disk: FaultyFiles, layout: Layout
+) -> None:
+    write(writer, 1, sync=False)
+
+    path = layout.journal_file(0)
+    assert disk.calls == [
+        ("create", path),
+        ("write", path),
+        ("sync", path),
+        ("sync_directory", layout.journal),
+        ("write", path),
+    ]
+
+
+def test_unsynced_groups_are_synced_before_the_next_file_begins(
+    writer: Journal, disk: FaultyFiles, layout: Layout
+) -> None:
+    write(writer, 1, 2, 3, sync=False)
+
+    write(writer, 4, sync=False)
+
+    second = list(JournalScan(disk, layout, 0).groups())[3]
+    assert second.header.synced == 3 * GROUP_BYTES
+    assert disk.count("sync", layout.journal_file(0)) == 2
+
+
+def test_retired_files_are_used_again_and_their_old_groups_are_not_seen(
+    writer: Journal, disk: FaultyFiles, layout: Layout
+) -> None:
+    write(writer, *range(1, 7))
+    writer.retire(3 * GROUP_BYTES)
+
+    write(writer, 7)
+
+    start = 6 * GROUP_BYTES
+    assert names(layout) == [3 * GROUP_BYTES, start]
+    size = Path(layout.journal_file(start)).stat().st_size
+    assert size == HEADER_BYTES + 3 * GROUP_BYTES, "the old content is still there"
+    assert scanned(disk, layout, 3 * GROUP_BYTES) == [4, 5, 6, 7]
+
+
+def test_old_content_of_a_recycled_file_is_no_torn_tail(
+    writer: Journal, disk: FaultyFiles, layout: Layout
+) -> None:
+    write(writer, *range(1, 7))
+    writer.retire(3 * GROUP_BYTES)
+    write(writer, 7)
+    scan = JournalScan(disk, layout, 6 * GROUP_BYTES)
+
+    found = [f.header.number for f in scan.groups()]
+
+    assert found == [7]
+    assert (scan.cuts, scan.damages) == ([], [])
+
+
+def test_at_most_a_few_retired_files_are_kept(writer: Journal, layout: Layout) -> None:
+    write(writer, *range(1, 20))
+
+    writer.retire(writer.position)
+
+    assert len(names(layout)) == journal.MAX_SPARES + 1
+
+
+def test_file_that_is_still_needed_is_not_retired(
+    writer: Journal, layout: Layout
+) -> None:
+    write(writer, *range(1, 8))
+
+    writer.retire(3 * GROUP_BYTES - 1)
+    write(writer, 8, 9, 10)
+
+    assert names(layout) == [i * 3 * GROUP_BYTES for i in range(4)]
+
+
+def test_close_leaves_no_spares_and_no_old_content(
+    writer: Journal, layout: Layout
+) -> None:
+    write(writer, *range(1, 7))
+    writer.retire(3 * GROUP_BYTES)
+    write(writer, *range(7, 10))
+    writer.retire(6 * GROUP_BYTES)
+    write(writer, 10)
+
+    writer.close()
+
+    last = layout.journal_file(9 * GROUP_BYTES)
+    assert names(layout) == [6 * GROUP_BYTES, 9 * GROUP_BYTES]
+    assert Path(last).stat().st_size == HEADER_BYTES + GROUP_BYTES
+
+
+@pytest.mark.parametrize(
+    ("code", "kind"), [(errno.ENOSPC, DiskFull), (errno.EIO, WriteFailed)]
+)
+@pytest.mark.parametrize("half", [False, True])
+def test_failed_write_leaves_no_trace(
+    writer: Journal,
+    disk: FaultyFiles,
+    layout: Layout,
+    code: int,
+    kind: type[WriteFailed],
+    half: bool,
+) -> None:
+    write(writer, 1)
+    disk.fail("write", "/journal", error=code, half=half)
+
+    with pytest.raises(WriteFailed, match="writing .* failed") as caught:
+        write(writer, 2)
+
+    assert type(caught.value) is kind
+    assert writer.position == GROUP_BYTES
+    write(writer, 3)
+    assert scanned(disk, layout) == [1, 3]
+
+
+def test_half_a_group_that_cannot_be_taken_back_is_left_behind_in_its_file(
+    writer: Journal, disk: FaultyFiles, layout: Layout
+) -> None:
+    write(writer, 1)
+    disk.fail("write", "/journal", error=errno.EIO, half=True)
+    disk.fail("truncate", "/journal", error=errno.EIO)
+    with pytest.raises(WriteFailed):
+        write(writer, 2)
+
+    write(writer, 3)
+
+    assert names(layout) == [0, GROUP_BYTES]
+    assert scanned(disk, layout) == [1, 3]
+
+
+def test_group_whose_sync_failed_is_abandoned_with_its_file(
+    writer: Journal, disk: FaultyFiles, layout: Layout
+) -> None:
+    write(writer, 1)
+    disk.fail("sync", "/journal", error=errno.EIO)
+
+    with pytest.raises(WriteFailed, match="syncing .* failed"):
+        write(writer, 2)
+
+    assert (writer.position, writer.synced) == (GROUP_BYTES, GROUP_BYTES)
+    write(writer, 3)
+    scan = JournalScan(disk, layout, 0)
+    assert [f.header.number for f in scan.groups()] == [1, 3]
+    assert (scan.cuts, scan.damages) == ([], [])
+
+
+def test_sync_after_a_failed_sync_does_not_succeed_without_syncing(
+    writer: Journal, disk: FaultyFiles
+) -> None:
+    write(writer, 1, sync=False)
+    disk.fail("sync", "/journal", error=errno.EIO)
+    with pytest.raises(WriteFailed):
+        writer.sync()
+    before = disk.count("sync", "/journal")
+
+    try:
+        writer.sync()
+    except WriteFailed:
+        return
+
+    assert disk.count("sync", "/journal") > before
+    assert writer.synced == writer.position
+
+
+@pytest.mark.parametrize("call", ["create", "write", "sync", "sync_directory"])
+def test_file_that_cannot_be_started_is_started_again(
+    writer: Journal, disk: FaultyFiles, layout: Layout, call: str
+) -> None:
+    disk.fail(call, "/journal")
+    with pytest.raises(DiskFull, match="starting journal file .* failed"):
+        write(writer, 1)
+
+    write(writer, 2)
+
+    assert scanned(disk, layout) == [2]
+    assert names(layout) == [0]
+
+
+@pytest.mark.parametrize("call", ["rename", "create", "write", "sync"])
+def test_recycling_that_fails_is_made_up_for(
+    writer: Journal, disk: FaultyFiles, layout: Layout, call: str
+) -> None:
+    write(writer, *range(1, 7))
+    writer.retire(3 * GROUP_BYTES)
+    disk.fail(call, f"{6 * GROUP_BYTES:020}", error=errno.EIO)
+    with pytest.raises(WriteFailed):
+        write(writer, 7)
+
+    write(writer, 8)
+
+    assert scanned(disk, layout, 3 * GROUP_BYTES) == [4, 5, 6, 8]
+
+
+def test_group_larger_than_a_file_gets_a_file_of_its_own(
+    writer: Journal, disk: FaultyFiles, layout: Layout
+) -> None:
+    write(writer, 1)
+    writer.append(2, [Entry(256, 0, bytes(4096))], 0, sync=True)
+    write(writer, 3)
+
+    assert scanned(disk, layout) == [1, 2, 3]
+    assert len(names(layout)) == 3
+
+
+def test_sync_with_nothing_to_sync_does_nothing(
+    writer: Journal, disk: FaultyFiles
+) -> None:
+    writer.sync()
+    write(writer, 1)
+    before = disk.count("sync")
+
+    writer.sync()
+
+    assert disk.count("sync") == before
+
+
+def test_abandon_leaves_the_files_as_they_are(writer: Journal, layout: Layout) -> None:
+    write(writer, *range(1, 7))
+    writer.retire(3 * GROUP_BYTES)
+
+    writer.abandon()
+
+    assert names(layout) == [0, 3 * GROUP_BYTES]

@@ -1,0 +1,212 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from penstock.files import Files
+from penstock.log import Log, LogOptions, TopicOptions
+from penstock.log.columns import Columns
+from penstock.log.frame import peek
+from penstock.log.layout import Layout
+from penstock.log.store import (
+    Dirty,
+    SegmentWrite,
+    WriteOut,
+    finish_write,
+    is_aged,
+    plan_writes,
+    table,
+)
+from penstock.log.tail import TailFrame
+from penstock.log.topic import Topic
+
+NOW_MS = 50_000
+
+
+@pytest.fixture
+def topic(tmp_path: Path) -> Topic:
+    log = Log.open(tmp_path, LogOptions(start_check_bytes=0))
+    topic = log.create_topic("t", TopicOptions(segment_bytes=1024, segment_age_s=10))
+    log.sync()
+    return topic
+
+
+def add(topic: Topic, *sizes: int) -> None:
+    """Unwritten frames of one event of that size each."""
+    for size in sizes:
+        data = Columns([bytes(size)]).encode(topic.end_offset, bytes(16))
+        header = peek(data, 0)
+        assert header is not None
+        topic.tail.append(TailFrame(header, data))
+        topic.end_offset = header.end_offset
+
+
+def perform(tmp_path: Path, writes: list[SegmentWrite]) -> None:
+    work = WriteOut(Files(), Layout(str(tmp_path)), writes)
+    work.run()
+    assert work.error is None
+    for write in writes:
+        finish_write(write)
+
+
+def planned(writes: list[SegmentWrite]) -> list[tuple[int, bool, int]]:
+    return [(w.segment.base_offset, w.new, len(w.frames)) for w in writes]
+
+
+def test_first_frames_go_into_a_new_segment(topic: Topic) -> None:
+    add(topic, 10, 10)
+
+    writes = plan_writes(topic, NOW_MS)
+
+    assert planned(writes) == [(0, True, 2)]
+    assert writes[0].position == topic.header_length
+    assert writes[0].end_offset == 2
+
+
+def test_frames_that_do_not_fit_go_into_segments_of_their_own(topic: Topic) -> None:
+    add(topic, 600, 600, 600, 5000, 10)
+
+    writes = plan_writes(topic, NOW_MS)
+
+    assert planned(writes) == [
+        (0, True, 1),
+        (1, True, 1),
+        (2, True, 1),
+        (3, True, 1),
+        (4, True, 1),
+    ]
+
+
+def test_more_frames_go_behind_those_that_are_there(
+    topic: Topic, tmp_path: Path
+) -> None:
+    add(topic, 100)
+    perform(tmp_path, plan_writes(topic, NOW_MS))
+    add(topic, 100)
+
+    writes = plan_writes(topic, NOW_MS)
+
+    assert planned(writes) == [(0, False, 1)]
+    assert writes[0].position == topic.segments[0].length
+    perform(tmp_path, writes)
+    assert Path(topic.segments[0].path).stat().st_size == topic.segments[0].length
+    assert topic.tail.unwritten() == []
+
+
+def test_aged_segment_takes_no_more_frames(topic: Topic, tmp_path: Path) -> None:
+    add(topic, 10)
+    perform(tmp_path, plan_writes(topic, NOW_MS))
+    add(topic, 10)
+
+    assert planned(plan_writes(topic, NOW_MS + 9_999)) == [(0, False, 1)]
+    assert planned(plan_writes(topic, NOW_MS + 10_000)) == [(1, True, 1)]
+
+
+@pytest.mark.parametrize(
+    ("age_s", "created_ms", "aged"),
+    [(None, 0, False), (10, None, False), (50, 0, True), (50.001, 0, False)],
+)
+def test_age_counts_from_creation_if_it_is_known(
+    topic: Topic, age_s: float | None, created_ms: int | None, aged: bool
+) -> None:
+    add(topic, 10)
+    segment = plan_writes(topic, 0)[0].segment
+    segment.created_ms = created_ms
+
+    assert is_aged(segment, age_s, NOW_MS) is aged
+
+
+def test_roll_adds_an_empty_segment_once(topic: Topic, tmp_path: Path) -> None:
+    add(topic, 10)
+
+    writes = plan_writes(topic, NOW_MS, roll=True)
+
+    assert planned(writes) == [(0, True, 1), (1, True, 0)]
+    assert writes[1].end_offset == 1
+    perform(tmp_path, writes)
+    assert plan_writes(topic, NOW_MS, roll=True) == []
+
+
+def test_nothing_to_write_is_no_plan(topic: Topic) -> None:
+    assert plan_writes(topic, NOW_MS) == []
+
+
+def test_segment_is_sealed_by_its_successor(topic: Topic, tmp_path: Path) -> None:
+    add(topic, 10)
+    first, second = plan_writes(topic, NOW_MS, roll=True)
+    work = WriteOut(Files(), Layout(str(tmp_path)), [first, second])
+    work.run()
+
+    sealed = [finish_write(first), finish_write(second)]
+
+    assert sealed == [None, first.segment]
+    assert [s.end_offset for s in topic.segments] == [1, 1]
+    assert topic.active is second.segment
+
+
+def test_leftover_at_the_place_of_a_new_segment_is_written_over(
+    topic: Topic, tmp_path: Path
+) -> None:
+    add(topic, 10)
+    writes = plan_writes(topic, NOW_MS)
+    leftover = Path(writes[0].segment.path)
+    leftover.parent.mkdir(parents=True)
+    leftover.write_bytes(b"x" * 10_000)
+
+    perform(tmp_path, writes)
+
+    assert leftover.stat().st_size == topic.segments[0].length
+
+
+def test_table_shows_topics_as_they_will_stand(topic: Topic) -> None:
+    (empty,) = table([topic], [])
+    add(topic, 10, 10)
+    writes = plan_writes(topic, NOW_MS)
+
+    (record,) = table([topic], writes)
+
+    assert (empty.active_base, empty.active_length) == (None, 0)
+    assert (record.id, record.name, record.end_offset) == (1, "t", 2)
+    assert (record.active_base, record.active_length) == (0, writes[0].end)
+
+
+def test_table_without_writes_shows_topics_as_they_stand(
+    topic: Topic, tmp_path: Path
+) -> None:
+    add(topic, 10)
+    perform(tmp_path, plan_writes(topic, NOW_MS))
+
+    (record,) = table([topic], [])
+
+    assert (record.active_base, record.active_length) == (0, topic.segments[0].length)
+
+
+def test_dirty_remembers_the_first_place_that_was_written(
+    topic: Topic, tmp_path: Path
+) -> None:
+    dirty = Dirty()
+    add(topic, 10)
+    (first,) = plan_writes(topic, NOW_MS)
+    perform(tmp_path, [first])
+    dirty.note(first, None)
+    add(topic, 10)
+    (second,) = plan_writes(topic, NOW_MS)
+
+    dirty.note(second, None)
+
+    assert dirty.segments == {first.segment.path: 0}
+    assert dirty.directories == {topic.directory}
+
+
+def test_dirty_of_a_failed_checkpoint_is_taken_back(topic: Topic) -> None:
+    add(topic, 10)
+    segment = plan_writes(topic, NOW_MS)[0].segment
+    dirty = Dirty(segments={"a": 50, "b": 5}, sealed=[(topic, segment)])
+    failed = Dirty(segments={"a": 10, "c": 7}, suspect={"a"}, directories={"d"})
+
+    dirty.merge(failed)
+
+    assert dirty.segments == {"a": 10, "b": 5, "c": 7}
+    assert (dirty.suspect, dirty.directories) == ({"a"}, {"d"})
+    assert dirty.sealed == [(topic, segment)]

@@ -1,0 +1,66 @@
+from __future__ import annotations
+
+import uuid
+
+import pytest
+
+from penstock.model import ids
+
+RANDOM = bytes(range(1, 11))
+MILLIS = 0x0123456789AB
+
+
+@pytest.mark.parametrize("random", [bytes(10), b"\xff" * 10, RANDOM])
+def test_base_is_a_uuid_of_version_7(random: bytes) -> None:
+    found = uuid.UUID(bytes=ids.id_base(MILLIS, random))
+
+    assert (found.version, found.variant) == (7, uuid.RFC_4122)
+    assert found.int >> 80 == MILLIS
+
+
+def test_bytes_of_a_base_are_those_of_the_rfc() -> None:
+    base = ids.id_base(MILLIS, b"\xff" * 10)
+
+    # 48 bits of time, version 7, 12 random bits, variant 10, 62 random bits of which
+    # the top of the counter is cleared.
+    assert base.hex() == "0123456789ab" + "7fff" + "bfffffff" + "7fffffff"
+
+
+def test_all_of_the_entropy_counts() -> None:
+    draws = {ids.id_base(MILLIS, RANDOM)}
+    for index in range(ids.RANDOM_BYTES):
+        changed = bytearray(RANDOM)
+        changed[index] ^= 0x10
+        draws.add(ids.id_base(MILLIS, bytes(changed)))
+
+    assert len(draws) == ids.RANDOM_BYTES + 1
+
+
+def test_counting_stays_within_the_counter() -> None:
+    base = ids.id_base(MILLIS, b"\xff" * 10)
+
+    last = ids.advance(base, (1 << 31) - 1)
+
+    assert last[:12] == base[:12]
+    assert uuid.UUID(bytes=last).version == 7
+
+
+def test_ids_rise_with_the_offset() -> None:
+    base = ids.id_base(MILLIS, RANDOM)
+
+    texts = [ids.event_id(base, delta) for delta in range(300)]
+
+    assert texts == sorted(set(texts))
+    assert texts[0] == str(uuid.UUID(bytes=base))
+
+
+def test_base_advanced_gives_the_ids_further_on() -> None:
+    base = ids.id_base(MILLIS, RANDOM)
+
+    assert ids.event_id(ids.advance(base, 5), 2) == ids.event_id(base, 7)
+
+
+def test_time_that_does_not_fit_keeps_its_lower_bits() -> None:
+    base = ids.id_base((1 << 48) + 5, RANDOM)
+
+    assert base == ids.id_base(5, RANDOM)

@@ -1,0 +1,115 @@
+from __future__ import annotations
+
+import inspect
+import pickle
+
+import pytest
+
+from penstock import errors
+from penstock.errors import PenstockError
+
+CASES: list[tuple[PenstockError, str]] = [
+    (
+        errors.InvalidOption("segment_bytes", 5, "at least 1024"),
+        "option segment_bytes is 5: must be at least 1024",
+    ),
+    (errors.InvalidName("a\0", "is bad"), "topic name 'a\\x00' is bad"),
+    (
+        errors.MissingExtra("Arrow", "pyarrow", "arrow"),
+        "Arrow needs pyarrow, which is not installed: pip install 'penstock[arrow]'",
+    ),
+    (errors.UnknownTopic("t"), "topic t does not exist"),
+    (errors.TopicExists("t"), "topic t exists already"),
+    (
+        errors.OffsetOutOfRange("t", 9, 2, 5),
+        "offset 9 of topic t is outside 2..5",
+    ),
+    (
+        errors.InvalidBatch("payload size", 9, "at most 5"),
+        "payload size is 9: must be at most 5",
+    ),
+    (errors.Backlogged(30, 20), "30 bytes wait to be written, the limit is 20"),
+    (
+        errors.CorruptRecord("f.seg", 8, 4, "bad"),
+        "f.seg: 4 bytes at 8 are damaged: bad",
+    ),
+    (
+        errors.UnsupportedVersion("f", 3, 1),
+        "f has format version 3, this Penstock reads up to 1",
+    ),
+    (
+        errors.UnownedRecords(300),
+        "the journal holds records of kind 300, which has no owner here",
+    ),
+    (
+        errors.DirectoryLocked("d", 77),
+        "data directory d is held by process 77",
+    ),
+    (errors.NotADataDirectory("d"), "d is not a Penstock data directory"),
+    (errors.LogClosed("d"), "the log d is closed"),
+    (
+        errors.WriteFailed("f", "syncing", "Input/output error"),
+        "syncing f failed, nothing was confirmed: Input/output error",
+    ),
+    (
+        errors.DiskFull("f", "writing", "No space left on device"),
+        "writing f failed, nothing was confirmed: No space left on device",
+    ),
+]
+FAMILIES = {errors.PenstockError, errors.LogError}
+RETRIABLE = {errors.Backlogged, errors.WriteFailed, errors.DiskFull}
+
+
+def classes() -> set[type[PenstockError]]:
+    members = vars(errors).values()
+    return {m for m in members if inspect.isclass(m) and issubclass(m, PenstockError)}
+
+
+@pytest.mark.parametrize(("error", "text"), CASES, ids=lambda c: type(c).__name__)
+def test_message_names_the_thing_the_value_and_the_bound(
+    error: PenstockError, text: str
+) -> None:
+    assert str(error) == text
+
+
+def test_every_error_has_a_case_here() -> None:
+    assert {type(error) for error, _ in CASES} == classes() - FAMILIES
+
+
+def test_tree_in_the_docstring_is_the_tree_of_the_classes() -> None:
+    assert errors.__doc__ is not None
+    drawn = [
+        (line.index(line.lstrip("│├└─ ")) // 4, line.lstrip("│├└─ ").split()[0])
+        for line in errors.__doc__.splitlines()
+        if line.startswith("    ")
+    ]
+    parents: list[str] = []
+    for depth, name in drawn:
+        del parents[depth - 1 :]
+        kind = getattr(errors, name)
+        assert [c.__name__ for c in kind.__mro__[1:-3]] == parents[::-1], name
+        parents.append(name)
+
+    assert {name for _, name in drawn} == {kind.__name__ for kind in classes()}
+
+
+def test_only_what_may_succeed_later_is_retriable() -> None:
+    assert {kind for kind in classes() if kind.retriable} == RETRIABLE
+
+
+@pytest.mark.parametrize("error", [e for e, _ in CASES], ids=lambda e: type(e).__name__)
+def test_error_survives_the_way_to_another_process(error: PenstockError) -> None:
+    copy = pickle.loads(pickle.dumps(error))
+
+    assert type(copy) is type(error)
+    assert vars(copy) == vars(error)
+
+
+def test_holder_that_is_not_known_is_another_process() -> None:
+    error = errors.DirectoryLocked("d", None)
+
+    assert str(error) == "data directory d is held by another process"
+
+
+def test_long_name_is_not_repeated_in_full() -> None:
+    assert len(str(errors.InvalidName("x" * 10_000, "is too long"))) < 120
