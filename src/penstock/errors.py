@@ -15,6 +15,7 @@
         ├── UnownedRecords    the journal holds records nobody at hand can replay
         ├── DirectoryLocked   another process writes this data directory
         ├── NotADataDirectory
+        ├── Moved             the writer removed what a reader was looking at (retriable)
         ├── LogClosed
         └── WriteFailed       a write or sync failed, nothing was confirmed (retriable)
             └── DiskFull
@@ -198,6 +199,18 @@ class NotADataDirectory(LogError):
 
     def __str__(self) -> str:
         return f"{self.path} is not a Penstock data directory"
+
+
+class Moved(LogError):
+    retriable = True
+    hint = "read again: the writer removes files faster than they can be read"
+
+    def __init__(self, path: str) -> None:
+        super().__init__(path)
+        self.path = path
+
+    def __str__(self) -> str:
+        return f"{self.path} was removed or used again by the writer while it was read"
 
 
 class LogClosed(LogError):

@@ -46,6 +46,10 @@ CASES: list[tuple[PenstockError, str]] = [
         "data directory d is held by process 77",
     ),
     (errors.NotADataDirectory("d"), "d is not a Penstock data directory"),
+    (
+        errors.Moved("d"),
+        "d was removed or used again by the writer while it was read",
+    ),
     (errors.LogClosed("d"), "the log d is closed"),
     (
         errors.WriteFailed("f", "syncing", "Input/output error"),
@@ -57,7 +61,7 @@ CASES: list[tuple[PenstockError, str]] = [
     ),
 ]
 FAMILIES = {errors.PenstockError, errors.LogError}
-RETRIABLE = {errors.Backlogged, errors.WriteFailed, errors.DiskFull}
+RETRIABLE = {errors.Backlogged, errors.Moved, errors.WriteFailed, errors.DiskFull}
 
 
 def classes() -> set[type[PenstockError]]:

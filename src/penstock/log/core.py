@@ -150,8 +150,11 @@ class LogCore:
         ``sync`` None: as the durability of what is in the group demands.
         """
         self.check_open()
-        commit = self.intake.begin_commit(self.now_ms(), sync=sync)
-        if commit is not None and self._checkpoint_due() and self.keeper.idle:
+        due = self._checkpoint_due() and self.keeper.idle
+        # The journal in front of a checkpoint is synced too: an older checkpoint may
+        # have to do, and needs all of it.
+        commit = self.intake.begin_commit(self.now_ms(), sync=True if due else sync)
+        if commit is not None and due:
             # Snapshots are of this moment: all records up to this group, none behind.
             self._staged = (commit.group.number, self._snapshots())
         return commit

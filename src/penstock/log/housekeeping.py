@@ -80,6 +80,8 @@ def compact(log: LogCore, topic: Topic) -> int:
     log.checkpoint(keep=1)
     log.keeper.forget(topic)
     sealed = topic.segments[:-1]
+    if not sealed:
+        return 0
     for segment in sealed:
         _created_ms(log, topic, segment)
     try:

@@ -21,7 +21,7 @@ from typing import NamedTuple, Self, TypeVar
 
 import msgspec
 
-from penstock.errors import NotADataDirectory
+from penstock.errors import Moved, NotADataDirectory
 from penstock.files import Files, FileSystem
 from penstock.log import checkpoint as checkpoints
 from penstock.log import frame
@@ -45,10 +45,6 @@ T = TypeVar("T")
 DEFAULT_READ_BYTES = 1 << 20
 # A writer that checkpoints faster than this reader can look is not to be caught.
 _TRIES = 10
-
-
-class Moved(Exception):
-    """The writer has moved on: what was to be read is elsewhere now."""
 
 
 class Place(NamedTuple):
@@ -84,14 +80,14 @@ class JournalTail(Tail):
         try:
             handle = self._files.open(place.path)
         except FileNotFoundError:
-            raise Moved from None
+            raise Moved(place.path) from None
         try:
             data = self._files.read(handle, header.length, place.position)
         finally:
             self._files.close(handle)
         view = memoryview(data)
         if frame.peek(view, 0) != header or not frame.intact(view, 0, header):
-            raise Moved
+            raise Moved(place.path)
         return TailFrame(header, view)
 
 
@@ -179,7 +175,7 @@ class Reader:
                 if self._suspicions == suspicions:
                     self._confirm(suspicions)
                     return result
-        raise Moved(f"{self.directory}: the writer moves faster than this reader")
+        raise Moved(self.directory)
 
     def _reload(self) -> None:
         with contextlib.suppress(Moved, FileNotFoundError):

@@ -132,9 +132,11 @@ class JournalScan:
         self.end = start
 
     def _file(self, start: int, stop: int | None) -> Iterator[Found]:
-        header = self._header(start)
-        assert header is not None
         path = self._layout.journal_file(start)
+        header = self._header(start)
+        if header is None:
+            # Recycled by a living writer since the names were listed.
+            raise FileNotFoundError(path)
         handle = self._files.open(path)
         try:
             window = _Window(self._files, handle, self._layout.relative(path), header)

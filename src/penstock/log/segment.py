@@ -99,6 +99,7 @@ class FoundFrame:
     data: memoryview
 
 
+GoOn = Callable[[FrameHeader], bool]
 OnDamage = Callable[[int, int, str, int], None]
 """Called with position, length, reason, and the offset behind the damage (or -1)."""
 
@@ -111,15 +112,19 @@ def frames(
     end: int,
     on_damage: OnDamage,
     read_bytes: int = READ_BYTES,
+    go_on: GoOn | None = None,
 ) -> Iterator[FoundFrame]:
     """Verified frames from ``position`` to ``end``, damaged ranges left out.
 
     Blocks are read as they are needed, so memory is bounded by the largest frame.
+    ``go_on`` is asked before a frame is looked into and may end it there.
     """
     block, base = memoryview(b""), position
     while position < end:
         at = position - base
         header = frame.peek(block, at) if at < len(block) else None
+        if header is not None and go_on is not None and not go_on(header):
+            return
         wanted = header.length if header else frame.HEADER_BYTES
         if at + wanted > len(block) and base + len(block) < end:
             length = min(max(read_bytes, wanted), end - position)

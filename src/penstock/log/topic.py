@@ -25,7 +25,7 @@ from penstock.log.frame import FrameHeader, padding
 from penstock.log.index import Index
 from penstock.log.layout import SEGMENT_SUFFIX, index_file, numbered, segment_file
 from penstock.log.options import TopicOptions
-from penstock.log.segment import FoundFrame, build_index, frames
+from penstock.log.segment import FoundFrame, GoOn, build_index, frames
 from penstock.log.shelf import Shelf
 from penstock.log.tail import Tail
 
@@ -160,7 +160,11 @@ class Topic:
         return self.end_offset
 
     def frames_of(
-        self, segment: Segment, position: int | None = None, read_bytes: int = 0
+        self,
+        segment: Segment,
+        position: int | None = None,
+        read_bytes: int = 0,
+        go_on: GoOn | None = None,
     ) -> Iterator[FoundFrame]:
         """Verified frames of a segment; damage is reported and left out."""
         start = self.header_length if position is None else position
@@ -191,6 +195,7 @@ class Topic:
             end=segment.length,
             on_damage=on_damage,
             read_bytes=min(max(read_bytes, MIN_READ_BYTES), MAX_READ_BYTES),
+            go_on=go_on,
         ):
             last[0] = found.header.end_offset
             yield found
@@ -251,23 +256,25 @@ class Topic:
         bases = [segment.base_offset for segment in self.segments]
         first = max(bisect_right(bases, offset) - 1, 0)
         batches: list[Batch] = []
-        for segment in self.segments[first:]:
-            for batch in self._batches(segment, offset, max_bytes):
-                max_bytes -= batch.header.length
-                if max_bytes < 0 and batches:
-                    return batches
-                batches.append(batch)
-        return batches
+        left = max_bytes
 
-    def _batches(
-        self, segment: Segment, offset: int, read_bytes: int
-    ) -> Iterator[Batch]:
-        """The batches of one segment from the one that holds ``offset`` on."""
-        position = self.index_of(segment).position_of(offset)
-        for found in self.frames_of(segment, position, read_bytes):
-            header = found.header
-            if header.end_offset > offset:
-                yield Batch(self.name, found.data, header, 0, header.events)
+        def within_limit(header: FrameHeader) -> bool:
+            skipped = header.end_offset <= offset
+            return skipped or not batches or header.length <= left
+
+        for segment in self.segments[first:]:
+            behind = segment.base_offset
+            position = self.index_of(segment).position_of(offset)
+            for found in self.frames_of(segment, position, max_bytes, within_limit):
+                header = found.header
+                behind = header.end_offset
+                if behind > offset:
+                    left -= header.length
+                    batch = Batch(self.name, found.data, header, 0, header.events)
+                    batches.append(batch)
+            if batches and (left <= 0 or behind < segment.end_offset):
+                break
+        return batches
 
     def max_timestamp_of(self, segment: Segment) -> int:
         if segment is self.active:

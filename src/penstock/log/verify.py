@@ -12,6 +12,7 @@ from dataclasses import replace
 
 import msgspec
 
+from penstock.errors import Moved
 from penstock.files import Files, FileSystem, read_file
 from penstock.log import checkpoint as checkpoints
 from penstock.log import frame
@@ -20,7 +21,7 @@ from penstock.log.group import Entry, Kind
 from penstock.log.layout import JOURNAL_SUFFIX, Layout, numbered
 from penstock.log.lock import is_held
 from penstock.log.position import read_position
-from penstock.log.reader import Moved, Reader
+from penstock.log.reader import Reader
 from penstock.log.scan import Found, JournalScan
 from penstock.log.tail import Tail
 from penstock.log.tally import Progress, Tally, VerifyResult, place_of

@@ -6,12 +6,14 @@ import pytest
 
 from penstock.errors import UnsupportedVersion
 from penstock.files import Files
+from penstock.log import Log, LogOptions
 from penstock.log import checkpoint as checkpoints
 from penstock.log.checkpoint import Checkpoint, TopicRecord
 from penstock.log.frame import checksum
 from penstock.log.layout import Layout
 from penstock.log.options import TopicOptions
-from tests.unit.log.faults import FaultyFiles, flip, flipped, zeroed
+from tests.unit.log.faults import FaultyFiles, flip, flipped, payloads, zeroed
+from tests.unit.log.scenes import TEN, add, segmented
 
 CHECKPOINT = Checkpoint(
     position=10,
@@ -155,3 +157,59 @@ def test_temporary_file_of_a_failed_store_is_no_checkpoint(layout: Layout) -> No
         checkpoints.store(disk, layout, at(5))
 
     assert checkpoints.positions(disk, layout) == []
+
+
+# A checkpoint that falls due with the change knows of the change
+
+DUE = LogOptions(checkpoint_bytes=1024)
+
+
+@pytest.fixture
+def due(tmp_path: Path) -> Log:
+    """A log whose next commit takes a checkpoint."""
+    log = Log.open(tmp_path, DUE)
+    log.create_topic("t")
+    log.commit()
+    segmented(log, stored=False)
+    add(log, bytes(2000))
+    return log
+
+
+def test_checkpoint_that_falls_due_with_a_deletion_does_not_undo_it(
+    tmp_path: Path, due: Log
+) -> None:
+    due.delete_topic("t")
+    due.abandon()
+
+    log = Log.open(tmp_path)
+
+    assert log.report.checkpoint_position > 0
+    assert log.topics() == []
+    log.close()
+
+
+def test_checkpoint_that_falls_due_with_a_trim_does_not_undo_it(
+    tmp_path: Path, due: Log
+) -> None:
+    due.trim("t", 8)
+    due.abandon()
+
+    log = Log.open(tmp_path)
+
+    assert log.topic("t").start_offset == 8
+    assert payloads(log, "t") == [*TEN[8:], bytes(2000)]
+    assert list(log.damages) == []
+    log.close()
+
+
+def test_checkpoint_that_falls_due_with_a_truncation_does_not_undo_it(
+    tmp_path: Path, due: Log
+) -> None:
+    due.truncate("t", 5)
+    due.abandon()
+
+    log = Log.open(tmp_path)
+
+    assert payloads(log, "t") == TEN[:5]
+    assert list(log.damages) == []
+    log.close()

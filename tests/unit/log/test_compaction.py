@@ -5,9 +5,11 @@ from random import Random
 
 import pytest
 
+from penstock.errors import DiskFull
 from penstock.log import Columns, Log
 from penstock.log.compaction import Compaction
-from tests.unit.log.faults import offsets
+from tests.unit.log.faults import FaultyFiles, offsets, payloads
+from tests.unit.log.scenes import RESTARTS, Restart, keyed
 
 
 def filled(directory: Path, keys: list[bytes | None], per_segment: int) -> Log:
@@ -126,4 +128,108 @@ def test_leftover_of_a_crash_is_written_over(tmp_path: Path) -> None:
 
     assert offsets(log, "t") == [1, 2]
     assert not leftover.exists()
+    log.close()
+
+
+# Through the log
+
+
+@pytest.fixture
+def disk() -> FaultyFiles:
+    return FaultyFiles()
+
+
+@pytest.fixture
+def log(tmp_path: Path, disk: FaultyFiles) -> Log:
+    log = Log.open(tmp_path, files=disk)
+    log.create_topic("t")
+    log.sync()
+    return log
+
+
+def numbers(log: Log) -> list[int]:
+    return [int(payload) for payload in payloads(log, "t")]
+
+
+@RESTARTS
+def test_compaction_keeps_the_last_event_of_each_key_and_those_without(
+    tmp_path: Path, log: Log, restart: Restart
+) -> None:
+    keyed(log, b"a", b"b", None, b"a")
+    keyed(log, b"b", b"c")
+    keyed(log, b"a")
+
+    freed = log.compact("t")
+
+    assert freed > 0
+    assert offsets(log, "t") == [2, 4, 5, 6]
+    assert numbers(log) == [2, 4, 5, 6]
+    log = restart(log, tmp_path)
+    assert numbers(log) == [2, 4, 5, 6]
+    assert log.append("t", Columns([b"next"])).base_offset == 7
+    assert list(log.damages) == []
+    log.close()
+
+
+def test_compaction_with_nothing_to_do_frees_nothing(log: Log) -> None:
+    assert log.compact("t") == 0
+    keyed(log, b"a", b"b")
+    assert log.compact("t") == 0
+
+    assert offsets(log, "t") == [0, 1]
+
+
+def test_compaction_keeps_everything_an_event_has(log: Log) -> None:
+    columns = Columns(
+        [b"0", b"1"],
+        [5, 6],
+        ids=[None, "given"],
+        keys=[b"a", b"b"],
+        priorities=[1, 2],
+        headers=[{}, {"h": "v"}],
+        parents=["p", None],
+        producer="me",
+    )
+    log.append("t", columns)
+    log.commit()
+    before = list(log.read("t", 1)[0].events())
+    log.append("t", Columns([b"2"], keys=[b"a"]))
+    log.commit()
+
+    log.compact("t")
+
+    assert list(log.read("t", 0)[0].events()) == before
+
+
+def test_compacted_topic_is_read_on_behind_a_segment_that_lost_its_end(
+    log: Log,
+) -> None:
+    keyed(log, b"a", b"b")
+    keyed(log, b"b", b"c")
+    keyed(log, b"c")
+
+    log.compact("t")
+
+    assert offsets(log, "t") == [0, 2, 4]
+    assert [b.offsets() for b in log.read("t", 1, 1)] == [[2]]
+
+
+@pytest.mark.parametrize("call", ["create", "write", "sync", "rename"])
+def test_compaction_that_fails_loses_nothing(
+    tmp_path: Path, log: Log, disk: FaultyFiles, call: str
+) -> None:
+    keyed(log, b"a", b"b")
+    keyed(log, b"a", b"b")
+    part = "seg" if call == "rename" else "seg.tmp"
+    disk.fail(call, part)
+
+    with pytest.raises(DiskFull, match="compacting"):
+        log.compact("t")
+
+    assert offsets(log, "t") == [0, 1, 2, 3]
+    log.compact("t")
+    assert offsets(log, "t") == [2, 3]
+    log.abandon()
+    log = Log.open(tmp_path)
+    assert offsets(log, "t") == [2, 3]
     log.close()

@@ -1,24 +1,17 @@
 from __future__ import annotations
 
 import errno
-import logging
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from penstock.clock import ManualClock
 from penstock.errors import Backlogged, DiskFull, LogClosed, WriteFailed
-from penstock.log import Columns, Log, LogOptions, TopicOptions
+from penstock.log import Columns, Log, TopicOptions
 from penstock.log.store import TakeCheckpoint, WriteOut
-from tests.unit.log.faults import Counter, FaultyFiles, offsets, payloads
+from tests.unit.log.faults import Counter, FaultyFiles, payloads
+from tests.unit.log.scenes import SMALL
 
-SMALL = LogOptions(
-    journal_file_bytes=4096,
-    checkpoint_bytes=4096,
-    write_out_bytes=1024,
-    tail_cache_bytes=1024,
-)
 UNSYNCED = TopicOptions(durability="os")
 
 
@@ -37,14 +30,6 @@ def log(tmp_path: Path, disk: FaultyFiles) -> Log:
 
 def add(log: Log, *texts: bytes, topic: str = "t") -> int:
     return log.append(topic, Columns(texts)).group
-
-
-def actions(caplog: pytest.LogCaptureFixture, level: int = logging.INFO) -> list[str]:
-    return [
-        getattr(r, "action", "?")
-        for r in caplog.records
-        if r.levelno >= level and getattr(r, "action", "") != "journal_rolled"
-    ]
 
 
 # What became of a group
@@ -118,184 +103,6 @@ def test_thousand_publishers_of_one_event_cost_one_sync(log: Log) -> None:
     assert len(payloads(log, "t")) == 1000
 
 
-# Failures
-
-
-@pytest.mark.parametrize(
-    ("call", "code", "kind"),
-    [
-        ("write", errno.ENOSPC, DiskFull),
-        ("write", errno.EDQUOT, DiskFull),
-        ("write", errno.EIO, WriteFailed),
-        ("sync", errno.EIO, WriteFailed),
-    ],
-)
-def test_failed_commit_confirms_nothing_and_gives_its_offsets_out_again(
-    log: Log, disk: FaultyFiles, call: str, code: int, kind: type[WriteFailed]
-) -> None:
-    add(log, b"kept")
-    log.commit()
-    failed = add(log, b"lost", b"lost too")
-    disk.fail(call, "/journal", error=code)
-
-    with pytest.raises(WriteFailed) as caught:
-        log.commit()
-
-    assert type(caught.value) is kind
-    assert log.outcome(failed) == "failed"
-    assert payloads(log, "t") == [b"kept"]
-    assert log.append("t", Columns([b"again"])).base_offset == 1
-    log.commit()
-    assert payloads(log, "t") == [b"kept", b"again"]
-
-
-@pytest.mark.parametrize("call", ["write", "sync"])
-def test_failed_commit_is_gone_after_a_restart(
-    tmp_path: Path, log: Log, disk: FaultyFiles, call: str
-) -> None:
-    add(log, b"kept")
-    log.commit()
-    add(log, b"lost")
-    disk.fail(call, "/journal", error=errno.EIO, half=True)
-    with pytest.raises(WriteFailed):
-        log.commit()
-    add(log, b"again")
-    log.commit()
-    log.abandon()
-
-    log = Log.open(tmp_path)
-
-    assert payloads(log, "t") == [b"kept", b"again"]
-    assert (log.report.cuts, log.report.damages) == ([], [])
-    log.close()
-
-
-def test_group_collected_on_top_of_a_failed_one_fails_with_it(
-    log: Log, disk: FaultyFiles
-) -> None:
-    first = add(log, b"a")
-    commit = log.begin_commit()
-    assert commit is not None
-    second = add(log, b"b")
-    disk.fail("sync", "/journal", error=errno.EIO)
-    commit.run()
-
-    error = log.end_commit(commit)
-
-    assert isinstance(error, WriteFailed)
-    assert (log.outcome(first), log.outcome(second)) == ("failed", "failed")
-    third = add(log, b"c")
-    log.commit()
-    assert log.outcome(third) == "synced"
-    assert offsets(log, "t") == [0]
-
-
-def test_failed_commits_are_reported_once_and_so_is_their_end(
-    log: Log, disk: FaultyFiles, caplog: pytest.LogCaptureFixture
-) -> None:
-    caplog.set_level(logging.INFO)
-    disk.fail("write", "/journal", times=3)
-    for _ in range(3):
-        add(log, b"lost")
-        with pytest.raises(DiskFull):
-            log.commit()
-
-    add(log, b"kept")
-    log.commit()
-
-    assert actions(caplog) == ["commit_failed", "commit_resumed"]
-
-
-def test_topic_of_a_failed_commit_does_not_exist(log: Log, disk: FaultyFiles) -> None:
-    log.create_topic("new")
-    log.append("new", Columns([b"a"]))
-    disk.fail("write", "/journal")
-
-    with pytest.raises(DiskFull):
-        log.commit()
-
-    assert log.topics() == ["t"]
-    log.create_topic("new")
-    log.commit()
-    assert log.topics() == ["new", "t"]
-
-
-def test_settings_of_a_failed_commit_are_as_before(log: Log, disk: FaultyFiles) -> None:
-    log.set_options("t", TopicOptions(compact=True))
-    disk.fail("write", "/journal")
-
-    with pytest.raises(DiskFull):
-        log.commit()
-
-    assert log.topic("t").options == TopicOptions()
-
-
-def test_sync_after_a_failed_sync_is_not_a_lie(
-    tmp_path: Path, disk: FaultyFiles
-) -> None:
-    log = Log.open(tmp_path, files=disk)
-    log.create_topic("u", UNSYNCED)
-    log.sync()
-    group = add(log, b"a", topic="u")
-    log.commit()
-    disk.fail("sync", "/journal", error=errno.EIO)
-    with pytest.raises(WriteFailed):
-        log.sync()
-    before = disk.count("sync", "/journal")
-
-    try:
-        log.sync()
-    except WriteFailed:
-        assert log.outcome(group) != "synced"
-    else:
-        assert disk.count("sync", "/journal") > before, "nothing was synced"
-    log.abandon()
-
-
-def test_event_that_a_failed_sync_lost_is_not_called_synced_later(
-    tmp_path: Path, disk: FaultyFiles
-) -> None:
-    log = Log.open(tmp_path, files=disk)
-    log.create_topic("u", UNSYNCED)
-    log.sync()
-    length = Path(log.intake.journal._name()).stat().st_size
-    path = Path(log.intake.journal._name())
-    unsynced = add(log, b"first", topic="u")
-    log.commit()
-    add(log, b"second", topic="u")
-    disk.fail("sync", "/journal", error=errno.EIO)
-    with pytest.raises(WriteFailed):
-        log.sync()
-    # What a kernel may do when a sync fails: the pages are dropped.
-    path.write_bytes(path.read_bytes()[:length])
-    add(log, b"third", topic="u")
-    log.sync()
-    claimed = log.outcome(unsynced)
-    log.abandon()
-
-    log = Log.open(tmp_path)
-
-    found = payloads(log, "u")
-    assert claimed != "synced" or b"first" in found, found
-    log.close()
-
-
-def test_failing_position_file_does_not_stop_the_log(
-    log: Log, disk: FaultyFiles
-) -> None:
-    disk.fail("write", "/position", error=errno.EIO)
-    group = add(log, b"a")
-
-    try:
-        log.commit()
-    except WriteFailed:
-        assert log.outcome(group) == "failed"
-
-    add(log, b"b")
-    log.commit()
-    assert payloads(log, "t")[-1] == b"b"
-
-
 # Segments and checkpoints
 
 
@@ -356,70 +163,6 @@ def test_checkpoint_waits_for_work_that_is_under_way(tmp_path: Path) -> None:
     with pytest.raises(Backlogged):
         log.checkpoint()
 
-    log.abandon()
-
-
-@pytest.mark.parametrize("call", ["write", "create"])
-def test_full_segments_refuse_more_events_and_accept_again(
-    tmp_path: Path, disk: FaultyFiles, caplog: pytest.LogCaptureFixture, call: str
-) -> None:
-    caplog.set_level(logging.INFO)
-    log = Log.open(tmp_path, SMALL, files=disk)
-    log.create_topic("t")
-    log.commit()
-    disk.fail(call, "/topics", times=1000)
-    kept: list[bytes] = []
-    with pytest.raises(DiskFull):
-        for number in range(1000):
-            kept += fill(log, 1, number)
-    caplog.clear()
-    during = payloads(log, "t")
-    disk.heal()
-
-    log.commit()
-    kept += fill(log, 30, 1000)
-
-    assert during == kept[: len(during)]
-    assert payloads(log, "t") == kept
-    assert "write_out_resumed" in actions(caplog)
-    log.abandon()
-    log = Log.open(tmp_path)
-    assert payloads(log, "t") == kept
-    log.close()
-
-
-def test_log_that_refused_events_accepts_them_again_without_being_asked_to_commit(
-    tmp_path: Path, disk: FaultyFiles
-) -> None:
-    log = Log.open(tmp_path, SMALL, files=disk)
-    log.create_topic("t")
-    log.commit()
-    disk.fail("write", "/topics", times=1000)
-    with pytest.raises(DiskFull):
-        fill(log, 1000)
-    disk.heal()
-
-    with suppress(DiskFull):
-        fill(log, 1)
-    fill(log, 1)
-
-    assert log.keeper.error is None
-    log.close()
-
-
-def test_failed_write_out_is_reported_once(
-    tmp_path: Path, disk: FaultyFiles, caplog: pytest.LogCaptureFixture
-) -> None:
-    caplog.set_level(logging.ERROR)
-    log = Log.open(tmp_path, SMALL, files=disk)
-    log.create_topic("t")
-    log.commit()
-    disk.fail("write", "/topics", times=1000)
-
-    with pytest.raises(DiskFull):
-        fill(log, 1000)
-
-    assert actions(caplog) == ["write_out_failed"]
     log.abandon()
 
 
@@ -577,6 +320,16 @@ def test_journal_that_cannot_be_cut_while_closing_still_frees_everything(
         log.close()
 
     assert disk._paths == {}, "these stay open"
+
+
+def test_abandoned_log_stays_so(log: Log) -> None:
+    log.abandon()
+
+    log.abandon()
+    log.close()
+
+    with pytest.raises(LogClosed):
+        log.commit()
 
 
 def test_context_manager_closes(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from penstock.log import damage as damages
 from penstock.log.damage import Cut, Damage, DamageRegister
 from penstock.log.layout import Layout
 from tests.unit.log.faults import FaultyFiles
+from tests.unit.log.scenes import actions
 
 DAMAGE = Damage(file="journal/1.jnl", position=3, length=4, reason="bad")
 
@@ -20,10 +21,6 @@ def layout(tmp_path: Path) -> Layout:
     (tmp_path / "journal").mkdir()
     (tmp_path / "journal" / "1.jnl").write_bytes(b"0123456789")
     return Layout(str(tmp_path))
-
-
-def actions(caplog: pytest.LogCaptureFixture) -> list[str]:
-    return [getattr(record, "action", "?") for record in caplog.records]
 
 
 def test_cut_says_file_position_and_bytes() -> None:

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import errno
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -14,10 +13,9 @@ from penstock.errors import (
     UnknownTopic,
     WriteFailed,
 )
-from penstock.log import Columns, Log, LogOptions, TopicOptions
-from tests.unit.log.faults import FaultyFiles, offsets, payloads
-
-TEN = [b"%d" % number for number in range(10)]
+from penstock.log import Columns, Log
+from tests.unit.log.faults import FaultyFiles, flip, offsets, payloads
+from tests.unit.log.scenes import RESTARTS, TEN, Restart, add, segmented, segments
 
 
 @pytest.fixture
@@ -36,42 +34,6 @@ def log(tmp_path: Path, disk: FaultyFiles, clock: ManualClock) -> Log:
     log.create_topic("t")
     log.sync()
     return log
-
-
-def add(log: Log, *texts: bytes, at_ms: int = 0) -> None:
-    log.append("t", Columns(texts, at_ms))
-    log.commit()
-
-
-def segments(log: Log) -> list[int]:
-    directory = Path(log.topic("t").directory)
-    return sorted(int(path.stem) for path in directory.glob("*.seg"))
-
-
-def segmented(log: Log, *, stored: bool = True) -> None:
-    """Offsets 0 to 9 in segments of 0..3, 4..7, and 8..9."""
-    add(log, *TEN[:4])
-    log.roll("t")
-    add(log, *TEN[4:6])
-    add(log, *TEN[6:8])
-    log.roll("t")
-    add(log, *TEN[8:])
-    if stored:
-        log.checkpoint()
-
-
-def crashed(log: Log, directory: Path) -> Log:
-    log.abandon()
-    return Log.open(directory)
-
-
-def ended(log: Log, directory: Path) -> Log:
-    log.close()
-    return Log.open(directory)
-
-
-RESTARTS = pytest.mark.parametrize("restart", [crashed, ended])
-Restart = Callable[[Log, Path], Log]
 
 
 # Rolling
@@ -192,6 +154,25 @@ def test_truncate_outside_the_topic_is_refused(log: Log, offset: int) -> None:
 
     with pytest.raises(OffsetOutOfRange):
         log.truncate("t", offset)
+
+
+def test_truncate_in_a_damaged_range_leaves_what_is_in_front(
+    tmp_path: Path, log: Log
+) -> None:
+    segmented(log)
+    log.close()
+    log = Log.open(tmp_path)
+    active = log.topic("t").segments[-1]
+    flip(active.path, active.length - 1)
+    log.roll("t")
+
+    log.truncate("t", 9)
+
+    assert payloads(log, "t") == TEN[:8]
+    assert log.append("t", Columns([b"next"])).base_offset == 9
+    log.commit()
+    assert offsets(log, "t") == [*range(8), 9]
+    log.close()
 
 
 def test_truncate_that_fails_changes_nothing(log: Log, disk: FaultyFiles) -> None:
@@ -334,239 +315,3 @@ def test_delete_that_fails_changes_nothing(log: Log, disk: FaultyFiles) -> None:
         log.delete_topic("t")
 
     assert payloads(log, "t") == [b"a"]
-
-
-# A checkpoint that falls due with the change knows of the change
-
-DUE = LogOptions(checkpoint_bytes=1024)
-
-
-@pytest.fixture
-def due(tmp_path: Path) -> Log:
-    """A log whose next commit takes a checkpoint."""
-    log = Log.open(tmp_path, DUE)
-    log.create_topic("t")
-    log.commit()
-    segmented(log, stored=False)
-    add(log, bytes(2000))
-    return log
-
-
-def test_checkpoint_that_falls_due_with_a_deletion_does_not_undo_it(
-    tmp_path: Path, due: Log
-) -> None:
-    due.delete_topic("t")
-    due.abandon()
-
-    log = Log.open(tmp_path)
-
-    assert log.report.checkpoint_position > 0
-    assert log.topics() == []
-    log.close()
-
-
-def test_checkpoint_that_falls_due_with_a_trim_does_not_undo_it(
-    tmp_path: Path, due: Log
-) -> None:
-    due.trim("t", 8)
-    due.abandon()
-
-    log = Log.open(tmp_path)
-
-    assert log.topic("t").start_offset == 8
-    assert payloads(log, "t") == [*TEN[8:], bytes(2000)]
-    assert list(log.damages) == []
-    log.close()
-
-
-def test_checkpoint_that_falls_due_with_a_truncation_does_not_undo_it(
-    tmp_path: Path, due: Log
-) -> None:
-    due.truncate("t", 5)
-    due.abandon()
-
-    log = Log.open(tmp_path)
-
-    assert payloads(log, "t") == TEN[:5]
-    assert list(log.damages) == []
-    log.close()
-
-
-# Compaction
-
-
-def keyed(log: Log, *keys: bytes | None) -> None:
-    """A segment of its own for each call, one event a key, its offset the text."""
-    start = log.topic("t").next_offset
-    texts = [b"%0200d" % (start + index) for index in range(len(keys))]
-    log.append("t", Columns(texts, keys=keys))
-    log.commit()
-    log.roll("t")
-
-
-def numbers(log: Log) -> list[int]:
-    return [int(payload) for payload in payloads(log, "t")]
-
-
-@RESTARTS
-def test_compaction_keeps_the_last_event_of_each_key_and_those_without(
-    tmp_path: Path, log: Log, restart: Restart
-) -> None:
-    keyed(log, b"a", b"b", None, b"a")
-    keyed(log, b"b", b"c")
-    keyed(log, b"a")
-
-    freed = log.compact("t")
-
-    assert freed > 0
-    assert offsets(log, "t") == [2, 4, 5, 6]
-    assert numbers(log) == [2, 4, 5, 6]
-    log = restart(log, tmp_path)
-    assert numbers(log) == [2, 4, 5, 6]
-    assert log.append("t", Columns([b"next"])).base_offset == 7
-    assert list(log.damages) == []
-    log.close()
-
-
-def test_compaction_with_nothing_to_do_frees_nothing(log: Log) -> None:
-    assert log.compact("t") == 0
-    keyed(log, b"a", b"b")
-    assert log.compact("t") == 0
-
-    assert offsets(log, "t") == [0, 1]
-
-
-def test_compaction_keeps_everything_an_event_has(log: Log) -> None:
-    columns = Columns(
-        [b"0", b"1"],
-        [5, 6],
-        ids=[None, "given"],
-        keys=[b"a", b"b"],
-        priorities=[1, 2],
-        headers=[{}, {"h": "v"}],
-        parents=["p", None],
-        producer="me",
-    )
-    log.append("t", columns)
-    log.commit()
-    before = list(log.read("t", 1)[0].events())
-    log.append("t", Columns([b"2"], keys=[b"a"]))
-    log.commit()
-
-    log.compact("t")
-
-    assert list(log.read("t", 0)[0].events()) == before
-
-
-def test_compacted_topic_is_read_on_behind_a_segment_that_lost_its_end(
-    log: Log,
-) -> None:
-    keyed(log, b"a", b"b")
-    keyed(log, b"b", b"c")
-    keyed(log, b"c")
-
-    log.compact("t")
-
-    assert offsets(log, "t") == [0, 2, 4]
-    assert [b.offsets() for b in log.read("t", 1, 1)] == [[2]]
-
-
-@pytest.mark.parametrize("call", ["create", "write", "sync", "rename"])
-def test_compaction_that_fails_loses_nothing(
-    tmp_path: Path, log: Log, disk: FaultyFiles, call: str
-) -> None:
-    keyed(log, b"a", b"b")
-    keyed(log, b"a", b"b")
-    part = "seg" if call == "rename" else "seg.tmp"
-    disk.fail(call, part)
-
-    with pytest.raises(DiskFull, match="compacting"):
-        log.compact("t")
-
-    assert offsets(log, "t") == [0, 1, 2, 3]
-    log.compact("t")
-    assert offsets(log, "t") == [2, 3]
-    log.abandon()
-    log = Log.open(tmp_path)
-    assert offsets(log, "t") == [2, 3]
-    log.close()
-
-
-# Maintenance
-
-
-def test_maintain_lets_old_segments_go(log: Log, clock: ManualClock) -> None:
-    log.set_options("t", TopicOptions(retention_age_s=100))
-    add(log, b"old", at_ms=1_000_000)
-    log.roll("t")
-    clock.advance(60)
-    add(log, b"young", at_ms=1_060_000)
-    log.roll("t")
-    before = log.maintain()
-    clock.advance(41)
-
-    freed = log.maintain()
-
-    assert (before, freed > 0) == (0, True)
-    assert payloads(log, "t") == [b"young"]
-
-
-def test_maintain_lets_an_active_segment_go_when_all_of_it_is_old(
-    log: Log, clock: ManualClock
-) -> None:
-    log.set_options("t", TopicOptions(retention_age_s=100))
-    add(log, b"old", at_ms=1_000_000)
-    log.checkpoint()
-    clock.advance(101)
-
-    log.maintain()
-
-    assert payloads(log, "t") == []
-    assert log.append("t", Columns([b"next"])).base_offset == 1
-
-
-def test_maintain_keeps_a_topic_within_its_size(log: Log) -> None:
-    log.set_options("t", TopicOptions(retention_bytes=3000))
-    for number in range(5):
-        add(log, b"%01000d" % number)
-        log.roll("t")
-
-    log.maintain()
-
-    assert log.topic("t").bytes <= 3000
-    assert offsets(log, "t") == [3, 4]
-
-
-def test_maintain_rolls_by_age_also_after_a_restart(
-    tmp_path: Path, log: Log, clock: ManualClock
-) -> None:
-    log.set_options("t", TopicOptions(segment_age_s=100))
-    add(log, b"a")
-    log.close()
-    log = Log.open(tmp_path, clock=clock)
-    log.maintain()
-    before = segments(log)
-    clock.advance(100)
-
-    log.maintain()
-
-    assert (before, segments(log)) == ([0], [0, 1])
-    log.close()
-
-
-def test_maintain_compacts_what_wants_to_be(log: Log) -> None:
-    keyed(log, b"a")
-    keyed(log, b"a")
-    untouched = log.maintain()
-    log.set_options("t", TopicOptions(compact=True))
-
-    freed = log.maintain()
-
-    assert (untouched, freed > 0) == (0, True)
-    assert offsets(log, "t") == [1]
-
-
-def test_maintain_of_an_empty_log_does_nothing(log: Log) -> None:
-    log.set_options("t", TopicOptions(retention_age_s=1, retention_bytes=1))
-
-    assert log.maintain() == 0

@@ -285,6 +285,22 @@ def test_half_a_group_that_cannot_be_taken_back_is_left_behind_in_its_file(
     assert scanned(disk, layout) == [1, 3]
 
 
+def test_file_whose_first_group_failed_is_begun_again_at_the_same_place(
+    writer: Journal, disk: FaultyFiles, layout: Layout
+) -> None:
+    disk.fail("write", "/journal", error=errno.EIO, half=True, skip=1)
+    disk.fail("truncate", "/journal", error=errno.EIO)
+    with pytest.raises(WriteFailed):
+        write(writer, 1)
+
+    write(writer, 2, 3, 4, 5)
+
+    assert names(layout) == [0, 3 * GROUP_BYTES]
+    assert scanned(disk, layout) == [2, 3, 4, 5]
+    writer.retire(3 * GROUP_BYTES)
+    assert names(layout) == [0, 3 * GROUP_BYTES]
+
+
 def test_group_whose_sync_failed_is_abandoned_with_its_file(
     writer: Journal, disk: FaultyFiles, layout: Layout
 ) -> None:

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import logging
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -8,6 +10,7 @@ from penstock.errors import Backlogged, DiskFull
 from penstock.log import Columns, Log, LogOptions, TopicOptions
 from penstock.log.layout import index_file
 from tests.unit.log.faults import FaultyFiles, payloads
+from tests.unit.log.scenes import actions
 
 SMALL = LogOptions(write_out_bytes=1024, tail_cache_bytes=2048)
 
@@ -25,10 +28,11 @@ def log(tmp_path: Path, disk: FaultyFiles) -> Log:
     return log
 
 
-def fill(log: Log, count: int, topic: str = "t") -> list[bytes]:
-    texts = [b"%0200d" % number for number in range(count)]
+def fill(log: Log, count: int, start: int = 0) -> list[bytes]:
+    """Events in groups of their own, each of which brings a write-out nearer."""
+    texts = [b"%0200d" % number for number in range(start, start + count)]
     for text in texts:
-        log.append(topic, Columns([text]))
+        log.append("t", Columns([text]))
         log.commit()
     return texts
 
@@ -97,6 +101,20 @@ def test_too_much_unwritten_while_work_is_under_way_is_refused(log: Log) -> None
     log.append("t", Columns([b"a"]))
 
 
+def test_much_that_is_unwritten_is_accepted_if_it_can_be_written_now(log: Log) -> None:
+    log.append("t", Columns([bytes(3000)]))
+    commit = log.begin_commit()
+    assert commit is not None
+    commit.run()
+    log.end_commit(commit)
+
+    log.append("t", Columns([b"a"]))
+
+    assert log.keeper.unwritten_bytes > 2 * SMALL.write_out_bytes
+    log.commit()
+    assert log.keeper.unwritten_bytes == 0
+
+
 def test_indexes_of_sealed_segments_are_stored_by_the_next_checkpoint(log: Log) -> None:
     fill(log, 50)
     log.checkpoint()
@@ -115,12 +133,13 @@ def test_indexes_of_sealed_segments_are_stored_by_the_next_checkpoint(log: Log) 
 def test_index_that_cannot_be_stored_is_no_failure(
     log: Log, disk: FaultyFiles, call: str
 ) -> None:
+    disk.fail(call, ".idx", times=100)
     texts = fill(log, 50)
     log.checkpoint()
-    disk.fail(call, ".idx", times=100)
 
     log.checkpoint()
 
+    assert disk.count(call, ".idx") > 0
     assert payloads(log, "t") == texts
 
 
@@ -174,3 +193,69 @@ def test_segment_sealed_while_a_checkpoint_failed_gets_its_index_later(
 
     topic = log.topic("t")
     assert topic.stored_index(topic.segments[0]) is not None
+
+
+# Segments that cannot be written
+
+
+@pytest.mark.parametrize("call", ["write", "create"])
+def test_full_segments_refuse_more_events_and_accept_again(
+    tmp_path: Path, disk: FaultyFiles, caplog: pytest.LogCaptureFixture, call: str
+) -> None:
+    log = Log.open(tmp_path, SMALL, files=disk)
+    log.create_topic("t")
+    log.commit()
+    disk.fail(call, "/topics", times=1000)
+    kept: list[bytes] = []
+    with pytest.raises(DiskFull):
+        for number in range(1000):
+            kept += fill(log, 1, number)
+    caplog.clear()
+    during = payloads(log, "t")
+    disk.heal()
+
+    log.commit()
+    kept += fill(log, 30, 1000)
+
+    assert during == kept[: len(during)]
+    assert payloads(log, "t") == kept
+    assert "write_out_resumed" in actions(caplog)
+    log.abandon()
+    log = Log.open(tmp_path)
+    assert payloads(log, "t") == kept
+    log.close()
+
+
+def test_log_that_refused_events_accepts_them_again_without_being_asked_to_commit(
+    tmp_path: Path, disk: FaultyFiles
+) -> None:
+    log = Log.open(tmp_path, SMALL, files=disk)
+    log.create_topic("t")
+    log.commit()
+    disk.fail("write", "/topics", times=1000)
+    with pytest.raises(DiskFull):
+        fill(log, 1000)
+    disk.heal()
+
+    with suppress(DiskFull):
+        fill(log, 1)
+    fill(log, 1)
+
+    assert log.keeper.error is None
+    log.close()
+
+
+def test_failed_write_out_is_reported_once(
+    tmp_path: Path, disk: FaultyFiles, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.ERROR, logger="penstock")
+    log = Log.open(tmp_path, SMALL, files=disk)
+    log.create_topic("t")
+    log.commit()
+    disk.fail("write", "/topics", times=1000)
+
+    with pytest.raises(DiskFull):
+        fill(log, 1000)
+
+    assert actions(caplog) == ["write_out_failed"]
+    log.abandon()

@@ -44,6 +44,16 @@ def test_every_new_directory_is_synced_in_its_parent(tmp_path: Path) -> None:
     assert {str(tmp_path), str(tmp_path / "a"), str(tmp_path / "a" / "b")} <= synced
 
 
+def test_log_on_other_files_that_fails_to_open_raises_what_happened(
+    tmp_path: Path,
+) -> None:
+    disk = FaultyFiles()
+    disk.fail("create", "/position")
+
+    with pytest.raises(OSError, match="No space left"):
+        Log.open(tmp_path, files=disk)
+
+
 def test_topics_are_listed_by_name(log: Log) -> None:
     for name in ("z", "a/b", "é"):
         log.create_topic(name)

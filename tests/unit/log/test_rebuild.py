@@ -1,15 +1,18 @@
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
 
 from penstock.files import Files
-from penstock.log import Columns, Log
+from penstock.log import Columns, Log, LogOptions, TopicOptions
 from penstock.log.damage import Damage
+from penstock.log.journal import HEADER_BYTES
 from penstock.log.layout import Layout
 from penstock.log.rebuild import find_topic
-from tests.unit.log.faults import flip
+from tests.unit.log.faults import flip, payloads
+from tests.unit.log.scenes import SMALL, ends, filled, journals
 
 
 @pytest.fixture
@@ -96,3 +99,130 @@ def test_folder_without_a_segment_is_no_topic(folder: Path) -> None:
         segment.unlink()
 
     assert find(folder) == (None, [])
+
+
+# Checkpoints lost
+
+
+def test_damaged_checkpoint_is_made_up_for_by_the_one_before(tmp_path: Path) -> None:
+    texts = filled(tmp_path, 100, SMALL)
+    newest = sorted((tmp_path / "checkpoints").iterdir())[-1]
+    flip(newest, 30)
+
+    log = Log.open(tmp_path, SMALL)
+
+    assert payloads(log, "t") == texts
+    assert [d.file for d in log.report.damages] == [f"checkpoints/{newest.name}"]
+    log.close()
+
+
+def test_lost_checkpoints_are_made_up_for_by_segments_and_journal(
+    tmp_path: Path,
+) -> None:
+    texts = filled(tmp_path, 100, SMALL)
+    shutil.rmtree(tmp_path / "checkpoints")
+
+    log = Log.open(tmp_path, SMALL)
+
+    assert payloads(log, "t") == texts
+    assert any("no checkpoint is left" in d.reason for d in log.report.damages)
+    log.close()
+
+
+def test_lost_checkpoints_of_a_closed_log_are_made_up_for(tmp_path: Path) -> None:
+    texts = filled(tmp_path, 100, SMALL)
+    Log.open(tmp_path, SMALL).close()
+    shutil.rmtree(tmp_path / "checkpoints")
+
+    log = Log.open(tmp_path, SMALL)
+
+    assert payloads(log, "t") == texts
+    log.close()
+
+
+def test_spare_journal_file_from_the_beginning_does_not_pass_for_a_whole_journal(
+    tmp_path: Path,
+) -> None:
+    options = LogOptions(journal_file_bytes=1024, checkpoint_bytes=4096)
+    log = Log.open(tmp_path, options)
+    log.create_topic("t")
+    texts: list[bytes] = []
+    while not has_gap(tmp_path):
+        texts.append(b"%0200d" % len(texts))
+        log.append("t", Columns([texts[-1]]))
+        log.commit()
+    log.abandon()
+    assert journals(tmp_path)[0].name.startswith("0" * 20)
+    shutil.rmtree(tmp_path / "checkpoints")
+
+    log = Log.open(tmp_path, options)
+
+    found = payloads(log, "t")
+    assert len(found) == len(texts), "confirmed events are gone"
+    assert found == texts
+    log.close()
+
+
+def has_gap(directory: Path) -> bool:
+    """Whether some journal file is not where its predecessor ends."""
+    files = journals(directory)
+    starts = [int(path.name[:20]) for path in files]
+    stops = [
+        start + ends(p)[-1] - HEADER_BYTES
+        for start, p in zip(starts, files, strict=True)
+    ]
+    return any(a != b for a, b in zip(stops, starts[1:], strict=False))
+
+
+def test_first_checkpoint_lost_is_made_up_for_by_the_whole_journal(
+    tmp_path: Path,
+) -> None:
+    log = Log.open(tmp_path)
+    log.create_topic("t", TopicOptions(compact=True))
+    log.append("t", Columns([b"a"]))
+    log.checkpoint()
+    log.append("t", Columns([b"b"]))
+    log.sync()
+    log.abandon()
+    shutil.rmtree(tmp_path / "checkpoints")
+
+    log = Log.open(tmp_path)
+
+    assert payloads(log, "t") == [b"a", b"b"]
+    assert log.topic("t").options.compact
+    assert log.report.damages == []
+    log.close()
+
+
+@pytest.mark.parametrize("others", [0, 8])
+def test_topic_found_from_segments_is_the_newer_of_two_of_its_name(
+    tmp_path: Path, others: int
+) -> None:
+    filled(tmp_path, 100, SMALL)
+    with Log.open(tmp_path, SMALL) as log:
+        old = Path(log.topic("t").directory)
+        shutil.copytree(old, tmp_path / "copy")
+        log.delete_topic("t")
+        for number in range(others):
+            log.create_topic(f"other {number}")
+        log.create_topic("t")
+        log.append("t", Columns([b"new"]))
+    shutil.move(tmp_path / "copy", old)
+    shutil.rmtree(tmp_path / "checkpoints")
+
+    log = Log.open(tmp_path, SMALL)
+
+    assert payloads(log, "t") == [b"new"]
+    log.close()
+
+
+def test_folder_without_segments_is_passed_over(tmp_path: Path) -> None:
+    texts = filled(tmp_path, 100, SMALL)
+    (tmp_path / "topics" / "empty-9").mkdir()
+    shutil.rmtree(tmp_path / "checkpoints")
+
+    log = Log.open(tmp_path, SMALL)
+
+    assert log.topics() == ["t"]
+    assert payloads(log, "t") == texts
+    log.close()

@@ -2,51 +2,15 @@ from __future__ import annotations
 
 import logging
 import os
-import shutil
 from pathlib import Path
 
 import pytest
 
-from penstock.errors import UnownedRecords
+from penstock.errors import DiskFull
 from penstock.log import Columns, Log, LogOptions, TopicOptions
 from penstock.log.journal import HEADER_BYTES
-from tests.unit.log.faults import Counter, flip, offsets, payloads
-
-SMALL = LogOptions(
-    journal_file_bytes=4096,
-    checkpoint_bytes=4096,
-    write_out_bytes=1024,
-    tail_cache_bytes=1024,
-)
-
-
-def filled(
-    directory: Path, count: int, options: LogOptions | None = None
-) -> list[bytes]:
-    """A log of events in groups of their own that was not closed."""
-    log = Log.open(directory, options)
-    log.create_topic("t")
-    texts = [b"%0200d" % number for number in range(count)]
-    for text in texts:
-        log.append("t", Columns([text]))
-        log.commit()
-    log.abandon()
-    return texts
-
-
-def journals(directory: Path) -> list[Path]:
-    return sorted((directory / "journal").iterdir())
-
-
-def ends(path: Path) -> list[int]:
-    """Where the groups of a journal file end."""
-    data = path.read_bytes()
-    places, at = [], HEADER_BYTES
-    while data[at : at + 4] == b"PNSJ":
-        at += int.from_bytes(data[at + 8 : at + 12], "little")
-        places.append(at)
-    return places
-
+from tests.unit.log.faults import FaultyFiles, flip, offsets, payloads
+from tests.unit.log.scenes import ends, filled, journals
 
 # Torn tails
 
@@ -259,205 +223,40 @@ def test_damaged_journal_file_header_is_made_up_from_its_groups(
     log.close()
 
 
-# Checkpoints lost
+# Failures
 
 
-def test_damaged_checkpoint_is_made_up_for_by_the_one_before(tmp_path: Path) -> None:
-    texts = filled(tmp_path, 100, SMALL)
-    newest = sorted((tmp_path / "checkpoints").iterdir())[-1]
-    flip(newest, 30)
-
-    log = Log.open(tmp_path, SMALL)
-
-    assert payloads(log, "t") == texts
-    assert [d.file for d in log.report.damages] == [f"checkpoints/{newest.name}"]
-    log.close()
-
-
-def test_lost_checkpoints_are_made_up_for_by_segments_and_journal(
+def test_truncation_that_cannot_be_replayed_stops_the_start_and_loses_nothing(
     tmp_path: Path,
 ) -> None:
-    texts = filled(tmp_path, 100, SMALL)
-    shutil.rmtree(tmp_path / "checkpoints")
-
-    log = Log.open(tmp_path, SMALL)
-
-    assert payloads(log, "t") == texts
-    assert any("no checkpoint is left" in d.reason for d in log.report.damages)
-    log.close()
-
-
-def test_lost_checkpoints_of_a_closed_log_are_made_up_for(tmp_path: Path) -> None:
-    texts = filled(tmp_path, 100, SMALL)
-    Log.open(tmp_path, SMALL).close()
-    shutil.rmtree(tmp_path / "checkpoints")
-
-    log = Log.open(tmp_path, SMALL)
-
-    assert payloads(log, "t") == texts
-    log.close()
-
-
-def test_spare_journal_file_from_the_beginning_does_not_pass_for_a_whole_journal(
-    tmp_path: Path,
-) -> None:
-    options = LogOptions(journal_file_bytes=1024, checkpoint_bytes=4096)
-    log = Log.open(tmp_path, options)
+    log = Log.open(tmp_path)
     log.create_topic("t")
-    texts: list[bytes] = []
-    while not has_gap(tmp_path):
-        texts.append(b"%0200d" % len(texts))
-        log.append("t", Columns([texts[-1]]))
-        log.commit()
+    log.append("t", Columns([b"0", b"1", b"2"]))
+    log.sync()
+    log.truncate("t", 2)
     log.abandon()
-    assert journals(tmp_path)[0].name.startswith("0" * 20)
-    shutil.rmtree(tmp_path / "checkpoints")
+    disk = FaultyFiles()
+    disk.fail("write", ".seg")
 
-    log = Log.open(tmp_path, options)
+    with pytest.raises(DiskFull):
+        Log.open(tmp_path, files=disk)
 
-    found = payloads(log, "t")
-    assert len(found) == len(texts), "confirmed events are gone"
-    assert found == texts
+    log = Log.open(tmp_path)
+    assert payloads(log, "t") == [b"0", b"1"]
     log.close()
 
 
-def has_gap(directory: Path) -> bool:
-    """Whether some journal file is not where its predecessor ends."""
-    files = journals(directory)
-    starts = [int(path.name[:20]) for path in files]
-    stops = [
-        start + ends(p)[-1] - HEADER_BYTES
-        for start, p in zip(starts, files, strict=True)
-    ]
-    return any(a != b for a, b in zip(stops, starts[1:], strict=False))
-
-
-def test_first_checkpoint_lost_is_made_up_for_by_the_whole_journal(
-    tmp_path: Path,
-) -> None:
-    log = Log.open(tmp_path)
-    log.create_topic("t", TopicOptions(compact=True))
-    log.append("t", Columns([b"a"]))
-    log.checkpoint()
-    log.append("t", Columns([b"b"]))
-    log.sync()
-    log.abandon()
-    shutil.rmtree(tmp_path / "checkpoints")
+def test_damage_that_was_found_twice_is_reported_once(tmp_path: Path) -> None:
+    filled(tmp_path, 3)
+    (journal,) = journals(tmp_path)
+    flip(journal, 20)
+    flip(journal, HEADER_BYTES + 100)
 
     log = Log.open(tmp_path)
 
-    assert payloads(log, "t") == [b"a", b"b"]
-    assert log.topic("t").options.compact
-    assert log.report.damages == []
+    places = [(d.file, d.position) for d in log.report.damages]
+    assert len(places) == len(set(places))
     log.close()
-
-
-def test_topic_found_from_segments_is_the_newer_of_two_of_its_name(
-    tmp_path: Path,
-) -> None:
-    filled(tmp_path, 100, SMALL)
-    with Log.open(tmp_path, SMALL) as log:
-        old = Path(log.topic("t").directory)
-        shutil.copytree(old, tmp_path / "copy")
-        log.delete_topic("t")
-        log.create_topic("t")
-        log.append("t", Columns([b"new"]))
-    shutil.move(tmp_path / "copy", old)
-    shutil.rmtree(tmp_path / "checkpoints")
-
-    log = Log.open(tmp_path, SMALL)
-
-    assert payloads(log, "t") == [b"new"]
-    log.close()
-
-
-# Owners
-
-
-def test_records_are_replayed_to_their_owner_in_order(tmp_path: Path) -> None:
-    log = Log.open(tmp_path, owners={300: Counter()})
-    groups = [log.record(300, bytes([number])) for number in (1, 2)]
-    log.sync()
-    groups.append(log.record(300, b"\3"))
-    log.sync()
-    log.abandon()
-    owner = Counter()
-
-    log = Log.open(tmp_path, owners={300: owner})
-
-    assert [record.data for record in owner.replayed] == [b"\1", b"\2", b"\3"]
-    assert [record.group for record in owner.replayed] == groups
-    assert {record.kind for record in owner.replayed} == {300}
-    assert (owner.restored, log.report.records) == ([], 3)
-    log.close()
-
-
-def test_checkpoint_carries_the_snapshot_and_only_later_records_are_replayed(
-    tmp_path: Path,
-) -> None:
-    owner = Counter()
-    log = Log.open(tmp_path, owners={300: owner})
-    owner.total = 5
-    log.record(300, b"\5")
-    log.checkpoint()
-    owner.total = 12
-    log.record(300, b"\7")
-    log.sync()
-    log.abandon()
-    owner = Counter()
-
-    log = Log.open(tmp_path, owners={300: owner})
-
-    assert owner.restored == [b"5"]
-    assert [record.data for record in owner.replayed] == [b"\7"]
-    assert owner.total == 12
-    log.close()
-
-
-def test_checkpoint_by_the_way_holds_all_records_of_its_group_and_none_behind(
-    tmp_path: Path,
-) -> None:
-    owner = Counter()
-    log = Log.open(tmp_path, LogOptions(checkpoint_bytes=1024), owners={300: owner})
-    for _ in range(50):
-        for _ in range(3):
-            owner.total += 1
-            log.record(300, b"\1" + bytes(99))
-        commit = log.begin_commit()
-        owner.total += 1
-        log.record(300, b"\1")
-        assert commit is not None
-        commit.run()
-        log.end_commit(commit)
-        if (work := log.begin_store()) is not None:
-            work.run()
-            log.end_store(work)
-    log.sync()
-    log.abandon()
-    after = Counter()
-
-    log = Log.open(tmp_path, owners={300: after})
-
-    assert log.report.checkpoint_position > 0
-    assert after.total == owner.total == 200
-    log.close()
-
-
-@pytest.mark.parametrize("stored", [False, True])
-def test_records_without_their_owner_stop_the_start(
-    tmp_path: Path, stored: bool
-) -> None:
-    log = Log.open(tmp_path, owners={300: Counter()})
-    log.record(300, b"\1")
-    log.sync()
-    if stored:
-        log.checkpoint()
-    log.abandon()
-
-    with pytest.raises(UnownedRecords, match="kind 300"):
-        Log.open(tmp_path)
-
-    Log.open(tmp_path, owners={300: Counter()}).close()
 
 
 # What the report counts

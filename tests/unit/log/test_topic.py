@@ -88,6 +88,17 @@ def test_time_is_found_wherever_it_lies(
         assert log.offset_at("t", time) == offset
 
 
+def test_time_that_only_a_trimmed_event_reaches_is_the_end(tmp_path: Path) -> None:
+    with Log.open(tmp_path) as log:
+        log.create_topic("t")
+        log.append("t", Columns([b"a", b"b"], [100, 5]))
+        log.commit()
+        log.trim("t", 1)
+
+        assert log.offset_at("t", 50) == 2
+        assert log.offset_at("t", 5) == 1
+
+
 def test_time_out_of_order_is_found_by_the_first_event(tmp_path: Path) -> None:
     with Log.open(tmp_path, ON_DISK) as log:
         log.create_topic("t")

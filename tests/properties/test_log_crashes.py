@@ -1,0 +1,215 @@
+"""Any sequence of operations and accidents leaves the log as a plain list would be.
+
+The model and the operations are in log_model.py; the accidents are those of
+``penstock.testing.CrashDisk``. The last tests show that these tests bite: take away
+the checksum, the sync or the directory sync, and they fail.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from copy import deepcopy
+from pathlib import Path
+from random import Random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from penstock.log import Log, frame
+from penstock.log.layout import Layout
+from penstock.testing import CrashDisk
+
+sys.path.insert(0, str(Path(__file__).parent))
+from log_model import (
+    DIRECTORY,
+    KIND,
+    OPTIONS,
+    Ledger,
+    Simulation,
+    State,
+    TopicModel,
+    extract,
+)
+
+SEEDS = st.integers(min_value=0, max_value=1 << 32)
+
+
+@given(seed=SEEDS)
+def test_many_operations_and_accidents_keep_what_was_acknowledged(seed: int) -> None:
+    Simulation(seed).run(60)
+
+
+@given(seed=SEEDS)
+def test_a_long_life_with_accidents_keeps_what_was_acknowledged(seed: int) -> None:
+    if seed % 5 == 0:
+        Simulation(seed).run(250)
+
+
+@given(seed=SEEDS)
+def test_losing_every_checkpoint_loses_no_acknowledged_event(seed: int) -> None:
+    simulation = Simulation(seed)
+    append_only(simulation, 40)
+    layout = Layout(DIRECTORY)
+    simulation.log.abandon()
+
+    for name in simulation.disk.list(layout.checkpoints):
+        simulation.disk.remove(os.path.join(layout.checkpoints, name))
+    log = open_log(simulation.disk)
+
+    found = extract(log, Ledger())
+    assert found.topics == simulation.state.topics, f"seed {seed}"
+
+
+TAILS: dict[str, Callable[[bytes, bytes, int], bytes]] = {
+    "cut": lambda old, new, at: new[:at],
+    "zeros": lambda old, new, at: new[:at] + bytes(len(new) - at),
+    "junk": lambda old, new, at: new[:at] + Random(at).randbytes(len(new) - at),
+    "old content": lambda old, new, at: new[:at] + (old * 9)[at : len(new)],
+    "hole": lambda old, new, at: new[:at] + bytes(8) + new[at + 8 :],
+}
+
+
+@pytest.mark.parametrize("tail", TAILS)
+def test_a_torn_tail_of_any_kind_at_any_byte_leaves_a_prefix(tail: str) -> None:
+    disk = CrashDisk()
+    simulation = Simulation(7, disk)
+    append_only(simulation, 12)
+    before = deepcopy(simulation.state)
+    path = max(path for path in disk.paths() if path.endswith(".jnl"))
+    old = content(disk, path)
+    states = [before]
+    for _ in range(2):
+        simulation._append("a")
+        simulation.log.commit(sync=False)
+        states.append(deepcopy(simulation.state))
+    new = content(disk, path)
+    simulation.log.abandon()
+
+    for at in range(len(old), len(new)):
+        torn = copy_of(disk, simulation.random)
+        put(torn, path, TAILS[tail](old, new, at))
+        log = open_log(torn)
+
+        found = extract(log, Ledger())
+        assert State(found.topics) in [State(one.topics) for one in states], at
+        assert not len(log.damages), at
+        assert log.report.cuts or found.topics == states[-1].topics or at == len(old)
+
+
+@given(seed=SEEDS)
+def test_a_flipped_bit_is_found_and_costs_only_its_own_frame(seed: int) -> None:
+    random = Random(seed)
+    simulation = Simulation(seed)
+    append_only(simulation, 30)
+    if random.random() < 0.5:
+        simulation.log.close()
+    else:
+        simulation.log.abandon()
+    disk = simulation.disk
+    path = random.choice([p for p in disk.paths() if p.endswith((".jnl", ".seg"))])
+    data = content(disk, path)
+    position = random.randrange(len(data))
+
+    disk.flip_bit(path, position, random.randrange(8))
+    log = open_log(disk)
+
+    found = extract(log, Ledger())
+    where = f"seed {seed}: {path} at {position}"
+    for name, topic in simulation.state.topics.items():
+        check_damaged(log, topic, found.topics.get(name), name, where)
+
+
+@pytest.mark.parametrize(
+    "disk",
+    [
+        pytest.param({"honours_sync": False}, id="no sync"),
+        pytest.param({"honours_directory_sync": False}, id="no directory sync"),
+    ],
+)
+def test_without_a_sync_these_tests_fail(disk: dict[str, bool]) -> None:
+    assert failures(lambda: CrashDisk(**disk)) > 0
+
+
+def test_without_the_checksum_these_tests_fail(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(frame, "crc32c", lambda data, crc=0: 0)
+
+    assert failures(CrashDisk) > 0
+
+
+def test_with_everything_in_place_the_same_runs_pass() -> None:
+    assert failures(CrashDisk) == 0
+
+
+def failures(make_disk: Callable[[], CrashDisk]) -> int:
+    """How many of some runs do not end well."""
+    failed = 0
+    for seed in range(20):
+        try:
+            Simulation(seed, make_disk()).run(60)
+        except Exception:
+            failed += 1
+    return failed
+
+
+def append_only(simulation: Simulation, steps: int) -> None:
+    """Some appends, rolls and checkpoints, all acknowledged in the end."""
+    for _ in range(steps):
+        kind = simulation.random.choice(["append", "append", "append", "sync", "roll"])
+        getattr(simulation, kind)()
+    simulation.checkpoint()
+    simulation.append()
+    simulation.sync()
+
+
+def check_damaged(
+    log: Log, wanted: TopicModel, found: TopicModel | None, name: str, where: str
+) -> None:
+    """What is read is right; what is missing is reported, range by range."""
+    rows = {} if found is None else found.rows
+    assert all(wanted.rows[offset] == row for offset, row in rows.items()), where
+    missing = wanted.rows.keys() - rows.keys()
+    if missing:
+        assert len(log.damages), f"{where}: {name} lost {sorted(missing)} silently"
+    ranges = [
+        range(one.first_offset or 0, one.end_offset or 0)
+        for one in log.damages
+        if one.topic == name
+    ]
+    behind = 0 if found is None else found.next
+    for offset in missing:
+        reported = any(offset in one for one in ranges)
+        assert reported or offset >= behind, f"{where}: {name} {offset} not reported"
+
+
+def open_log(disk: CrashDisk) -> Log:
+    return Log.open(DIRECTORY, OPTIONS, files=disk, owners={KIND: Ledger()})
+
+
+def content(disk: CrashDisk, path: str) -> bytes:
+    handle = disk.open(path)
+    try:
+        return disk.read(handle, disk.size(handle), 0)
+    finally:
+        disk.close(handle)
+
+
+def put(disk: CrashDisk, path: str, data: bytes) -> None:
+    handle = disk.open(path, write=True, create=True)
+    disk.truncate(handle, 0)
+    disk.write(handle, [data], 0)
+    disk.close(handle)
+
+
+def copy_of(disk: CrashDisk, random: Random) -> CrashDisk:
+    """The same disk with everything on it synced."""
+    copy = CrashDisk()
+    for path in disk.paths():
+        copy.make_directory(os.path.dirname(path))
+        put(copy, path, content(disk, path))
+    # A position file from after the tear would witness that the tail was synced.
+    return copy
