@@ -15,7 +15,7 @@
         ├── UnownedRecords    the journal holds records nobody at hand can replay
         ├── DirectoryLocked   another process writes this data directory
         ├── NotADataDirectory
-        ├── Moved             the writer removed what a reader was looking at (retriable)
+        ├── Moved             the writer removed what a reader looked at (retriable)
         ├── LogClosed
         └── WriteFailed       a write or sync failed, nothing was confirmed (retriable)
             └── DiskFull

@@ -116,6 +116,16 @@ class Files:
         shutil.rmtree(path)
 
 
+def make_directories(files: FileSystem, path: str) -> None:
+    """Have the folder and all above it, each of them for good."""
+    if files.exists(path):
+        return
+    parent = os.path.dirname(path)
+    make_directories(files, parent)
+    files.make_directory(path)
+    files.sync_directory(parent)
+
+
 def read_file(files: FileSystem, path: str) -> bytes:
     """The whole content of a small file."""
     handle = files.open(path)

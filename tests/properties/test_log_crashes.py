@@ -7,11 +7,8 @@ the checksum, the sync or the directory sync, and they fail.
 
 from __future__ import annotations
 
-import os
-import sys
 from collections.abc import Callable
 from copy import deepcopy
-from pathlib import Path
 from random import Random
 
 import pytest
@@ -21,9 +18,7 @@ from hypothesis import strategies as st
 from penstock.log import Log, frame
 from penstock.log.layout import Layout
 from penstock.testing import CrashDisk
-
-sys.path.insert(0, str(Path(__file__).parent))
-from log_model import (
+from tests.properties.log_model import (
     DIRECTORY,
     KIND,
     OPTIONS,
@@ -56,7 +51,7 @@ def test_losing_every_checkpoint_loses_no_acknowledged_event(seed: int) -> None:
     simulation.log.abandon()
 
     for name in simulation.disk.list(layout.checkpoints):
-        simulation.disk.remove(os.path.join(layout.checkpoints, name))
+        simulation.disk.remove(f"{layout.checkpoints}/{name}")
     log = open_log(simulation.disk)
 
     found = extract(log, Ledger())
@@ -89,7 +84,7 @@ def test_a_torn_tail_of_any_kind_at_any_byte_leaves_a_prefix(tail: str) -> None:
     simulation.log.abandon()
 
     for at in range(len(old), len(new)):
-        torn = copy_of(disk, simulation.random)
+        torn = copy_of(disk)
         put(torn, path, TAILS[tail](old, new, at))
         log = open_log(torn)
 
@@ -205,11 +200,10 @@ def put(disk: CrashDisk, path: str, data: bytes) -> None:
     disk.close(handle)
 
 
-def copy_of(disk: CrashDisk, random: Random) -> CrashDisk:
+def copy_of(disk: CrashDisk) -> CrashDisk:
     """The same disk with everything on it synced."""
     copy = CrashDisk()
     for path in disk.paths():
-        copy.make_directory(os.path.dirname(path))
+        copy.make_directory(path.rpartition("/")[0])
         put(copy, path, content(disk, path))
-    # A position file from after the tear would witness that the tail was synced.
     return copy

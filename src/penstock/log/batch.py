@@ -195,6 +195,14 @@ class Batch:
         rows = list(self.events())
         for index in indexes:
             taken.add(rows[index])
+        # A generated id follows from the offset, which stays.
+        given = self._nullable(Column.ID)
+        if given.count(None) == len(given):
+            taken.ids = None
+        elif taken.ids is not None:
+            for place, index in enumerate(indexes):
+                if given[index] is None:
+                    taken.ids[place] = None
         offsets = self.offsets()
         taken.offsets = [offsets[i] - self.header.base_offset for i in indexes]
         return taken

@@ -30,6 +30,13 @@ from penstock.model.event import MAX_PRIORITY, Event
 T = TypeVar("T")
 Headers = Mapping[str, str]
 
+# What a row takes at most besides its bytes: timestamp, priority, six int32 offsets
+# and a bit of validity each; and a header its two.
+_ROW_BYTES = 40
+_ENTRY_BYTES = 8
+# Leaves room for the frame's header, column table and paddings.
+MAX_BATCH_BYTES = MAX_FRAME_BYTES - 4096
+
 _OPTIONAL = (
     "timestamps",
     "ids",
@@ -120,11 +127,13 @@ class Columns:
         self.payloads.extend(other.payloads)
         self.timestamps.extend(other.timestamps)
 
-    def check(self, max_event_bytes: int = MAX_FRAME_BYTES // 2) -> int:
-        """The size in bytes, roughly; raises InvalidBatch for what cannot be stored."""
+    def check(self, max_event_bytes: int = MAX_BATCH_BYTES) -> int:
+        """The size at most; raises InvalidBatch for what cannot be stored."""
         count = len(self.payloads)
         if not count:
             raise InvalidBatch("number of events", 0, "at least 1")
+        with _blaming("payload", "bytes"):
+            b"".join(self.payloads)
         lengths = list(map(len, self.payloads))
         if max(lengths) > max_event_bytes:
             limit = f"at most {max_event_bytes}"
@@ -133,17 +142,15 @@ class Columns:
             column: Sequence[object] | None = getattr(self, name)
             if column is not None and len(column) != count:
                 raise InvalidBatch(f"number of {name}", len(column), f"{count}")
-        size = sum(lengths) + 8 * count + self._checked_metadata()
-        if size > MAX_FRAME_BYTES // 2:
-            raise InvalidBatch("batch size", size, f"at most {MAX_FRAME_BYTES // 2}")
+        size = sum(lengths) + _ROW_BYTES * count + self._checked_metadata()
+        if size > MAX_BATCH_BYTES:
+            raise InvalidBatch("batch size", size, f"at most {MAX_BATCH_BYTES}")
         self.size = size
         return size
 
     def _checked_metadata(self) -> int:
         """Bytes of everything but the payloads, proven to be encodable."""
         size = 0
-        with _blaming("payload", "bytes"):
-            b"".join(self.payloads)
         with _blaming("timestamp", "whole milliseconds within 64 bits"):
             array("q", self.timestamps)
         if self.priorities is not None:
@@ -151,19 +158,21 @@ class Columns:
                 size += len(bytes(self.priorities))
         if self.keys is not None:
             with _blaming("key", "bytes or None"):
-                size += len(b"".join(filter(None, self.keys)))
+                size += len(b"".join(key for key in self.keys if key is not None))
         for name in ("ids", "parents", "producers"):
             texts: Sequence[str | None] | None = getattr(self, name)
             if texts is not None:
                 with _blaming(name, "valid Unicode text or None"):
-                    size += len("".join(filter(None, texts)).encode())
+                    given = [text for text in texts if text is not None]
+                    size += len("".join(given).encode())
         if self.headers is not None:
             with _blaming("headers", "mappings of valid Unicode text"):
-                pairs = chain.from_iterable(h.items() for h in self.headers)
-                size += len("".join(chain.from_iterable(pairs)).encode())
+                pairs = [pair for header in self.headers for pair in header.items()]
+                texts_of = "".join(chain.from_iterable(pairs))
+                size += len(texts_of.encode()) + _ENTRY_BYTES * len(pairs)
         return size
 
-    def encode(self, base_offset: int, id_base: bytes) -> bytes:
+    def encode(self, base_offset: int, id_base: bytes) -> bytearray:
         """One sealed frame that holds all the events, from ``base_offset`` on."""
         count = len(self.payloads)
         low, high = min(self.timestamps), max(self.timestamps)
@@ -199,12 +208,11 @@ class Columns:
             put(Column.OFFSET, Encoding.PLAIN, [array("I", self.offsets).tobytes()])
         parts[:0] = table
         length = HEADER_BYTES + sum(map(len, parts))
-        if length > MAX_FRAME_BYTES:
-            raise InvalidBatch("batch size", length, f"at most {MAX_FRAME_BYTES}")
+        assert length <= MAX_FRAME_BYTES, "checked before it was taken in"
         header = FrameHeader(
             flags, len(table), length, 0, base_offset, count, span, low, high, id_base
         )
-        return build(parts, header, length)
+        return build(parts, header)
 
 
 def _joined(

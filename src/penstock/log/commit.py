@@ -27,6 +27,7 @@ class OpenFrame:
     base_offset: int
     id_base: bytes
     columns: Columns = field(default_factory=Columns)
+    size: int = 0
 
 
 @dataclass(slots=True)
@@ -100,13 +101,13 @@ class Commit:
 
     def _entry(self, item: OpenFrame | SealedFrame | Entry) -> Entry:
         match item:
-            case OpenFrame(topic, base_offset, id_base, columns):
+            case OpenFrame(topic, base_offset, id_base, columns, _):
                 data = columns.encode(base_offset, id_base)
-                header = peek(data, 0)
-                assert header is not None
             case SealedFrame(topic, header, body):
-                data = build([body], header, header.length)
+                data = build([body], header)
             case Entry():
                 return item
-        self.frames.append((topic, TailFrame(header, data)))
+        sealed = peek(data, 0)
+        assert sealed is not None
+        self.frames.append((topic, TailFrame(sealed, data)))
         return Entry(Kind.EVENTS, topic.id, data)

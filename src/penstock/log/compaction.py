@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 
-from penstock.files import FileSystem, remove_if_there
+from penstock.files import Buffer, FileSystem, remove_if_there
 from penstock.log.batch import Batch
 from penstock.log.frame import FrameHeader, peek
 from penstock.log.index import Index
@@ -104,7 +104,7 @@ class Compaction:
 
     def _kept(
         self, segment: Segment, last: dict[bytes, int]
-    ) -> Iterator[tuple[bytes | memoryview, FrameHeader]]:
+    ) -> Iterator[tuple[Buffer, FrameHeader]]:
         for batch in self._batches([segment]):
             indexes = _survivors(batch, last)
             if len(indexes) == len(batch):

@@ -62,7 +62,7 @@ class LogCore:
         self._closed = False
         self._staged: tuple[int, dict[int, bytes]] | None = None
         self._due: TakeCheckpoint | None = None
-        self.damages = DamageRegister(files, layout, keep=True)
+        self.damages = DamageRegister(files, layout)
         self.catalog = Catalog(files, layout, self.damages.add)
         self.keeper = Keeper(files, layout, options, self.catalog)
         self.intake, self.report = self._recover(entropy)
@@ -139,10 +139,12 @@ class LogCore:
 
     def _let_go(self, *, clean: bool) -> None:
         self._closed = True
-        self.intake.close(clean=clean)
-        self.catalog.close()
-        if self._lock is not None:
-            self._lock.release()
+        try:
+            self.intake.close(clean=clean)
+        finally:
+            self.catalog.close()
+            if self._lock is not None:
+                self._lock.release()
 
     def begin_commit(self, *, sync: bool | None = None) -> Commit | None:
         """Close the open group; None if there is nothing to do, or one is running.
@@ -187,9 +189,7 @@ class LogCore:
             commit.run()
             if (error := self.end_commit(commit)) is not None:
                 raise error
-        if (work := self.begin_store()) is not None:
-            work.run()
-            self.end_store(work)
+        self.store()
         return self.written
 
     def sync(self) -> int:
@@ -207,6 +207,12 @@ class LogCore:
         if self.keeper.unwritten_bytes > self.options.write_out_bytes:
             return self.keeper.begin_write_out(self.now_ms())
         return None
+
+    def store(self) -> None:
+        """Do the work that is due on the segments here and now."""
+        if (work := self.begin_store()) is not None:
+            work.run()
+            self.end_store(work)
 
     def end_store(self, work: StoreWork) -> None:
         """Take note of finished work; failures are reported and tried again."""

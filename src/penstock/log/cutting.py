@@ -7,6 +7,7 @@ was touched is noted as dirty: the next checkpoint syncs it before it relies on 
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 
 from penstock.files import FileSystem, remove_if_there
@@ -21,7 +22,11 @@ def tidy(files: FileSystem, topic: Topic, dirty: Dirty) -> None:
     if not files.exists(topic.directory):
         return
     known = {segment.base_offset for segment in topic.segments}
-    for base in numbered(files.list(topic.directory), SEGMENT_SUFFIX):
+    names = files.list(topic.directory)
+    for name in names:
+        if name.endswith(".tmp"):
+            files.remove(os.path.join(topic.directory, name))
+    for base in numbered(names, SEGMENT_SUFFIX):
         if base not in known:
             _remove(files, topic.directory, base)
             dirty.directories.add(topic.directory)

@@ -76,10 +76,9 @@ class RecoveryReport:
 class DamageRegister:
     """Every damaged range once: reported, and its bytes kept aside."""
 
-    def __init__(self, files: FileSystem, layout: Layout, *, keep: bool) -> None:
+    def __init__(self, files: FileSystem, layout: Layout) -> None:
         self._files = files
         self._layout = layout
-        self._keep = keep
         self._known: dict[tuple[str, int], Damage] = {}
 
     def __len__(self) -> int:
@@ -99,8 +98,7 @@ class DamageRegister:
             damage,
             extra={"action": "range_quarantined", "file": damage.file},
         )
-        if self._keep:
-            self._keep_aside(damage)
+        self._keep_aside(damage)
         return True
 
     def _keep_aside(self, damage: Damage) -> None:
@@ -110,7 +108,8 @@ class DamageRegister:
             return
         try:
             self._files.make_directory(self._layout.quarantine)
-            replace_file(self._files, base + ".bin", self._bytes_of(damage))
+            if damage.length:
+                replace_file(self._files, base + ".bin", self._bytes_of(damage))
             replace_file(self._files, base + ".json", msgspec.json.encode(damage))
         except OSError as error:
             logger.error(

@@ -98,31 +98,26 @@ def padding(length: int) -> bytes:
     return bytes(-length % 8)
 
 
-def build(parts: Sequence[Buffer], header: FrameHeader, length: int) -> bytes:
+def build(parts: Sequence[Buffer], header: FrameHeader) -> bytearray:
     """A whole frame: ``parts`` (table and columns) behind a sealed header."""
-    return b"".join([seal(parts, header, length), *parts])
-
-
-def seal(parts: Sequence[Buffer], header: FrameHeader, length: int) -> bytes:
-    """The header bytes of a frame of ``length`` bytes with the checksum in place."""
-    head = bytearray(
-        HEADER.pack(
-            MAGIC,
-            VERSION,
-            header.flags,
-            header.columns,
-            length,
-            0,
-            header.base_offset,
-            header.events,
-            header.span,
-            header.min_timestamp_ms,
-            header.max_timestamp_ms,
-            header.id_base,
-        )
+    head = HEADER.pack(
+        MAGIC,
+        VERSION,
+        header.flags,
+        header.columns,
+        header.length,
+        0,
+        header.base_offset,
+        header.events,
+        header.span,
+        header.min_timestamp_ms,
+        header.max_timestamp_ms,
+        header.id_base,
     )
-    _CRC.pack_into(head, _CRC_AT, checksum(head, parts))
-    return bytes(head)
+    # Joined first, so that there is one copy and one checksum, not one a payload.
+    whole = bytearray().join([head, *parts])
+    _CRC.pack_into(whole, _CRC_AT, checksum(whole, ()))
+    return whole
 
 
 def checksum(head: Buffer, parts: Sequence[Buffer]) -> int:

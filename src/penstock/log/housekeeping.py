@@ -98,6 +98,7 @@ def compact(log: LogCore, topic: Topic) -> int:
 
 def maintain(log: LogCore) -> int:
     """Roll, retain and compact as the topics' options say; bytes set free."""
+    _settle(log)
     now_ms = log.now_ms()
     aged = [topic for topic in log.catalog if _roll_due(log, topic, now_ms)]
     if aged:
@@ -163,7 +164,7 @@ def _write_out(log: LogCore, roll_topics: Iterable[Topic] = ()) -> None:
         raise work.error
 
 
-def _partial_frame(topic: Topic, offset: int) -> tuple[bytes | None, int]:
+def _partial_frame(topic: Topic, offset: int) -> tuple[bytearray | None, int]:
     """Where to cut frames off for ``offset``, and what to put back of the first."""
     if offset == topic.end_offset:
         return None, offset

@@ -15,7 +15,7 @@ from typing import Literal
 
 from penstock.errors import InvalidBatch
 from penstock.log.batch import Batch
-from penstock.log.columns import Columns
+from penstock.log.columns import MAX_BATCH_BYTES, Columns
 from penstock.log.commit import Commit, OpenFrame, OpenGroup, SealedFrame
 from penstock.log.group import Entry
 from penstock.log.journal import Journal
@@ -82,8 +82,11 @@ class Intake:
             return Appended(
                 topic.name, base, count, group.number, frame.header.id_base, base
             )
-        open_frame = group.open_frames.get(topic.id) or self._open(topic, base, events)
+        open_frame = group.open_frames.get(topic.id)
+        if open_frame is None or open_frame.size + events.size > MAX_BATCH_BYTES:
+            open_frame = self._open(topic, base, events)
         open_frame.columns.extend(events)
+        open_frame.size += events.size
         group.size += events.size
         return Appended(
             topic.name,
@@ -94,7 +97,7 @@ class Intake:
             open_frame.base_offset,
         )
 
-    def put_back(self, topic: Topic, frame: bytes) -> None:
+    def put_back(self, topic: Topic, frame: bytearray) -> None:
         """Add a frame that keeps its offsets and ids, which end the topic."""
         whole = Batch.of(topic.name, frame)
         self.group.touch(topic)
@@ -146,11 +149,12 @@ class Intake:
         return "written" if group <= self.written else "pending"
 
     def close(self, *, clean: bool) -> None:
-        if clean:
-            self.journal.close()
-        else:
+        try:
+            if clean:
+                self.journal.close()
+        finally:
             self.journal.abandon()
-        self._position_file.close()
+            self._position_file.close()
 
     def _open(self, topic: Topic, base: int, events: Columns) -> OpenFrame:
         frame = OpenFrame(topic, base, self._id_base(events.timestamps[0]))

@@ -26,6 +26,7 @@ that fills up can still be journalled to. Header of a file, little-endian::
 
 from __future__ import annotations
 
+import errno
 import logging
 import struct
 from collections.abc import Callable, Sequence
@@ -96,6 +97,7 @@ class Journal:
         self._entropy = entropy
         self._starts = list(starts)
         self._spares: list[str] = []
+        self._doubtful = False
         self._handle: int | None = None
         self._stamp = 0
         self._length = 0
@@ -111,6 +113,7 @@ class Journal:
         Raises WriteFailed (DiskFull): then the group is not in the journal.
         """
         size = _size(entries)
+        self._make_sure()
         if self._handle is None or self._length + size > self._file_bytes:
             self._roll(time_ms)
         buffers = group.encode(
@@ -131,6 +134,7 @@ class Journal:
 
     def sync(self) -> None:
         """Sync what was written without; raises WriteFailed."""
+        self._make_sure()
         if self._handle is not None and self.synced < self.position:
             self._sync()
             self.synced = self.position
@@ -170,16 +174,46 @@ class Journal:
         try:
             self._files.sync(self._handle)
         except OSError as error:
-            name = self._name()
             # The kernel may drop the dirty pages of a failed sync and report success
-            # next time: this file is not to be trusted beyond what was synced.
+            # next time: what was written but not synced has to be written again.
+            self._doubtful = True
             self._void()
-            self._let_go()
-            raise write_error(name, "syncing", error) from error
+            raise write_error(self._name(), "syncing", error) from error
         self.syncs += 1
 
+    def _make_sure(self) -> None:
+        """After a failed sync: write again what should be there, sync, and move on."""
+        if not self._doubtful:
+            return
+        path = self._name()
+        start = HEADER_BYTES + self.synced - self._starts[-1]
+        length = self.position - self.synced
+        try:
+            if self._handle is None:
+                self._handle = self._files.open(path, write=True)
+            data = self._files.read(self._handle, length, start)
+            if not self._holds_groups(data, length):
+                raise OSError(errno.EIO, "the disk lost what it had taken")
+            self._files.write(self._handle, [data], start)
+            self._files.sync(self._handle)
+        except OSError as error:
+            raise write_error(path, "syncing", error) from error
+        self._doubtful = False
+        self.synced = self.position
+        self._let_go()
+
+    def _holds_groups(self, data: bytes, length: int) -> bool:
+        """Whether ``data`` is nothing but ``length`` bytes of intact groups."""
+        block, at = memoryview(data), 0
+        while at < length:
+            header = group.peek(block, at)
+            if header is None or not group.intact(block, at, header):
+                return False
+            at += header.length
+        return at == length
+
     def _void(self) -> None:
-        """Take back a group that failed, or give up the file."""
+        """Take back a group that failed, or let the file go."""
         assert self._handle is not None
         try:
             self._files.truncate(self._handle, self._length)

@@ -20,7 +20,7 @@ from penstock.errors import (
     NotADataDirectory,
     TopicExists,
 )
-from penstock.files import Files, FileSystem
+from penstock.files import Files, FileSystem, make_directories
 from penstock.log import housekeeping
 from penstock.log.batch import Batch
 from penstock.log.checkpoint import TopicRecord
@@ -62,9 +62,7 @@ class Log(LogCore):
         if not create and not disk.exists(layout.journal):
             raise NotADataDirectory(layout.directory)
         for path in (layout.checkpoints, layout.journal, layout.topics):
-            disk.make_directory(path)
-        disk.sync_directory(layout.directory)
-        disk.sync_directory(os.path.dirname(layout.directory))
+            make_directories(disk, path)
         lock = DirectoryLock(layout.lock) if files is None else None
         try:
             return cls(
@@ -110,18 +108,19 @@ class Log(LogCore):
             options=options or TopicOptions(),
         )
         topic = self.catalog.add(record)
+        topic.committed = False
         self.intake.enter(Kind.TOPIC, topic.id, msgspec.json.encode(record))
         self.intake.group.undo.append(lambda: self.catalog.remove(topic))
+        self.intake.group.then.append(lambda: setattr(topic, "committed", True))
         return topic
 
     def set_options(self, name: str, options: TopicOptions) -> None:
-        """Change a topic's settings; durable with the group that is open now."""
+        """Change a topic's settings, from the commit of the open group on."""
         self.check_open()
         topic = self.topic(name)
-        before, topic.options = topic.options, options
         record = TopicRecord(id=topic.id, name=topic.name, options=options)
         self.intake.enter(Kind.TOPIC, topic.id, msgspec.json.encode(record))
-        self.intake.group.undo.append(lambda: setattr(topic, "options", before))
+        self.intake.group.then.append(lambda: setattr(topic, "options", options))
 
     # Appending
 
@@ -161,6 +160,8 @@ class Log(LogCore):
 
     def _make_room(self, size: int) -> None:
         """Commit a group that would grow too large; refuse if that cannot be."""
+        if self.keeper.error is not None and self.keeper.idle:
+            self.store()  # perhaps there is room again
         self.keeper.check_room()
         limit, waiting = self.options.group_bytes, self.intake.group.size
         if not waiting or waiting + size <= limit:
@@ -179,10 +180,12 @@ class Log(LogCore):
 
         About ``max_bytes``, but at least one batch. Raises OffsetOutOfRange.
         """
+        self.check_open()
         return self.catalog.get(name).read(offset, max_bytes)
 
     def offset_at(self, name: str, timestamp_ms: int) -> int:
         """The first offset with that timestamp or a later one; the end if none."""
+        self.check_open()
         return self.catalog.get(name).offset_at(timestamp_ms)
 
     # Housekeeping: each is done and durable when it returns, and needs an idle log

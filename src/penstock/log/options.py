@@ -13,6 +13,8 @@ Durability = Literal["sync", "os"]
 MIB = 1 << 20
 # Below this a frame of one small event would not fit.
 MIN_FILE_BYTES = 1 << 10
+# A group's length has 32 bits; twice this and one more batch must fit.
+MAX_GROUP_BYTES = 1 << 30
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,6 +75,9 @@ class LogOptions:
             _at_least(name, getattr(self, name), MIN_FILE_BYTES)
         for name in ("write_out_bytes", "tail_cache_bytes", "start_check_bytes"):
             _at_least(name, getattr(self, name), 0)
+        if self.group_bytes > MAX_GROUP_BYTES:
+            limit = f"at most {MAX_GROUP_BYTES}"
+            raise InvalidOption("group_bytes", self.group_bytes, limit)
         _at_least("max_topics", self.max_topics, 1)
         _at_least("max_event_bytes", self.max_event_bytes, 1)
         if self.max_event_bytes > MAX_FRAME_BYTES // 2:

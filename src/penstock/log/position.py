@@ -13,9 +13,12 @@ log that nobody writes. Little-endian::
 
 from __future__ import annotations
 
+import logging
 import struct
 
 from penstock.files import FileSystem
+
+logger = logging.getLogger(__name__)
 
 MAGIC = b"PNSP"
 VERSION = 1
@@ -29,10 +32,23 @@ class PositionFile:
     def __init__(self, files: FileSystem, path: str) -> None:
         self._files = files
         self._handle = files.open(path, write=True, create=True)
+        self._failing = False
 
     def publish(self, position: int) -> None:
+        """Let readers know. If it cannot be written, they see less, and no harm."""
         data = LAYOUT.pack(MAGIC, VERSION, position, position ^ _ALL_BITS)
-        self._files.write(self._handle, [data], 0)
+        try:
+            self._files.write(self._handle, [data], 0)
+        except OSError as error:
+            if not self._failing:
+                logger.warning(
+                    "position file not written, readers fall behind: %s",
+                    error,
+                    extra={"action": "position_failed"},
+                )
+            self._failing = True
+        else:
+            self._failing = False
 
     def close(self) -> None:
         self._files.close(self._handle)

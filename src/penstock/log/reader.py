@@ -32,11 +32,11 @@ from penstock.log.cutting import forget_before, forget_behind
 from penstock.log.damage import Damage
 from penstock.log.frame import FrameHeader
 from penstock.log.group import Entry, Kind, cut_in, start_in
-from penstock.log.layout import JOURNAL_SUFFIX, Layout, numbered
+from penstock.log.layout import Layout
 from penstock.log.lock import is_held
 from penstock.log.position import read_position
 from penstock.log.rebuild import find_topic
-from penstock.log.scan import Found, JournalScan
+from penstock.log.scan import Found, JournalScan, first_position
 from penstock.log.tail import Tail, TailFrame
 from penstock.log.topic import Topic
 
@@ -213,14 +213,15 @@ class Reader:
 
     def _find_topics(self) -> int:
         """No checkpoint: a whole journal, or what the segments show."""
-        starts = numbered(self._files.list(self._layout.journal), JOURNAL_SUFFIX)
-        if starts and starts[0] > 0:
-            for name in self._files.list(self._layout.topics):
+        names = self._files.list(self._layout.topics)
+        start = first_position(self._files, self._layout, whole=not names)
+        if start > 0:
+            for name in names:
                 folder = os.path.join(self._layout.topics, name)
                 record = find_topic(self._files, self._layout, folder, self._found)
                 if record is not None:
                     self._add(record)
-        return starts[0] if starts else 0
+        return start
 
     def _add(self, record: TopicRecord) -> Topic:
         topic = self._catalog.add(record)

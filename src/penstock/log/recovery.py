@@ -26,7 +26,7 @@ from penstock.log.options import LogOptions, TopicOptions
 from penstock.log.owner import Owner, Owners, Record
 from penstock.log.position import read_position
 from penstock.log.rebuild import find_topic
-from penstock.log.scan import Found, JournalScan
+from penstock.log.scan import Found, JournalScan, first_position
 from penstock.log.tail import TailFrame
 from penstock.log.topic import Topic
 
@@ -82,6 +82,7 @@ class Recovery:
     def _restore(self) -> int:
         """The state of the last checkpoint; where the journal goes on from there."""
         checkpoint, damages = checkpoints.load_newest(self._files, self._layout)
+        self._remove_leftovers()
         for damage in damages:
             self._note(damage)
             self._files.remove(os.path.join(self._layout.directory, damage.file))
@@ -96,19 +97,22 @@ class Recovery:
         self.report.checkpoint_position = checkpoint.position
         return checkpoint.position
 
+    def _remove_leftovers(self) -> None:
+        """Temporary files of replacements that a crash ended."""
+        for name in self._files.list(self._layout.checkpoints):
+            if name.endswith(".tmp"):
+                self._files.remove(os.path.join(self._layout.checkpoints, name))
+
     def _restore_without(self) -> int:
         """No checkpoint: a whole journal has everything, otherwise look at segments."""
-        starts = numbered(self._files.list(self._layout.journal), JOURNAL_SUFFIX)
-        start = starts[0] if starts else 0
         folders = [
             os.path.join(self._layout.topics, name)
             for name in self._files.list(self._layout.topics)
         ]
-        if starts and start == 0:
+        start = first_position(self._files, self._layout, whole=not folders)
+        if start == 0:
             for folder in folders:
                 self._files.remove_tree(folder)
-            return 0
-        if not folders and start == 0:
             return 0
         self._note(
             Damage(

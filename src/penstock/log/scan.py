@@ -39,6 +39,29 @@ class Found:
         return group.entries_of(self.block, self.at, self.header)
 
 
+def first_position(files: FileSystem, layout: Layout, *, whole: bool) -> int:
+    """Where a journal begins of which no checkpoint tells.
+
+    ``whole``: with its first file, whatever is missing. Otherwise with the unbroken
+    run of files it ends with: those in front of a gap may be retired ones that wait
+    to be used again, and their entries must not be replayed over newer segments.
+    """
+    starts = numbered(files.list(layout.journal), JOURNAL_SUFFIX)
+    if whole:
+        return starts[0] if starts else 0
+    first = starts[-1] if starts else 0
+    for start in reversed(starts[:-1]):
+        handle = files.open(layout.journal_file(start))
+        try:
+            held = files.size(handle) - journal.HEADER_BYTES
+        finally:
+            files.close(handle)
+        if start + held < first:
+            break
+        first = start
+    return first
+
+
 class JournalScan:
     """All good groups from ``start`` on; ``end``, cuts and damages when it is done.
 
@@ -185,6 +208,8 @@ class JournalScan:
                 reason="journal group fails its checksum",
             )
         )
+        # Damaged bytes stay: without them the file would seem to end early.
+        self.last_file = (window.file, window.offset_of(to))
         self.end = to
 
     def _torn(self, window: _Window, following: Found | None) -> None:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from penstock.log.catalog import Catalog
+from penstock.log.topic import Segment, Topic
+
+_READ_BYTES = 1 << 20
 
 
 class Scrub:
@@ -12,24 +13,35 @@ class Scrub:
 
     def __init__(self, catalog: Catalog) -> None:
         self._catalog = catalog
-        self._walk: Iterator[int] | None = None
+        self._left: list[tuple[Topic, Segment]] = []
+        self._position: int | None = None
 
     def step(self, max_bytes: int) -> bool:
         """Verify about ``max_bytes``; True when everything has been looked at."""
-        if self._walk is None:
-            self._walk = self._frames()
-        for length in self._walk:
-            max_bytes -= length
-            if max_bytes <= 0:
-                return False
-        self._walk = None
-        return True
+        if not self._left:
+            self._left = [
+                (topic, segment)
+                for topic in self._catalog
+                for segment in topic.segments
+            ]
+        while self._left and max_bytes > 0:
+            topic, segment = self._left[-1]
+            known = self._catalog.by_id(topic.id) is topic
+            if known and segment in topic.segments:
+                max_bytes -= self._verify(topic, segment, max_bytes)
+            else:
+                self._position = None
+            if self._position is None:
+                self._left.pop()
+        return not self._left
 
-    def _frames(self) -> Iterator[int]:
-        segments = [
-            (topic, segment) for topic in self._catalog for segment in topic.segments
-        ]
-        for topic, segment in reversed(segments):
-            if segment in topic.segments:
-                for found in topic.frames_of(segment, read_bytes=1 << 20):
-                    yield found.header.length
+    def _verify(self, topic: Topic, segment: Segment, max_bytes: int) -> int:
+        """Go on in a segment; bytes done. The position is None when it is through."""
+        done = 0
+        for found in topic.frames_of(segment, self._position, _READ_BYTES):
+            done += found.header.length
+            if done >= max_bytes:
+                self._position = found.position + found.header.length
+                return done
+        self._position = None
+        return done

@@ -69,7 +69,8 @@ def decode_header(data: bytes, file: str) -> SegmentHeader:
     magic, version, length, crc, base, topic_id, created, size = HEADER.unpack_from(
         data
     )
-    if magic != MAGIC or length > len(data) or checksum(data[:length], ()) != crc:
+    fits = HEADER.size <= length <= len(data)
+    if magic != MAGIC or not fits or checksum(data[:length], ()) != crc:
         raise CorruptRecord(file, 0, HEADER.size, "segment header fails its checksum")
     if version != VERSION:
         raise UnsupportedVersion(file, version, VERSION)
@@ -128,7 +129,11 @@ def frames(
         wanted = header.length if header else frame.HEADER_BYTES
         if at + wanted > len(block) and base + len(block) < end:
             length = min(max(read_bytes, wanted), end - position)
-            data = files.read(handle, length, position)
+            try:
+                data = files.read(handle, length, position)
+            except OSError as error:
+                on_damage(position, end - position, f"cannot be read: {error}", -1)
+                return
             if at == 0 and len(data) <= len(block):
                 on_damage(position, end - position, "the file ends too early", -1)
                 return

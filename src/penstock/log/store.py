@@ -47,8 +47,8 @@ def plan_writes(topic: Topic, now_ms: int, *, roll: bool = False) -> list[Segmen
     """How the topic's unwritten frames go into segments, rolling where it is due."""
     writes: list[SegmentWrite] = []
     current: SegmentWrite | None = None
-    if topic.active is not None:
-        active = topic.active
+    active = topic.active
+    if active is not None and not active.sealed:
         current = SegmentWrite(
             topic=topic, segment=active, position=active.length, new=False
         )
@@ -139,6 +139,8 @@ def finish_write(write: SegmentWrite) -> Segment | None:
     sealed = None
     if write.new:
         sealed = topic.active
+        if sealed is not None:
+            sealed.sealed = True
         topic.segments.append(segment)
     position = write.position
     for frame in write.frames:
@@ -184,7 +186,7 @@ class Dirty:
 def table(topics: Iterable[Topic], writes: Iterable[SegmentWrite]) -> list[TopicRecord]:
     """The topics as they will stand when ``writes`` are done."""
     last = {write.topic.id: write for write in writes}
-    return [_record(topic, last.get(topic.id)) for topic in topics]
+    return [_record(topic, last.get(topic.id)) for topic in topics if topic.committed]
 
 
 def _record(topic: Topic, write: SegmentWrite | None) -> TopicRecord:

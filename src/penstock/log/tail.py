@@ -9,12 +9,13 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from typing import NamedTuple
 
+from penstock.files import Buffer
 from penstock.log.frame import FrameHeader
 
 
 class TailFrame(NamedTuple):
     header: FrameHeader
-    data: bytes | memoryview
+    data: Buffer
 
 
 class Tail:

@@ -44,6 +44,8 @@ class Segment:
     end_offset: int
     path: str
     length: int
+    sealed: bool = False
+    """The last segment too, if its file was lost: it must not grow."""
     created_ms: int | None = None
     max_timestamp_ms: int | None = None
     index: Index | None = None
@@ -76,6 +78,8 @@ class Topic:
         self.start_offset = 0
         self.end_offset = 0
         self.next_offset = 0
+        self.committed = True
+        """False until the group that creates the topic is; no checkpoint has it."""
 
     @property
     def header_length(self) -> int:
@@ -98,18 +102,27 @@ class Topic:
     def attach(self, active_base: int | None, active_length: int, end: int) -> None:
         """Take up the segment files as a checkpoint knew them."""
         self.end_offset = self.next_offset = end
-        if active_base is None or not self._files.exists(self.directory):
+        if active_base is None:
             return
-        bases = numbered(self._files.list(self.directory), SEGMENT_SUFFIX)
-        bases = [base for base in bases if base <= active_base]
+        present = self._segment_bases()
+        bases = sorted({active_base, *(base for base in present if base < active_base)})
         for base, following in pairwise([*bases, end]):
             path = segment_file(self.directory, base)
-            length = active_length if base == active_base else self._size(path)
+            active = base == active_base
             self.segments.append(
                 Segment(
-                    base_offset=base, end_offset=following, path=path, length=length
+                    base_offset=base,
+                    end_offset=following,
+                    path=path,
+                    length=active_length if active else self._size(path),
+                    sealed=not active or active_base not in present,
                 )
             )
+
+    def _segment_bases(self) -> list[int]:
+        if not self._files.exists(self.directory):
+            return []
+        return numbered(self._files.list(self.directory), SEGMENT_SUFFIX)
 
     def read(self, offset: int, max_bytes: int) -> list[Batch]:
         """Batches from ``offset`` on, about ``max_bytes``, at least one if there is.
@@ -186,7 +199,8 @@ class Topic:
         try:
             handle = self._shelf.handle(segment.path)
         except FileNotFoundError:
-            on_damage(0, segment.length, "the file is missing", -1)
+            if segment.end_offset > self.start_offset:
+                on_damage(0, segment.length, "the file is missing", -1)
             return
         for found in frames(
             self._files,
@@ -222,6 +236,8 @@ class Topic:
         A file that was cut there already is no damage.
         """
         end = self.header_length
+        if not self._files.exists(segment.path):
+            return end
         handle = self._shelf.handle(segment.path)
         for found in frames(
             self._files,

@@ -157,7 +157,7 @@ class CrashDisk:
         self._apply(inode, _Resize(length))
 
     def exists(self, path: str) -> bool:
-        return path in self._names
+        return path in self._names or path == os.sep
 
     def list(self, path: str) -> list[str]:
         if path not in self._names:

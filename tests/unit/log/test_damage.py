@@ -54,7 +54,7 @@ def test_damage_of_no_topic_says_the_place() -> None:
 def test_damaged_bytes_are_kept_aside_with_a_report(
     layout: Layout, caplog: pytest.LogCaptureFixture
 ) -> None:
-    register = DamageRegister(Files(), layout, keep=True)
+    register = DamageRegister(Files(), layout)
 
     added = register.add(DAMAGE)
 
@@ -70,7 +70,7 @@ def test_damaged_bytes_are_kept_aside_with_a_report(
 def test_known_damage_is_not_reported_again(
     layout: Layout, caplog: pytest.LogCaptureFixture
 ) -> None:
-    register = DamageRegister(Files(), layout, keep=True)
+    register = DamageRegister(Files(), layout)
     register.add(DAMAGE)
     caplog.clear()
 
@@ -81,22 +81,13 @@ def test_known_damage_is_not_reported_again(
 
 
 def test_copy_of_an_earlier_run_is_not_written_over(layout: Layout) -> None:
-    DamageRegister(Files(), layout, keep=True).add(DAMAGE)
+    DamageRegister(Files(), layout).add(DAMAGE)
     (Path(layout.directory) / "journal" / "1.jnl").write_bytes(b"changed since")
 
-    DamageRegister(Files(), layout, keep=True).add(DAMAGE)
+    DamageRegister(Files(), layout).add(DAMAGE)
 
     copy = Path(layout.quarantine) / "journal_1.jnl@3.bin"
     assert copy.read_bytes() == b"3456"
-
-
-def test_reader_that_keeps_nothing_touches_nothing(layout: Layout) -> None:
-    register = DamageRegister(Files(), layout, keep=False)
-
-    register.add(DAMAGE)
-
-    assert list(register) == [DAMAGE]
-    assert not Path(layout.quarantine).exists()
 
 
 def test_large_range_is_kept_by_its_first_bytes(
@@ -104,7 +95,7 @@ def test_large_range_is_kept_by_its_first_bytes(
 ) -> None:
     monkeypatch.setattr(damages, "MAX_QUARANTINED_BYTES", 2)
 
-    DamageRegister(Files(), layout, keep=True).add(DAMAGE)
+    DamageRegister(Files(), layout).add(DAMAGE)
 
     copy = Path(layout.quarantine) / "journal_1.jnl@3.bin"
     assert copy.read_bytes() == b"34"
@@ -116,7 +107,7 @@ def test_damage_without_bytes_of_its_own_is_reported_all_the_same(
 ) -> None:
     damage = Damage(file=file, position=0, length=0, reason="lost")
 
-    DamageRegister(Files(), layout, keep=True).add(damage)
+    DamageRegister(Files(), layout).add(damage)
 
     names = [path.name for path in Path(layout.quarantine).iterdir()]
     assert file.replace("/", "_") + "@0.json" in names
@@ -129,7 +120,7 @@ def test_copy_that_cannot_be_made_is_reported_and_changes_nothing_else(
 ) -> None:
     disk = FaultyFiles()
     disk.fail(call, "/quarantine")
-    register = DamageRegister(disk, layout, keep=True)
+    register = DamageRegister(disk, layout)
 
     added = register.add(DAMAGE)
 

@@ -168,7 +168,7 @@ def test_offsets_that_do_not_fit_their_frame_are_found(data: Path, flags: int) -
     events = batch.take([0, 1]) if flags else Columns([b"one", b"two"], 1019)
     wrong = Batch.of("t", events.encode(38, bytes(16)))
     header = wrong.header._replace(span=1 if flags else 3)
-    bad = build([wrong.body], header, header.length)
+    bad = build([wrong.body], header)
     path.write_bytes(path.read_bytes()[:last] + bad)
 
     with Reader.open(data) as reader:

@@ -1,0 +1,103 @@
+"""A process that appends as fast as it can and reports each confirmation.
+
+    python appender.py DIRECTORY inline|threaded
+
+Every event of a topic is its own offset as text. A line ``topic end`` on standard
+output says: everything of this topic in front of ``end`` is confirmed. It never ends
+by itself: whoever started it kills it.
+"""
+
+from __future__ import annotations
+
+import sys
+from concurrent.futures import Future, ThreadPoolExecutor
+from random import Random
+
+from penstock.log import Columns, Log, LogOptions, TopicOptions
+from penstock.log.commit import Commit
+from penstock.log.core import StoreWork
+
+TOPICS = ("orders", "Ünïcode/topic", "os")
+# Small files, so that a second of work rolls, recycles and checkpoints many times.
+OPTIONS = LogOptions(
+    journal_file_bytes=200_000,
+    checkpoint_bytes=300_000,
+    write_out_bytes=50_000,
+    tail_cache_bytes=50_000,
+    group_bytes=100_000,
+)
+
+
+def main() -> None:
+    directory, mode = sys.argv[1:]
+    log = Log.open(directory, OPTIONS)
+    for name in TOPICS:
+        if name not in log.topics():
+            log.create_topic(
+                name,
+                TopicOptions(
+                    segment_bytes=150_000, durability="os" if name == "os" else "sync"
+                ),
+            )
+    log.sync()
+    random = Random(log.written)
+    print("ready", flush=True)
+    if mode == "inline":
+        append_inline(log, random)
+    else:
+        append_threaded(log, random)
+
+
+def append_inline(log: Log, random: Random) -> None:
+    while True:
+        ends = append_some(log, random)
+        log.sync()
+        report(ends)
+
+
+def append_threaded(log: Log, random: Random) -> None:
+    """The next group collects while this one syncs, as a server does it."""
+    commits, stores = ThreadPoolExecutor(1), ThreadPoolExecutor(1)
+    commit: tuple[Commit, Future[None], dict[str, int]] | None = None
+    store: tuple[StoreWork, Future[None]] | None = None
+    ends: dict[str, int] = {}
+    while True:
+        if log.pending_bytes < OPTIONS.group_bytes:
+            ends |= append_some(log, random)
+        if commit is not None and (commit[1].done() or log.pending_bytes > 50_000):
+            commit[1].result()
+            error = log.end_commit(commit[0])
+            assert error is None, error
+            report(commit[2])
+            commit = None
+        if commit is None and (begun := log.begin_commit(sync=True)) is not None:
+            commit = (begun, commits.submit(begun.run), ends)
+            ends = {}
+        if store is not None and (store[1].done() or log.keeper.unwritten_bytes > 9e4):
+            store[1].result()
+            log.end_store(store[0])
+            store = None
+        if store is None and (work := log.begin_store()) is not None:
+            store = (work, stores.submit(work.run))
+
+
+def append_some(log: Log, random: Random) -> dict[str, int]:
+    """One atomic group of events for some topics; where they end then."""
+    ends = {}
+    batches = {}
+    for name in random.sample(TOPICS, random.randint(1, len(TOPICS))):
+        start = log.topic(name).next_offset
+        ends[name] = start + random.choice([1, 1, 3, 50])
+        texts = [b"%d" % offset for offset in range(start, ends[name])]
+        batches[name] = Columns(texts, log.now_ms())
+    log.append_group(batches)
+    return ends
+
+
+def report(ends: dict[str, int]) -> None:
+    for name, end in ends.items():
+        print(name, end, flush=True)
+
+
+if __name__ == "__main__":
+    main()

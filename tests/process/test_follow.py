@@ -1,0 +1,57 @@
+"""A reader in this process follows a log that another process writes."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from penstock.log import Reader
+from tests.process.test_kill import APPENDER, texts
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mode", ["inline", "threaded"])
+def test_reader_follows_a_living_log_and_sees_only_whole_synced_events(
+    tmp_path: Path, mode: str
+) -> None:
+    command = [sys.executable, str(APPENDER), str(tmp_path), mode]
+    looks = 0
+    with (
+        subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as child,
+        Reader.open(ready(child, tmp_path)) as reader,
+    ):
+        try:
+            assert child.stdout is not None
+            for number, line in enumerate(child.stdout):
+                name, end = line.rsplit(" ", 1)
+                if number % 40 == 0:
+                    looks += 1
+                    look(reader, name, int(end))
+                if number >= 2000:
+                    break
+        finally:
+            child.kill()
+    assert looks > 40
+    assert not reader.damages
+
+
+def ready(child: subprocess.Popen[str], directory: Path) -> Path:
+    assert child.stdout is not None
+    assert child.stdout.readline() == "ready\n"
+    return directory
+
+
+def look(reader: Reader, name: str, confirmed: int) -> None:
+    """All that is confirmed is there, and whatever is there is right."""
+    reader.refresh()
+    end = reader.topic(name).end_offset
+
+    assert end >= confirmed
+    assert texts_up_to(reader, name, end) == [b"%d" % n for n in range(end)]
+
+
+def texts_up_to(reader: Reader, name: str, end: int) -> list[bytes]:
+    return texts(reader, name)[:end]

@@ -1,0 +1,46 @@
+"""Ten million events go in and come out in little memory."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+LIMIT_MIB = 200
+PROGRAM = """
+import resource, sys
+from penstock.log import Columns, Log, TopicOptions
+
+BATCH, BATCHES = 1000, 10_000
+log = Log.open(sys.argv[1])
+log.create_topic("t", TopicOptions(durability="os"))
+for number in range(BATCHES):
+    base = number * BATCH
+    texts = [b"%-100d" % offset for offset in range(base, base + BATCH)]
+    log.append("t", Columns(texts, base))
+    log.commit(sync=False)
+log.sync()
+offset = total = 0
+while batches := log.read("t", offset):
+    for batch in batches:
+        payloads = batch.payloads()
+        assert int(payloads[0]) == batch.base_offset == total
+        total += len(payloads)
+    offset = batches[-1].end_offset
+assert total == BATCH * BATCHES
+log.close()
+print(total, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)
+"""
+
+
+@pytest.mark.slow
+def test_ten_million_events_stay_within_the_memory_limit(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", PROGRAM, str(tmp_path)]
+
+    ran = subprocess.run(command, check=True, capture_output=True, text=True)
+
+    events, mib = map(int, ran.stdout.split())
+    assert events == 10_000_000
+    assert mib < LIMIT_MIB, f"{mib} MiB"
