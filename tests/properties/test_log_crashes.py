@@ -12,7 +12,7 @@ from copy import deepcopy
 from random import Random
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.log import Log, frame
@@ -38,9 +38,9 @@ def test_many_operations_and_accidents_keep_what_was_acknowledged(seed: int) -> 
 
 
 @given(seed=SEEDS)
+@settings(max_examples=settings().max_examples // 5)
 def test_a_long_life_with_accidents_keeps_what_was_acknowledged(seed: int) -> None:
-    if seed % 5 == 0:
-        Simulation(seed).run(250)
+    Simulation(seed).run(250)
 
 
 @given(seed=SEEDS)
@@ -75,11 +75,12 @@ def test_a_torn_tail_of_any_kind_at_any_byte_leaves_a_prefix(tail: str) -> None:
     before = deepcopy(simulation.state)
     path = max(path for path in disk.paths() if path.endswith(".jnl"))
     old = content(disk, path)
-    states = [before]
+    states, ends = [before], [len(old)]
     for _ in range(2):
         simulation._append("a")
         simulation.log.commit(sync=False)
         states.append(deepcopy(simulation.state))
+        ends.append(len(content(disk, path)))
     new = content(disk, path)
     simulation.log.abandon()
 
@@ -91,7 +92,8 @@ def test_a_torn_tail_of_any_kind_at_any_byte_leaves_a_prefix(tail: str) -> None:
         found = extract(log, Ledger())
         assert State(found.topics) in [State(one.topics) for one in states], at
         assert not len(log.damages), at
-        assert log.report.cuts or found.topics == states[-1].topics or at == len(old)
+        whole = at in ends or found.topics == states[-1].topics
+        assert log.report.cuts or whole, at
 
 
 @given(seed=SEEDS)

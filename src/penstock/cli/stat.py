@@ -167,7 +167,7 @@ def _events(topic: Topic, segment: Segment) -> int:
     if segment.base_offset >= topic.start_offset:
         return topic.index_of(segment).events
     return sum(
-        len(Batch.of(topic.name, found.data).since(topic.start_offset))
+        len(Batch.whole(topic.name, found.header, found.body).since(topic.start_offset))
         for found in topic.frames_of(segment)
     )
 

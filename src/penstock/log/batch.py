@@ -23,15 +23,15 @@ _GAPS = int(Flag.GAPS)
 
 
 class Batch:
-    """Events ``lo`` to ``hi`` of one verified frame."""
+    """Events ``lo`` to ``hi`` of one verified frame: its header, and the body behind."""
 
-    __slots__ = ("_offsets", "_regions", "frame", "header", "hi", "lo", "topic")
+    __slots__ = ("_offsets", "_regions", "body", "header", "hi", "lo", "topic")
 
     def __init__(
-        self, topic: str, frame: memoryview, header: FrameHeader, lo: int, hi: int
+        self, topic: str, body: memoryview, header: FrameHeader, lo: int, hi: int
     ) -> None:
         self.topic = topic
-        self.frame = frame
+        self.body = body
         self.header = header
         self.lo = lo
         self.hi = hi
@@ -39,20 +39,20 @@ class Batch:
         self._offsets: memoryview | None = None
 
     @classmethod
+    def whole(cls, topic: str, header: FrameHeader, body: memoryview) -> Batch:
+        """All events of a verified frame."""
+        return cls(topic, body, header, 0, header.events)
+
+    @classmethod
     def of(cls, topic: str, frame: Buffer) -> Batch:
         """The whole of a frame that is known to be intact."""
         header = peek(frame, 0)
         if header is None:
             raise ValueError("not a batch frame")
-        return cls(topic, memoryview(frame)[: header.length], header, 0, header.events)
+        return cls.whole(topic, header, memoryview(frame)[HEADER_BYTES : header.length])
 
     def __len__(self) -> int:
         return self.hi - self.lo
-
-    @property
-    def body(self) -> memoryview:
-        """The frame without its header: column table and columns."""
-        return self.frame[HEADER_BYTES:]
 
     @property
     def base_offset(self) -> int:
@@ -86,12 +86,12 @@ class Batch:
     def since(self, offset: int) -> Batch:
         """The part of this view at or behind ``offset``."""
         lo = max(self.lo, self.index_of(offset))
-        return Batch(self.topic, self.frame, self.header, min(lo, self.hi), self.hi)
+        return Batch(self.topic, self.body, self.header, min(lo, self.hi), self.hi)
 
     def before(self, offset: int) -> Batch:
         """The part of this view in front of ``offset``."""
         hi = min(self.hi, self.index_of(offset))
-        return Batch(self.topic, self.frame, self.header, self.lo, max(hi, self.lo))
+        return Batch(self.topic, self.body, self.header, self.lo, max(hi, self.lo))
 
     def region(self, column: Column) -> tuple[int, memoryview] | None:
         """Encoding and bytes of a column, or None if the frame leaves it out."""
@@ -101,7 +101,7 @@ class Batch:
         if found is None:
             return None
         encoding, start, length = found
-        return encoding, self.frame[start : start + length]
+        return encoding, self.body[start : start + length]
 
     def timestamps(self) -> list[int]:
         found = self.region(Column.TIMESTAMP)
@@ -215,11 +215,11 @@ class Batch:
         return self._offsets
 
     def _parse_table(self) -> dict[int, tuple[int, int, int]]:
-        start = HEADER_BYTES + self.header.columns * TABLE_ENTRY.size
+        start = self.header.columns * TABLE_ENTRY.size
         regions = {}
         for entry in range(self.header.columns):
-            at = HEADER_BYTES + entry * TABLE_ENTRY.size
-            column, encoding, _, length = TABLE_ENTRY.unpack_from(self.frame, at)
+            at = entry * TABLE_ENTRY.size
+            column, encoding, _, length = TABLE_ENTRY.unpack_from(self.body, at)
             regions[column] = (encoding, start, length)
             start += length + -length % 8
         return regions

@@ -10,8 +10,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from penstock.errors import WriteFailed
+from penstock.log.batch import Batch
 from penstock.log.columns import Columns
-from penstock.log.frame import FrameHeader, build, peek
+from penstock.log.frame import FrameHeader, pack
 from penstock.log.group import Entry, Kind
 from penstock.log.journal import Journal
 from penstock.log.position import PositionFile
@@ -102,12 +103,11 @@ class Commit:
     def _entry(self, item: OpenFrame | SealedFrame | Entry) -> Entry:
         match item:
             case OpenFrame(topic, base_offset, id_base, columns, _):
-                data = columns.encode(base_offset, id_base)
+                batch = Batch.of(topic.name, columns.encode(base_offset, id_base))
+                header, body = batch.header, batch.body
             case SealedFrame(topic, header, body):
-                data = build([body], header)
+                pass
             case Entry():
                 return item
-        sealed = peek(data, 0)
-        assert sealed is not None
-        self.frames.append((topic, TailFrame(sealed, data)))
-        return Entry(Kind.EVENTS, topic.id, data)
+        self.frames.append((topic, TailFrame(header, body)))
+        return Entry(Kind.EVENTS, topic.id, pack(header), body)

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 
 from penstock.files import Buffer, FileSystem, remove_if_there
 from penstock.log.batch import Batch
-from penstock.log.frame import FrameHeader, peek
+from penstock.log.frame import FrameHeader, pack, peek
 from penstock.log.index import Index
 from penstock.log.layout import index_file
 from penstock.log.segment import encode_header
@@ -68,7 +68,7 @@ class Compaction:
         for segment in segments:
             for found in self._topic.frames_of(segment, read_bytes=1 << 20):
                 header = found.header
-                yield Batch(self._topic.name, found.data, header, 0, header.events)
+                yield Batch.whole(self._topic.name, header, found.body)
 
     def _compact_segment(self, segment: Segment, last: dict[bytes, int]) -> int:
         if not any(self._superseded(batch, last) for batch in self._batches([segment])):
@@ -83,8 +83,8 @@ class Compaction:
             self._files.truncate(handle, 0)
             self._files.write(handle, [head], 0)
             position = len(head)
-            for frame, header in self._kept(segment, last):
-                self._files.write(handle, [frame], position)
+            for buffers, header in self._kept(segment, last):
+                self._files.write(handle, buffers, position)
                 index.add(position, header)
                 position += header.length
             self._files.sync(handle)
@@ -104,17 +104,17 @@ class Compaction:
 
     def _kept(
         self, segment: Segment, last: dict[bytes, int]
-    ) -> Iterator[tuple[Buffer, FrameHeader]]:
+    ) -> Iterator[tuple[list[Buffer], FrameHeader]]:
         for batch in self._batches([segment]):
             indexes = _survivors(batch, last)
             if len(indexes) == len(batch):
-                yield batch.frame, batch.header
+                yield [pack(batch.header), batch.body], batch.header
             elif indexes:
                 header = batch.header
                 frame = batch.take(indexes).encode(header.base_offset, header.id_base)
                 sealed = peek(frame, 0)
                 assert sealed is not None
-                yield frame, sealed
+                yield [frame], sealed
 
 
 def _survivors(batch: Batch, last: dict[bytes, int]) -> list[int]:

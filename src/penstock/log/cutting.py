@@ -1,23 +1,23 @@
 """Making a topic shorter: from the front or from the back, in memory and on disk.
 
 The files are touched when the journal entry that orders it is synced, or when
-recovery replays that entry; to do it again, or to find it done, changes nothing. What
-was touched is noted as dirty: the next checkpoint syncs it before it relies on it.
+recovery replays that entry; to do it again, or to find it done, changes nothing. Cuts
+and removals are synced at once: if the power undid them later, a segment that has
+been sealed meanwhile would come back with its old end, or one that is gone would.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from penstock.files import FileSystem, remove_if_there
 from penstock.log.layout import SEGMENT_SUFFIX, index_file, numbered, segment_file
 from penstock.log.shelf import Shelf
-from penstock.log.store import Dirty
 from penstock.log.topic import Segment, Topic
 
 
-def tidy(files: FileSystem, topic: Topic, dirty: Dirty) -> None:
+def tidy(files: FileSystem, topic: Topic) -> None:
     """Cut what a topic's folder holds behind the end that is known for it."""
     if not files.exists(topic.directory):
         return
@@ -26,12 +26,10 @@ def tidy(files: FileSystem, topic: Topic, dirty: Dirty) -> None:
     for name in names:
         if name.endswith(".tmp"):
             files.remove(os.path.join(topic.directory, name))
-    for base in numbered(names, SEGMENT_SUFFIX):
-        if base not in known:
-            _remove(files, topic.directory, base)
-            dirty.directories.add(topic.directory)
+    stale = [base for base in numbered(names, SEGMENT_SUFFIX) if base not in known]
+    _remove(files, topic.directory, stale)
     if topic.active is not None:
-        _shorten(files, topic.active, dirty)
+        _shorten(files, topic.active)
 
 
 def forget_before(topic: Topic, offset: int) -> list[Segment]:
@@ -64,33 +62,35 @@ def erase(
     shelf: Shelf,
     topic: Topic,
     gone: Iterable[Segment],
-    dirty: Dirty,
 ) -> None:
     """Remove segments that went and cut the active one."""
+    bases = []
     for segment in gone:
         shelf.drop(segment.path)
-        _remove(files, topic.directory, segment.base_offset)
-        dirty.directories.add(topic.directory)
+        bases.append(segment.base_offset)
+    _remove(files, topic.directory, bases)
     if topic.active is not None:
         shelf.drop(topic.active.path)
         stale = index_file(topic.directory, topic.active.base_offset)
         remove_if_there(files, stale)
-        _shorten(files, topic.active, dirty)
+        _shorten(files, topic.active)
 
 
-def _shorten(files: FileSystem, segment: Segment, dirty: Dirty) -> None:
+def _shorten(files: FileSystem, segment: Segment) -> None:
     if not files.exists(segment.path):
         return
     handle = files.open(segment.path, write=True)
     try:
         if files.size(handle) > segment.length:
             files.truncate(handle, segment.length)
-            # Sealed before that is on disk, it would come back with its old end.
-            dirty.segments.setdefault(segment.path, segment.length)
+            files.sync(handle)
     finally:
         files.close(handle)
 
 
-def _remove(files: FileSystem, directory: str, base_offset: int) -> None:
-    remove_if_there(files, index_file(directory, base_offset))
-    remove_if_there(files, segment_file(directory, base_offset))
+def _remove(files: FileSystem, directory: str, bases: Sequence[int]) -> None:
+    for base in bases:
+        remove_if_there(files, index_file(directory, base))
+        remove_if_there(files, segment_file(directory, base))
+    if bases and files.exists(directory):
+        files.sync_directory(directory)

@@ -98,24 +98,20 @@ def padding(length: int) -> bytes:
     return bytes(-length % 8)
 
 
+def pack(header: FrameHeader) -> bytes:
+    """The 64 bytes of a header as it is, checksum and all."""
+    return HEADER.pack(MAGIC, VERSION, *header)
+
+
+def seal(header: FrameHeader, body: Buffer) -> FrameHeader:
+    """The header with the checksum of the frame it makes with ``body``."""
+    return header._replace(crc=checksum(pack(header), (body,)))
+
+
 def build(parts: Sequence[Buffer], header: FrameHeader) -> bytearray:
     """A whole frame: ``parts`` (table and columns) behind a sealed header."""
-    head = HEADER.pack(
-        MAGIC,
-        VERSION,
-        header.flags,
-        header.columns,
-        header.length,
-        0,
-        header.base_offset,
-        header.events,
-        header.span,
-        header.min_timestamp_ms,
-        header.max_timestamp_ms,
-        header.id_base,
-    )
     # Joined first, so that there is one copy and one checksum, not one a payload.
-    whole = bytearray().join([head, *parts])
+    whole = bytearray().join([pack(header), *parts])
     _CRC.pack_into(whole, _CRC_AT, checksum(whole, ()))
     return whole
 

@@ -63,6 +63,12 @@ class Entry(NamedTuple):
     kind: int
     topic: int
     data: Buffer
+    more: Buffer = b""
+    """Data may come in two parts, so that nobody has to join them."""
+
+    @property
+    def size(self) -> int:
+        return len(self.data) + len(self.more)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,9 +99,11 @@ def encode(
     """The buffers of one group, ready to be written in one call."""
     parts: list[Buffer] = []
     for entry in entries:
-        size = len(entry.data)
+        size = entry.size
         parts.append(ENTRY.pack(size, entry.kind, 0, entry.topic))
         parts.append(entry.data)
+        if entry.more:
+            parts.append(entry.more)
         if size % 8:
             parts.append(padding(size))
     length = HEADER_BYTES + sum(map(len, parts))

@@ -190,10 +190,10 @@ def _drop(log: LogCore, topic: Topic) -> None:
 
 def _cut_before(log: LogCore, topic: Topic, offset: int) -> None:
     gone = forget_before(topic, offset)
-    erase(log.files, log.catalog.shelf, topic, gone, log.keeper.dirty)
+    erase(log.files, log.catalog.shelf, topic, gone)
 
 
 def _cut_behind(log: LogCore, topic: Topic, cut: int, end: int) -> None:
     log.keeper.forget(topic)
     gone = forget_behind(topic, log.catalog.shelf, cut, end)
-    erase(log.files, log.catalog.shelf, topic, gone, log.keeper.dirty)
+    erase(log.files, log.catalog.shelf, topic, gone)

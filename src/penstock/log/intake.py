@@ -17,6 +17,7 @@ from penstock.errors import InvalidBatch
 from penstock.log.batch import Batch
 from penstock.log.columns import MAX_BATCH_BYTES, Columns
 from penstock.log.commit import Commit, OpenFrame, OpenGroup, SealedFrame
+from penstock.log.frame import seal
 from penstock.log.group import Entry
 from penstock.log.journal import Journal
 from penstock.log.position import PositionFile
@@ -166,7 +167,7 @@ class Intake:
         """The publisher's frame with our offset and ids in its header."""
         id_base = self._id_base(batch.header.min_timestamp_ms)
         header = batch.header._replace(base_offset=base, id_base=id_base)
-        return SealedFrame(topic, header, batch.body)
+        return SealedFrame(topic, seal(header, batch.body), batch.body)
 
     def _id_base(self, timestamp_ms: int) -> bytes:
         return ids.id_base(timestamp_ms, self._entropy(ids.RANDOM_BYTES))

@@ -267,5 +267,5 @@ class Journal:
 
 def _size(entries: Sequence[group.Entry]) -> int:
     return group.HEADER_BYTES + sum(
-        group.ENTRY.size + len(entry.data) + -len(entry.data) % 8 for entry in entries
+        group.ENTRY.size + entry.size + -entry.size % 8 for entry in entries
     )

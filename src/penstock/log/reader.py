@@ -47,6 +47,9 @@ DEFAULT_READ_BYTES = 1 << 20
 _TRIES = 10
 
 
+_NOT_LOADED = memoryview(b"")
+
+
 class Place(NamedTuple):
     path: str
     position: int
@@ -63,7 +66,7 @@ class JournalTail(Tail):
         self._places: dict[int, Place] = {}
 
     def put(self, header: FrameHeader, place: Place) -> None:
-        self.append(TailFrame(header, b""))
+        self.append(TailFrame(header, _NOT_LOADED))
         self._places[header.base_offset] = place
 
     def since(
@@ -88,7 +91,7 @@ class JournalTail(Tail):
         view = memoryview(data)
         if frame.peek(view, 0) != header or not frame.intact(view, 0, header):
             raise Moved(place.path)
-        return TailFrame(header, view)
+        return TailFrame(header, view[frame.HEADER_BYTES :])
 
 
 class Reader:

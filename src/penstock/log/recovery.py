@@ -139,7 +139,7 @@ class Recovery:
         return self._catalog.add(record)
 
     def _tidy(self, topic: Topic) -> None:
-        tidy(self._files, topic, self._keeper.dirty)
+        tidy(self._files, topic)
 
     def _replay(self, found: Found) -> None:
         for entry in found.entries():
@@ -174,13 +174,13 @@ class Recovery:
                 self._append(topic, entry)
             case Kind.START:
                 gone = forget_before(topic, start_in(entry))
-                erase(self._files, shelf, topic, gone, self._keeper.dirty)
+                erase(self._files, shelf, topic, gone)
             case Kind.TRUNCATE:
                 if (error := self._write_out()) is not None:
                     raise error
                 self._keeper.forget(topic)
                 gone = forget_behind(topic, shelf, *cut_in(entry))
-                erase(self._files, shelf, topic, gone, self._keeper.dirty)
+                erase(self._files, shelf, topic, gone)
                 topic.next_offset = topic.end_offset
             case Kind.DELETE:
                 self._keeper.forget(topic)
@@ -202,7 +202,9 @@ class Recovery:
             return  # found in a segment already
         if header.base_offset > topic.end_offset:
             self._note_gap(topic, header.base_offset)
-        self._keeper.confirm(topic, TailFrame(header, bytes(entry.data)))
+        # A copy: the block it lies in is larger than what the tail may hold on to.
+        body = memoryview(bytes(entry.data[frame.HEADER_BYTES :]))
+        self._keeper.confirm(topic, TailFrame(header, body))
         topic.next_offset = topic.end_offset
 
     def _note_gap(self, topic: Topic, to: int) -> None:

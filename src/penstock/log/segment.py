@@ -97,7 +97,7 @@ class FoundFrame:
 
     position: int
     header: FrameHeader
-    data: memoryview
+    body: memoryview
 
 
 GoOn = Callable[[FrameHeader], bool]
@@ -146,8 +146,8 @@ def frames(
             on_damage(position, stop - position, "frame fails its checksum", offset)
             position = stop
             continue
-        data_view = block[at : at + header.length]
-        yield FoundFrame(position=position, header=header, data=data_view)
+        body = block[at + frame.HEADER_BYTES : at + header.length]
+        yield FoundFrame(position=position, header=header, body=body)
         position += header.length
 
 

@@ -15,6 +15,7 @@ from penstock.errors import WriteFailed
 from penstock.files import Buffer, FileSystem, write_error
 from penstock.log import checkpoint as checkpoints
 from penstock.log.checkpoint import Checkpoint, TopicRecord
+from penstock.log.frame import pack
 from penstock.log.index import Index
 from penstock.log.layout import Layout, segment_file
 from penstock.log.segment import encode_header
@@ -121,7 +122,9 @@ class WriteOut:
             self._files.make_directory(topic.directory)
         handle = self._files.open(segment.path, write=True, create=write.new)
         try:
-            buffers: list[Buffer] = [frame.data for frame in write.frames]
+            buffers: list[Buffer] = []
+            for frame in write.frames:
+                buffers += (pack(frame.header), frame.body)
             if write.new:
                 self._files.truncate(handle, 0)
                 created = segment.created_ms or 0

@@ -9,13 +9,14 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from typing import NamedTuple
 
-from penstock.files import Buffer
 from penstock.log.frame import FrameHeader
 
 
 class TailFrame(NamedTuple):
+    """A verified frame: its header, and the bytes behind it."""
+
     header: FrameHeader
-    data: Buffer
+    body: memoryview
 
 
 class Tail:

@@ -152,10 +152,7 @@ class Topic:
         left = max_bytes - sum(batch.header.length for batch in batches)
         if not batches or following >= self.written_offset:
             taken = self.tail.since(following, left, at_least_one=not batches)
-            batches += [
-                Batch(self.name, memoryview(data), header, 0, header.events)
-                for header, data in taken
-            ]
+            batches += [Batch.whole(self.name, header, body) for header, body in taken]
         return batches
 
     def offset_at(self, timestamp_ms: int) -> int:
@@ -166,8 +163,8 @@ class Topic:
                 found = self._first_at(self.frames_of(segment, start), timestamp_ms)
                 if found is not None:
                     return found
-        for header, data in self.tail.unwritten():
-            found = self._offset_in(header, memoryview(data), timestamp_ms)
+        for header, body in self.tail.unwritten():
+            found = self._offset_in(header, body, timestamp_ms)
             if found is not None:
                 return found
         return self.end_offset
@@ -286,7 +283,7 @@ class Topic:
                 behind = header.end_offset
                 if behind > offset:
                     left -= header.length
-                    batch = Batch(self.name, found.data, header, 0, header.events)
+                    batch = Batch.whole(self.name, header, found.body)
                     batches.append(batch)
             if batches and (left <= 0 or behind < segment.end_offset):
                 break
@@ -301,18 +298,18 @@ class Topic:
 
     def _first_at(self, found: Iterator[FoundFrame], timestamp_ms: int) -> int | None:
         for one in found:
-            offset = self._offset_in(one.header, one.data, timestamp_ms)
+            offset = self._offset_in(one.header, one.body, timestamp_ms)
             if offset is not None:
                 return offset
         return None
 
     def _offset_in(
-        self, header: FrameHeader, data: memoryview, timestamp_ms: int
+        self, header: FrameHeader, body: memoryview, timestamp_ms: int
     ) -> int | None:
         """The first offset of a frame that still counts and has this time or later."""
         if header.max_timestamp_ms < timestamp_ms:
             return None
-        batch = Batch(self.name, data, header, 0, header.events)
+        batch = Batch.whole(self.name, header, body)
         batch = batch.since(self.start_offset)
         for index, timestamp in enumerate(batch.timestamps(), batch.lo):
             if timestamp >= timestamp_ms:

@@ -119,7 +119,7 @@ class SegmentCheck:
         start, header = self._topic.start_offset, found.header
         if header.base_offset >= start:
             return header.events
-        return len(Batch.of(self._topic.name, found.data).since(start))
+        return len(Batch.whole(self._topic.name, found.header, found.body).since(start))
 
     def _hole_up_to(self, offset: int) -> None:
         self._tally.note_hole(self._topic, self._file, self._expected, offset)
@@ -163,6 +163,6 @@ def _counts_well(found: FoundFrame) -> bool:
     header = found.header
     if not header.flags & frame.Flag.GAPS:
         return header.span == header.events
-    offsets = Batch.of("", found.data).offsets()
+    offsets = Batch.whole("", found.header, found.body).offsets()
     ascending = all(a < b for a, b in zip(offsets, offsets[1:], strict=False))
     return ascending and offsets[-1] < header.end_offset
