@@ -23,7 +23,7 @@ _GAPS = int(Flag.GAPS)
 
 
 class Batch:
-    """Events ``lo`` to ``hi`` of one verified frame: its header, and the body behind."""
+    """Events ``lo`` to ``hi`` of one verified frame: its header and its body."""
 
     __slots__ = ("_offsets", "_regions", "body", "header", "hi", "lo", "topic")
 

@@ -133,16 +133,17 @@ class Columns:
         if not count:
             raise InvalidBatch("number of events", 0, "at least 1")
         with _blaming("payload", "bytes"):
-            b"".join(self.payloads)
-        lengths = list(map(len, self.payloads))
-        if max(lengths) > max_event_bytes:
-            limit = f"at most {max_event_bytes}"
-            raise InvalidBatch("payload size", max(lengths), limit)
+            total = len(b"".join(self.payloads))
+        if total > max_event_bytes:
+            largest = max(map(len, self.payloads))
+            if largest > max_event_bytes:
+                limit = f"at most {max_event_bytes}"
+                raise InvalidBatch("payload size", largest, limit)
         for name in _OPTIONAL:
             column: Sequence[object] | None = getattr(self, name)
             if column is not None and len(column) != count:
                 raise InvalidBatch(f"number of {name}", len(column), f"{count}")
-        size = sum(lengths) + _ROW_BYTES * count + self._checked_metadata()
+        size = total + _ROW_BYTES * count + self._checked_metadata()
         if size > MAX_BATCH_BYTES:
             raise InvalidBatch("batch size", size, f"at most {MAX_BATCH_BYTES}")
         self.size = size
@@ -152,7 +153,7 @@ class Columns:
         """Bytes of everything but the payloads, proven to be encodable."""
         size = 0
         with _blaming("timestamp", "whole milliseconds within 64 bits"):
-            array("q", self.timestamps)
+            array("q", self._distinct_timestamps())
         if self.priorities is not None:
             with _blaming("priority", f"a whole number from 0 to {MAX_PRIORITY}"):
                 size += len(bytes(self.priorities))
@@ -172,10 +173,18 @@ class Columns:
                 size += len(texts_of.encode()) + _ENTRY_BYTES * len(pairs)
         return size
 
+    def _distinct_timestamps(self) -> list[int]:
+        """The timestamps, or the only one there is: a batch tends to have one."""
+        first = self.timestamps[0]
+        if self.timestamps.count(first) == len(self.timestamps):
+            return [first]
+        return self.timestamps
+
     def encode(self, base_offset: int, id_base: bytes) -> bytearray:
         """One sealed frame that holds all the events, from ``base_offset`` on."""
         count = len(self.payloads)
-        low, high = min(self.timestamps), max(self.timestamps)
+        distinct = self._distinct_timestamps()
+        low, high = min(distinct), max(distinct)
         table: list[bytes] = []
         parts: list[Buffer] = []
 
@@ -248,7 +257,7 @@ def _fixed(data: bytes, width: int) -> Encoded:
 def _plain(values: Sequence[bytes]) -> list[Buffer]:
     """Arrow's layout of binary values: offsets, padding, bytes."""
     offsets = array("i", accumulate(map(len, values), initial=0)).tobytes()
-    return [offsets, padding(len(offsets)), *values]
+    return [offsets, padding(len(offsets)), b"".join(values)]
 
 
 def _texts(values: Sequence[str | None]) -> Encoded:

@@ -152,11 +152,8 @@ class LogCore:
         ``sync`` None: as the durability of what is in the group demands.
         """
         self.check_open()
-        due = self._checkpoint_due() and self.keeper.idle
-        # The journal in front of a checkpoint is synced too: an older checkpoint may
-        # have to do, and needs all of it.
-        commit = self.intake.begin_commit(self.now_ms(), sync=True if due else sync)
-        if commit is not None and due:
+        commit = self.intake.begin_commit(self.now_ms(), sync=sync)
+        if commit is not None and self._checkpoint_due() and self.keeper.idle:
             # Snapshots are of this moment: all records up to this group, none behind.
             self._staged = (commit.group.number, self._snapshots())
         return commit
@@ -217,6 +214,8 @@ class LogCore:
     def end_store(self, work: StoreWork) -> None:
         """Take note of finished work; failures are reported and tried again."""
         self.keeper.finish(work)
+        if isinstance(work, TakeCheckpoint):
+            self.intake.journal.doubt(work.doubtful)
         if isinstance(work, TakeCheckpoint) and work.error is None:
             self._checkpoint_position = work.checkpoint.position
             self.intake.journal.retire(work.oldest_kept)
@@ -241,9 +240,14 @@ class LogCore:
     def _begin_checkpoint(
         self, snapshots: dict[int, bytes], keep: int
     ) -> TakeCheckpoint:
-        position = self.intake.journal.position
+        journal = self.intake.journal
         return self.keeper.begin_checkpoint(
-            position, self.written, snapshots, self.now_ms(), keep=keep
+            journal.position,
+            self.written,
+            snapshots,
+            self.now_ms(),
+            journal_files=journal.unsynced_files(),
+            keep=keep,
         )
 
     def require_idle(self) -> None:

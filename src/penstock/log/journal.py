@@ -3,7 +3,8 @@
 A position counts the bytes of all groups since the journal began; file headers do
 not count. Every file starts where its predecessor ends, so whatever a predecessor
 holds at or behind its successor's start is void: that is how a group whose sync
-failed is abandoned without trusting the disk to forget it.
+failed is abandoned without trusting the disk to forget it. A file may end unsynced;
+the next sync covers it first.
 
 Crash promise: precious. A group that was synced is there after any crash; a tail
 that was not is cut by recovery.
@@ -21,7 +22,8 @@ that fills up can still be journalled to. Header of a file, little-endian::
     16  8  position of the first group
     24  8  stamp, random
     32  8  time of creation, ms
-    40  24 zero
+    40  8  synced: every byte before this position was on disk when the file began
+    48  16 zero
 """
 
 from __future__ import annotations
@@ -31,18 +33,19 @@ import logging
 import struct
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from penstock.errors import UnsupportedVersion
 from penstock.files import Buffer, FileSystem, write_error
 from penstock.log import group
 from penstock.log.frame import checksum
-from penstock.log.layout import Layout
+from penstock.log.layout import JOURNAL_SUFFIX, SPARE_SUFFIX, Layout
 
 logger = logging.getLogger(__name__)
 
 MAGIC = b"PNSF"
 VERSION = 1
-HEADER = struct.Struct("<4sBBHIIQQq24x")
+HEADER = struct.Struct("<4sBBHIIQQqQ16x")
 HEADER_BYTES = HEADER.size
 RECYCLED = 1
 # Retired files kept for reuse; more than one only after a burst.
@@ -55,13 +58,15 @@ class FileHeader:
     start: int
     stamp: int
     recycled: bool
+    synced: int
 
 
-def encode_header(start: int, stamp: int, time_ms: int, *, recycled: bool) -> bytes:
+def encode_header(
+    start: int, stamp: int, time_ms: int, *, synced: int, recycled: bool
+) -> bytes:
     flags = RECYCLED if recycled else 0
-    head = bytearray(
-        HEADER.pack(MAGIC, VERSION, flags, 0, HEADER_BYTES, 0, start, stamp, time_ms)
-    )
+    fields = (HEADER_BYTES, 0, start, stamp, time_ms, synced)
+    head = bytearray(HEADER.pack(MAGIC, VERSION, flags, 0, *fields))
     _CRC.pack_into(head, 12, checksum(head, ()))
     return bytes(head)
 
@@ -70,12 +75,20 @@ def decode_header(data: bytes, file: str) -> FileHeader | None:
     """The header of a journal file, None if there is none or it is damaged."""
     if len(data) < HEADER_BYTES:
         return None
-    magic, version, flags, _, _, crc, start, stamp, _ = HEADER.unpack_from(data)
+    magic, version, flags, _, _, crc, start, stamp, _, synced = HEADER.unpack_from(data)
     if magic != MAGIC or crc != checksum(data[:HEADER_BYTES], ()):
         return None
     if version != VERSION:
         raise UnsupportedVersion(file, version, VERSION)
-    return FileHeader(start=start, stamp=stamp, recycled=bool(flags & RECYCLED))
+    recycled = bool(flags & RECYCLED)
+    return FileHeader(start=start, stamp=stamp, recycled=recycled, synced=synced)
+
+
+class _Ended(NamedTuple):
+    """A file that ended before it was synced, and how much of it counts."""
+
+    path: str
+    length: int
 
 
 class Journal:
@@ -97,7 +110,8 @@ class Journal:
         self._entropy = entropy
         self._starts = list(starts)
         self._spares: list[str] = []
-        self._doubtful = False
+        self._unsynced: list[_Ended] = []
+        self._doubtful: set[str] = set()
         self._handle: int | None = None
         self._stamp = 0
         self._length = 0
@@ -135,7 +149,7 @@ class Journal:
     def sync(self) -> None:
         """Sync what was written without; raises WriteFailed."""
         self._make_sure()
-        if self._handle is not None and self.synced < self.position:
+        if self.synced < self.position:
             self._sync()
             self.synced = self.position
 
@@ -143,8 +157,12 @@ class Journal:
         """Give up files that lie wholly before ``position``; some are used again."""
         while len(self._starts) > 1 and self._starts[1] <= position:
             path = self._layout.journal_file(self._starts.pop(0))
+            self._unsynced = [one for one in self._unsynced if one.path != path]
             if len(self._spares) < MAX_SPARES:
-                self._spares.append(path)
+                # Under a name of its own, or the journal would seem to begin there.
+                spare = path.removesuffix(JOURNAL_SUFFIX) + SPARE_SUFFIX
+                self._files.rename(path, spare)
+                self._spares.append(spare)
             else:
                 self._files.remove(path)
 
@@ -169,37 +187,72 @@ class Journal:
             self._void()
             raise write_error(self._name(), "writing", error) from error
 
+    def unsynced_files(self) -> list[str]:
+        """Files that hold groups which were written and not synced."""
+        current = [] if self._handle is None else [self._name()]
+        return [one.path for one in self._unsynced] + current
+
+    def doubt(self, paths: Sequence[str]) -> None:
+        """A sync of these files failed elsewhere; see ``_make_sure``."""
+        self._doubtful.update(paths)
+
     def _sync(self) -> None:
-        assert self._handle is not None
+        """Sync the files that ended unsynced, oldest first, then the current one."""
+        while self._unsynced:
+            self._sync_ended(self._unsynced[0])
+            del self._unsynced[0]
+        if self._handle is None:
+            return
         try:
             self._files.sync(self._handle)
         except OSError as error:
-            # The kernel may drop the dirty pages of a failed sync and report success
-            # next time: what was written but not synced has to be written again.
-            self._doubtful = True
+            self._doubtful.add(self._name())
             self._void()
             raise write_error(self._name(), "syncing", error) from error
         self.syncs += 1
 
+    def _sync_ended(self, ended: _Ended) -> None:
+        handle = None
+        try:
+            handle = self._files.open(ended.path, write=True)
+            if ended.path in self._doubtful:
+                self._write_again(handle, HEADER_BYTES, ended.length)
+            self._files.sync(handle)
+        except OSError as error:
+            self._doubtful.add(ended.path)
+            raise write_error(ended.path, "syncing", error) from error
+        finally:
+            if handle is not None:
+                self._files.close(handle)
+        self._doubtful.discard(ended.path)
+
     def _make_sure(self) -> None:
-        """After a failed sync: write again what should be there, sync, and move on."""
+        """After a failed sync of the current file: end it, and sync it anew.
+
+        The kernel may drop the dirty pages of a failed sync and report success next
+        time: what was written but not synced has to be written again.
+        """
         if not self._doubtful:
             return
-        path = self._name()
-        start = HEADER_BYTES + self.synced - self._starts[-1]
-        length = self.position - self.synced
-        try:
-            if self._handle is None:
-                self._handle = self._files.open(path, write=True)
-            data = self._files.read(self._handle, length, start)
-            if not self._holds_groups(data, length):
-                raise OSError(errno.EIO, "the disk lost what it had taken")
-            self._files.write(self._handle, [data], start)
-            self._files.sync(self._handle)
-        except OSError as error:
-            raise write_error(path, "syncing", error) from error
-        self._doubtful = False
+        if self._starts and self._name() in self._doubtful:
+            self._end_file()
+        self._sync()
         self.synced = self.position
+
+    def _write_again(self, handle: int, start: int, end: int) -> None:
+        data = self._files.read(handle, end - start, start)
+        if not self._holds_groups(data, end - start):
+            raise OSError(errno.EIO, "the disk lost what it had taken")
+        self._files.write(handle, [data], start)
+
+    def _end_file(self) -> None:
+        """Let the current file go; remember it if it has to be synced yet."""
+        if self._handle is None:
+            return
+        if self.synced < self.position:
+            self._unsynced.append(_Ended(self._name(), self._length))
+        else:
+            self._doubtful.discard(self._name())
         self._let_go()
 
     def _holds_groups(self, data: bytes, length: int) -> bool:
@@ -223,14 +276,15 @@ class Journal:
     def _roll(self, time_ms: int) -> None:
         """Begin the file that starts at the current position."""
         path = self._layout.journal_file(self.position)
+        self._end_file()
         try:
-            self.sync()
-            self._let_go()
             recycled = self._claim(path)
             handle = self._files.open(path, write=True, create=True)
             self._handle = handle
             stamp = int.from_bytes(self._entropy(8), "little")
-            head = encode_header(self.position, stamp, time_ms, recycled=recycled)
+            head = encode_header(
+                self.position, stamp, time_ms, synced=self.synced, recycled=recycled
+            )
             self._files.write(handle, [head], 0)
             self._files.sync(handle)
             self._files.sync_directory(self._layout.journal)

@@ -88,6 +88,7 @@ class Keeper:
         snapshots: dict[int, bytes],
         now_ms: int,
         *,
+        journal_files: list[str],
         keep: int = KEPT,
     ) -> TakeCheckpoint:
         """Plan a checkpoint of everything confirmed so far."""
@@ -107,6 +108,7 @@ class Keeper:
             checkpoint,
             WriteOut(self._files, self._layout, writes),
             self.dirty,
+            journal_files=journal_files,
             keep=keep,
         )
         self._work = work

@@ -7,6 +7,7 @@
       position                      what is synced, for readers of other processes
       checkpoints/<position>.ckp    the two newest checkpoints
       journal/<position>.jnl        journal files, named by their first position
+      journal/<position>.spare      retired ones that will be used again
       topics/<name>-<id>/           one folder a topic
         <base offset>.seg           segments, named by their first offset
         <base offset>.idx           index of a sealed segment, rebuildable
@@ -19,6 +20,7 @@ import os
 import re
 
 JOURNAL_SUFFIX = ".jnl"
+SPARE_SUFFIX = ".spare"
 CHECKPOINT_SUFFIX = ".ckp"
 SEGMENT_SUFFIX = ".seg"
 INDEX_SUFFIX = ".idx"

@@ -130,7 +130,10 @@ class Log(LogCore):
         Raises UnknownTopic, InvalidBatch, Backlogged, or DiskFull while events
         from before cannot be written out.
         """
-        return self.append_group({name: events})[name]
+        self.check_open()
+        topic = self.catalog.get(name)
+        self._make_room(checked_size(events, self.options.max_event_bytes))
+        return self.intake.append(topic, events)
 
     def append_group(
         self, batches: Mapping[str, Columns | Batch]

@@ -151,11 +151,18 @@ class Reader:
     def refresh(self) -> bool:
         """Take note of what was synced since; True if there is anything new."""
         before = self.synced_position
-        if self._newest_checkpoint() != self._checkpoint:
+        if self._newest_checkpoint() != self._checkpoint or not self._followed():
             self._settled(self._load)
-        else:
-            self._settled(self._follow)
         return self.synced_position != before
+
+    def _followed(self) -> bool:
+        """Take up what is new; False if everything should be looked at anew."""
+        self._suspicions.clear()
+        try:
+            self._follow()
+        except (Moved, FileNotFoundError):
+            return False
+        return not self._suspicions
 
     def _settled(self, look: Callable[[], T]) -> T:
         """The result of ``look``, after looking again while the writer moves."""
@@ -198,12 +205,21 @@ class Reader:
         return present[-1] if present else None
 
     def _load(self) -> None:
-        """Everything anew from the newest checkpoint."""
+        """Everything anew from the newest checkpoint, or all as it was."""
+        before = self._catalog, self._checkpoint, self.synced_position
+        self._catalog = Catalog(self._files, self._layout, self._found)
+        try:
+            self._fill()
+        except BaseException:
+            self._catalog.close()
+            self._catalog, self._checkpoint, self.synced_position = before
+            raise
+        before[0].close()
+
+    def _fill(self) -> None:
         newest = self._newest_checkpoint()
         checkpoint, damages = checkpoints.load_newest(self._files, self._layout)
         self._suspicions += damages
-        self._catalog.close()
-        self._catalog = Catalog(self._files, self._layout, self._found)
         if checkpoint is None:
             start = self._find_topics()
         else:
@@ -217,7 +233,7 @@ class Reader:
     def _find_topics(self) -> int:
         """No checkpoint: a whole journal, or what the segments show."""
         names = self._files.list(self._layout.topics)
-        start = first_position(self._files, self._layout, whole=not names)
+        start = first_position(self._files, self._layout)
         if start > 0:
             for name in names:
                 folder = os.path.join(self._layout.topics, name)

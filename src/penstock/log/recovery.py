@@ -21,7 +21,7 @@ from penstock.log.cutting import erase, forget_before, forget_behind, tidy
 from penstock.log.damage import Damage, DamageRegister, RecoveryReport
 from penstock.log.group import Entry, Kind, cut_in, start_in
 from penstock.log.keeper import Keeper
-from penstock.log.layout import JOURNAL_SUFFIX, Layout, numbered
+from penstock.log.layout import JOURNAL_SUFFIX, SPARE_SUFFIX, Layout, numbered
 from penstock.log.options import LogOptions, TopicOptions
 from penstock.log.owner import Owner, Owners, Record
 from penstock.log.position import read_position
@@ -98,10 +98,11 @@ class Recovery:
         return checkpoint.position
 
     def _remove_leftovers(self) -> None:
-        """Temporary files of replacements that a crash ended."""
-        for name in self._files.list(self._layout.checkpoints):
-            if name.endswith(".tmp"):
-                self._files.remove(os.path.join(self._layout.checkpoints, name))
+        """Temporary files of replacements that a crash ended, and spare journals."""
+        for folder in (self._layout.checkpoints, self._layout.journal):
+            for name in self._files.list(folder):
+                if name.endswith((".tmp", SPARE_SUFFIX)):
+                    self._files.remove(os.path.join(folder, name))
 
     def _restore_without(self) -> int:
         """No checkpoint: a whole journal has everything, otherwise look at segments."""
@@ -109,7 +110,7 @@ class Recovery:
             os.path.join(self._layout.topics, name)
             for name in self._files.list(self._layout.topics)
         ]
-        start = first_position(self._files, self._layout, whole=not folders)
+        start = first_position(self._files, self._layout)
         if start == 0:
             for folder in folders:
                 self._files.remove_tree(folder)
@@ -258,3 +259,13 @@ class Recovery:
             self._files.sync(handle)
         finally:
             self._files.close(handle)
+        self._remove_void_files(scan.end)
+
+    def _remove_void_files(self, end: int) -> None:
+        """Files behind a cut hold nothing that was confirmed, and must not count."""
+        starts = numbered(self._files.list(self._layout.journal), JOURNAL_SUFFIX)
+        void = [start for start in starts if start > end]
+        for start in void:
+            self._files.remove(self._layout.journal_file(start))
+        if void:
+            self._files.sync_directory(self._layout.journal)

@@ -1,7 +1,7 @@
 """Reading the journal back, group by group, and telling a torn tail from damage.
 
-Bytes that do not verify are **damage** if anything says they were synced once: a
-later group's *synced* field, a later journal file, or the position file. Then the
+Bytes that do not verify are **damage** if anything says they were synced once: the
+*synced* field of a later group or journal file, or the position file. Then the
 scan goes on at the next good group. Otherwise they are the **torn tail** of a crash,
 and the journal ends in front of them, whatever may follow: what follows was not
 confirmed either, and keeping it would leave a gap.
@@ -39,27 +39,10 @@ class Found:
         return group.entries_of(self.block, self.at, self.header)
 
 
-def first_position(files: FileSystem, layout: Layout, *, whole: bool) -> int:
-    """Where a journal begins of which no checkpoint tells.
-
-    ``whole``: with its first file, whatever is missing. Otherwise with the unbroken
-    run of files it ends with: those in front of a gap may be retired ones that wait
-    to be used again, and their entries must not be replayed over newer segments.
-    """
+def first_position(files: FileSystem, layout: Layout) -> int:
+    """Where a journal begins of which no checkpoint tells."""
     starts = numbered(files.list(layout.journal), JOURNAL_SUFFIX)
-    if whole:
-        return starts[0] if starts else 0
-    first = starts[-1] if starts else 0
-    for start in reversed(starts[:-1]):
-        handle = files.open(layout.journal_file(start))
-        try:
-            held = files.size(handle) - journal.HEADER_BYTES
-        finally:
-            files.close(handle)
-        if start + held < first:
-            break
-        first = start
-    return first
+    return starts[0] if starts else 0
 
 
 class JournalScan:
@@ -87,11 +70,13 @@ class JournalScan:
         self.cuts: list[Cut] = []
         self.damages: list[Damage] = []
         self.last_file: tuple[str, int] | None = None
+        self._later: list[int] = []
 
     def groups(self) -> Iterator[Found]:
-        starts = self._starts()
-        for index, start in enumerate(starts):
-            stop = starts[index + 1] if index + 1 < len(starts) else None
+        self._later = starts = self._starts()
+        while starts:
+            start = starts.pop(0)
+            stop = starts[0] if starts else None
             if stop is not None and stop <= self.end:
                 continue
             if start > self.end:
@@ -143,7 +128,9 @@ class JournalScan:
         )
         if damage not in self.damages:
             self.damages.append(damage)
-        return journal.FileHeader(start=start, stamp=first.stamp, recycled=True)
+        return journal.FileHeader(
+            start=start, stamp=first.stamp, recycled=True, synced=first.synced
+        )
 
     def _lost(self, start: int) -> None:
         """A file that was there is gone: everything up to ``start`` with it."""
@@ -180,7 +167,10 @@ class JournalScan:
             self.last_file = (found.file, found.file_position + found.header.length)
             yield found
         if stop is not None and self.end < stop and not self._at_limit():
-            self._damaged(window, stop)
+            if self._witness() > self.end:
+                self._damaged(window, stop)
+            else:
+                self._torn(window, None)
 
     def _at_limit(self) -> bool:
         return self._limit is not None and self.end >= self._limit
@@ -189,8 +179,7 @@ class JournalScan:
         """Past bytes that do not verify to the next good group, if it counts."""
         following = window.next_group(self.end + 8)
         witness = following.header.synced if following else 0
-        attested = max(self._attested, witness, stop or 0)
-        if attested <= self.end:
+        if max(witness, self._witness()) <= self.end:
             self._torn(window, following)
             return None
         if following is not None:
@@ -198,6 +187,25 @@ class JournalScan:
             return following
         self._damaged(window, window.position_of(window.size) if stop is None else stop)
         return None
+
+    def _witness(self) -> int:
+        """Up to where anything later says that bytes were synced once."""
+        witness = self._attested
+        for start in self._later:
+            header = self._header(start)
+            if header is None:
+                continue
+            witness = max(witness, header.synced)
+            handle = self._files.open(self._layout.journal_file(start))
+            try:
+                window = _Window(self._files, handle, "", header)
+                found = window.next_group(start)
+                while found is not None:
+                    witness = max(witness, found.header.synced)
+                    found = window.next_group(found.header.end)
+            finally:
+                self._files.close(handle)
+        return witness
 
     def _damaged(self, window: _Window, to: int) -> None:
         self.damages.append(

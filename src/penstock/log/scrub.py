@@ -19,11 +19,7 @@ class Scrub:
     def step(self, max_bytes: int) -> bool:
         """Verify about ``max_bytes``; True when everything has been looked at."""
         if not self._left:
-            self._left = [
-                (topic, segment)
-                for topic in self._catalog
-                for segment in topic.segments
-            ]
+            self._left = self._newest_last()
         while self._left and max_bytes > 0:
             topic, segment = self._left[-1]
             known = self._catalog.by_id(topic.id) is topic
@@ -34,6 +30,16 @@ class Scrub:
             if self._position is None:
                 self._left.pop()
         return not self._left
+
+    def _newest_last(self) -> list[tuple[Topic, Segment]]:
+        """All segments: the oldest of every topic first, the active ones last."""
+        aged = [
+            (-age, topic, segment)
+            for topic in self._catalog
+            for age, segment in enumerate(reversed(topic.segments))
+        ]
+        aged.sort(key=lambda one: one[0])
+        return [(topic, segment) for _, topic, segment in aged]
 
     def _verify(self, topic: Topic, segment: Segment, max_bytes: int) -> int:
         """Go on in a segment; bytes done. The position is None when it is through."""

@@ -217,6 +217,7 @@ class TakeCheckpoint:
         write_out: WriteOut,
         dirty: Dirty,
         *,
+        journal_files: list[str],
         keep: int,
     ) -> None:
         self.checkpoint = checkpoint
@@ -224,6 +225,8 @@ class TakeCheckpoint:
         self.dirty = dirty
         self.error: WriteFailed | None = None
         self.oldest_kept = 0
+        self.doubtful: list[str] = []
+        self._journal_files = journal_files
         self._files = files
         self._layout = layout
         self._keep = keep
@@ -234,6 +237,7 @@ class TakeCheckpoint:
         if self.error is not None:
             return
         try:
+            self._sync_journal()
             self._sync_segments()
             self._sync_directories()
             checkpoints.store(self._files, self._layout, self.checkpoint)
@@ -243,6 +247,18 @@ class TakeCheckpoint:
         except OSError as error:
             name = self._layout.relative(self._layout.checkpoints)
             self.error = write_error(name, "checkpointing to", error)
+
+    def _sync_journal(self) -> None:
+        """An older checkpoint may have to do, and needs all of the journal behind."""
+        for path in self._journal_files:
+            handle = self._files.open(path, write=True)
+            try:
+                self._files.sync(handle)
+            except OSError:
+                self.doubtful.append(path)
+                raise
+            finally:
+                self._files.close(handle)
 
     def _sync_segments(self) -> None:
         for write in self.write_out.writes:

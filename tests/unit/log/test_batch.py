@@ -157,9 +157,11 @@ def test_taken_events_keep_their_offsets_and_ids() -> None:
 
 
 def test_body_is_the_frame_without_its_header() -> None:
-    batch = rich()
+    frame = Columns([b"one", b"two"], 5).encode(0, bytes(16))
 
-    assert batch.frame[64:] == batch.body
+    batch = Batch.of("t", bytes(frame) + b"behind")
+
+    assert batch.body == frame[64:]
     assert batch.dense
 
 

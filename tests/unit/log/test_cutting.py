@@ -7,8 +7,8 @@ import pytest
 from penstock.files import Files
 from penstock.log import Columns, Log
 from penstock.log.cutting import erase, forget_before, forget_behind, tidy
-from penstock.log.store import Dirty
 from penstock.log.topic import Topic
+from tests.unit.log.faults import FaultyFiles
 
 
 @pytest.fixture
@@ -31,6 +31,16 @@ def files_of(topic: Topic) -> list[str]:
     return sorted(name.lstrip("0") for name in names)
 
 
+def changes(files: FaultyFiles) -> list[tuple[str, str]]:
+    """What was asked for that a power cut could undo, and the syncs, in order."""
+    names = ("remove", "truncate", "sync", "sync_directory")
+    return [
+        (call, Path(path).name.lstrip("0"))
+        for call, path in files.calls
+        if call in names
+    ]
+
+
 def bases(topic: Topic) -> list[int]:
     return [segment.base_offset for segment in topic.segments]
 
@@ -46,7 +56,7 @@ def test_sealed_segments_in_front_of_the_start_go(
 
     for _ in range(2):
         gone = forget_before(topic, offset)
-        erase(Files(), shelf, topic, gone, Dirty())
+        erase(Files(), shelf, topic, gone)
 
         assert bases(topic) == left
         assert topic.start_offset == offset
@@ -71,7 +81,7 @@ def test_frames_behind_the_cut_go(log: Log, cut: int, left: list[int]) -> None:
 
     for _ in range(2):
         gone = forget_behind(topic, shelf, cut, cut)
-        erase(Files(), shelf, topic, gone, Dirty())
+        erase(Files(), shelf, topic, gone)
 
         assert bases(topic) == left
         assert topic.end_offset == cut
@@ -87,7 +97,7 @@ def test_cut_segment_loses_its_index(log: Log) -> None:
     assert "2.idx" in files_of(topic)
 
     gone = forget_behind(topic, shelf, 3, 3)
-    erase(Files(), shelf, topic, gone, Dirty())
+    erase(Files(), shelf, topic, gone)
 
     assert "2.idx" not in files_of(topic)
     assert topic.index_of(topic.segments[-1]).end_offset == 3
@@ -101,48 +111,103 @@ def test_tidy_removes_what_the_checkpoint_does_not_know(log: Log) -> None:
     stray.with_suffix(".idx").write_bytes(b"x")
     with Path(active.path).open("ab") as file:
         file.write(b"not known")
-    dirty = Dirty()
 
-    tidy(Files(), topic, dirty)
+    tidy(Files(), topic)
 
     assert not stray.exists()
     assert not stray.with_suffix(".idx").exists()
     assert Path(active.path).stat().st_size == active.length
-    assert dirty.directories == {topic.directory}
-    assert dirty.segments == {active.path: active.length}
 
 
-def test_tidy_of_a_tidy_topic_leaves_nothing_to_sync(log: Log) -> None:
-    dirty = Dirty()
+def test_tidy_removes_temporary_files(log: Log) -> None:
+    topic = log.topic("t")
+    leftover = Path(topic.directory) / f"{2:020}.seg.tmp"
+    leftover.write_bytes(b"x")
 
-    tidy(Files(), log.topic("t"), dirty)
+    tidy(Files(), topic)
 
-    assert dirty == Dirty()
+    assert not leftover.exists()
+    assert bases(topic) == [0, 2, 4]
 
 
-def test_what_was_cut_is_synced_by_the_next_checkpoint(log: Log) -> None:
-    topic, shelf, dirty = log.topic("t"), log.catalog.shelf, Dirty()
+def test_what_tidy_cuts_and_removes_is_synced_at_once(log: Log) -> None:
+    topic, files = log.topic("t"), FaultyFiles()
+    for base in (8, 9):
+        (Path(topic.directory) / f"{base:020}.seg").write_bytes(b"x")
+    with Path(topic.segments[-1].path).open("ab") as file:
+        file.write(b"not known")
+
+    tidy(files, topic)
+
+    assert changes(files) == [
+        ("remove", "8.seg"),
+        ("remove", "9.seg"),
+        ("sync_directory", "t-1"),
+        ("truncate", "4.seg"),
+        ("sync", "4.seg"),
+    ]
+
+
+def test_tidy_of_a_tidy_topic_changes_and_syncs_nothing(log: Log) -> None:
+    files = FaultyFiles()
+
+    tidy(files, log.topic("t"))
+
+    assert changes(files) == []
+
+
+def test_what_a_truncation_cuts_and_removes_is_synced_at_once(log: Log) -> None:
+    topic, shelf, files = log.topic("t"), log.catalog.shelf, FaultyFiles()
 
     gone = forget_behind(topic, shelf, 3, 3)
-    erase(Files(), shelf, topic, gone, dirty)
+    erase(files, shelf, topic, gone)
 
-    (active,) = topic.segments[1:]
-    assert dirty.segments == {active.path: active.length}
-    assert dirty.directories == {topic.directory}
+    done = changes(files)
+    assert done.index(("remove", "4.seg")) < done.index(("sync_directory", "t-1"))
+    assert done[-2:] == [("truncate", "2.seg"), ("sync", "2.seg")]
+
+
+def test_what_a_trim_removes_is_synced_at_once_and_nothing_is_cut(log: Log) -> None:
+    topic, shelf, files = log.topic("t"), log.catalog.shelf, FaultyFiles()
+
+    gone = forget_before(topic, 4)
+    erase(files, shelf, topic, gone)
+
+    removed = [name for call, name in changes(files) if call == "remove"]
+    assert {".seg", "2.seg"} <= set(removed)
+    assert changes(files)[-1] == ("sync_directory", "t-1")
+
+
+def test_erasing_nothing_changes_and_syncs_nothing(log: Log) -> None:
+    topic, files = log.topic("t"), FaultyFiles()
+
+    erase(files, log.catalog.shelf, topic, [])
+
+    assert changes(files) == []
+
+
+def test_segments_of_a_folder_that_is_gone_are_no_failure(log: Log) -> None:
+    topic, shelf, files = log.topic("t"), log.catalog.shelf, FaultyFiles()
+    gone = forget_behind(topic, shelf, 0, 0)
+    Files().remove_tree(topic.directory)
+
+    erase(files, shelf, topic, gone)
+
+    assert changes(files) == []
 
 
 def test_tidy_of_a_topic_without_files_does_nothing(log: Log) -> None:
-    topic, dirty = log.create_topic("empty"), Dirty()
+    topic, files = log.create_topic("empty"), FaultyFiles()
 
-    tidy(Files(), topic, dirty)
+    tidy(files, topic)
 
-    assert dirty == Dirty()
+    assert files.calls == []
 
 
 def test_missing_active_segment_cannot_be_cut_and_that_is_no_failure(log: Log) -> None:
-    topic, dirty = log.topic("t"), Dirty()
+    topic, files = log.topic("t"), FaultyFiles()
     Path(topic.segments[-1].path).unlink()
 
-    tidy(Files(), topic, dirty)
+    tidy(files, topic)
 
-    assert dirty == Dirty()
+    assert changes(files) == []

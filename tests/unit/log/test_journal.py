@@ -21,11 +21,12 @@ GOLDEN = bytes.fromhex(
     "01"  # flags: recycled
     "0000"
     "40000000"  # length of this header
-    "9c1106f6"  # CRC32C
+    "84c27681"  # CRC32C
     "0010000000000000"  # position of the first group
     "8877665544332211"  # stamp
     "d204000000000000"  # time of creation
-    "000000000000000000000000000000000000000000000000"
+    "e803000000000000"  # synced
+    "00000000000000000000000000000000"
 )
 # A group of one entry of 40 bytes.
 GROUP_BYTES = group.HEADER_BYTES + group.ENTRY.size + 40
@@ -75,14 +76,15 @@ def names(layout: Layout) -> list[int]:
 
 
 def test_bytes_of_a_file_header_are_those_of_the_table() -> None:
-    data = journal.encode_header(4096, 0x1122334455667788, 1234, recycled=True)
+    stamp = 0x1122334455667788
+    data = journal.encode_header(4096, stamp, 1234, synced=1000, recycled=True)
 
     assert data == GOLDEN
 
 
 def test_file_header_reads_back_from_the_bytes_of_the_table() -> None:
     assert journal.decode_header(GOLDEN + b"groups", "j") == FileHeader(
-        start=4096, stamp=0x1122334455667788, recycled=True
+        start=4096, stamp=0x1122334455667788, recycled=True, synced=1000
     )
 
 
@@ -128,7 +130,7 @@ def test_file_is_its_header_and_its_groups(writer: Journal, layout: Layout) -> N
         number=7,
         time_ms=1234,
     )
-    assert data[:64] == journal.encode_header(0, 1, 1234, recycled=False)
+    assert data[:64] == journal.encode_header(0, 1, 1234, synced=0, recycled=False)
     assert data[64:] == b"".join(expected)
 
 
@@ -170,16 +172,24 @@ def test_new_file_and_its_name_are_synced_before_a_group_is_written(
     ]
 
 
-def test_unsynced_groups_are_synced_before_the_next_file_begins(
+def test_file_that_ended_unsynced_is_synced_before_the_next_one_is(
     writer: Journal, disk: FaultyFiles, layout: Layout
 ) -> None:
     write(writer, 1, 2, 3, sync=False)
-
     write(writer, 4, sync=False)
+    before = disk.count("sync", layout.journal_file(0))
 
-    second = list(JournalScan(disk, layout, 0).groups())[3]
-    assert second.header.synced == 3 * GROUP_BYTES
-    assert disk.count("sync", layout.journal_file(0)) == 2
+    writer.sync()
+
+    first, second = layout.journal_file(0), layout.journal_file(3 * GROUP_BYTES)
+    found = list(JournalScan(disk, layout, 0).groups())[3]
+    assert found.header.synced == 0
+    assert (before, disk.count("sync", first)) == (1, 2)
+    assert [one for one in disk.calls if one[0] == "sync"][-2:] == [
+        ("sync", first),
+        ("sync", second),
+    ]
+    assert writer.synced == writer.position == 4 * GROUP_BYTES
 
 
 def test_retired_files_are_used_again_and_their_old_groups_are_not_seen(

@@ -160,10 +160,23 @@ def test_bad_group_in_front_of_unsynced_ones_ends_the_journal(layout: Layout) ->
     ]
 
 
-def test_bad_group_at_the_end_of_a_file_that_has_a_successor_is_damage(
+def test_bad_group_at_the_end_of_a_file_that_ended_unsynced_ends_the_journal(
     layout: Layout,
 ) -> None:
     write(layout, 4, per_file=2, sync=False)
+    flip(file_of(layout), HEADER_BYTES + GROUP + 70)
+
+    numbers, found = scanned(layout)
+
+    assert numbers == [0]
+    assert [c.length for c in found.cuts] == [GROUP]
+    assert found.damages == []
+
+
+def test_bad_group_at_the_end_of_a_file_that_ended_synced_is_damage(
+    layout: Layout,
+) -> None:
+    write(layout, 4, per_file=2)
     flip(file_of(layout), HEADER_BYTES + GROUP + 70)
 
     numbers, found = scanned(layout)

@@ -7,7 +7,7 @@ import pytest
 from penstock.files import Files
 from penstock.log import Log, LogOptions, TopicOptions
 from penstock.log.columns import Columns
-from penstock.log.frame import peek
+from penstock.log.frame import HEADER_BYTES, peek
 from penstock.log.layout import Layout
 from penstock.log.store import (
     Dirty,
@@ -38,7 +38,7 @@ def add(topic: Topic, *sizes: int) -> None:
         data = Columns([bytes(size)]).encode(topic.end_offset, bytes(16))
         header = peek(data, 0)
         assert header is not None
-        topic.tail.append(TailFrame(header, data))
+        topic.tail.append(TailFrame(header, memoryview(data)[HEADER_BYTES:]))
         topic.end_offset = header.end_offset
 
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from penstock.log.columns import Columns
-from penstock.log.frame import peek
+from penstock.log.frame import HEADER_BYTES, peek
 from penstock.log.tail import Tail, TailFrame
 
 
@@ -11,7 +11,7 @@ def frame(base: int, count: int = 2) -> TailFrame:
     data = Columns([b"x"] * count).encode(base, bytes(16))
     header = peek(data, 0)
     assert header is not None
-    return TailFrame(header, data)
+    return TailFrame(header, memoryview(data)[HEADER_BYTES:])
 
 
 LENGTH = frame(0).header.length
