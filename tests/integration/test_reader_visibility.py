@@ -128,3 +128,11 @@ def test_torn_tail_is_not_shown_and_no_damage(tmp_path: Path) -> None:
     with Reader.open(tmp_path) as reader:
         assert texts(reader) == expected[:2]
         assert reader.damages == []
+
+
+def test_missing_folder_of_checkpoints_is_like_an_empty_one(tmp_path: Path) -> None:
+    expected = filled(tmp_path, 3)
+    (tmp_path / "checkpoints").rmdir()
+
+    with Reader.open(tmp_path) as reader:
+        assert texts(reader) == expected

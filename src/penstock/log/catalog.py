@@ -59,6 +59,15 @@ class Catalog:
         self.next_id = max(self.next_id, record.id + 1)
         return topic
 
+    def adopt(self, record: TopicRecord) -> Topic:
+        """Add a topic found on disk; of two of one name, the newer is the topic."""
+        other = self._by_name.get(record.name)
+        if other is not None:
+            if other.id > record.id:
+                return other
+            self.remove(other)
+        return self.add(record)
+
     def remove(self, topic: Topic) -> None:
         del self._by_id[topic.id]
         del self._by_name[topic.name]

@@ -68,12 +68,19 @@ def erase(
     for segment in gone:
         shelf.drop(segment.path)
         bases.append(segment.base_offset)
-    _remove(files, topic.directory, bases)
     if topic.active is not None:
         shelf.drop(topic.active.path)
         stale = index_file(topic.directory, topic.active.base_offset)
         remove_if_there(files, stale)
         _shorten(files, topic.active)
+    _remove(files, topic.directory, bases)
+
+
+def remove_folder(files: FileSystem, topic: Topic) -> None:
+    """Remove all files of a topic, for good."""
+    if files.exists(topic.directory):
+        files.remove_tree(topic.directory)
+        files.sync_directory(os.path.dirname(topic.directory))
 
 
 def _shorten(files: FileSystem, segment: Segment) -> None:

@@ -15,7 +15,12 @@ from penstock.errors import OffsetOutOfRange
 from penstock.files import write_error
 from penstock.log.compaction import Compaction
 from penstock.log.core import LogCore
-from penstock.log.cutting import erase, forget_before, forget_behind
+from penstock.log.cutting import (
+    erase,
+    forget_before,
+    forget_behind,
+    remove_folder,
+)
 from penstock.log.group import START, TRUNCATE, Kind
 from penstock.log.retention import SegmentFacts, new_start
 from penstock.log.segment import read_header
@@ -184,8 +189,7 @@ def _drop(log: LogCore, topic: Topic) -> None:
     log.catalog.remove(topic)
     for segment in topic.segments:
         log.catalog.shelf.drop(segment.path)
-    if log.files.exists(topic.directory):
-        log.files.remove_tree(topic.directory)
+    remove_folder(log.files, topic)
 
 
 def _cut_before(log: LogCore, topic: Topic, offset: int) -> None:

@@ -71,11 +71,12 @@ class Index:
         self.events += header.events
 
     def position_of(self, offset: int) -> int | None:
-        """Where to start reading for ``offset``; None for an empty segment."""
+        """Where to start reading for ``offset``; None: at the beginning.
+
+        The first entry may stand behind a damaged frame, which has to be met.
+        """
         at = bisect_right(self._offsets, offset) - 1
-        if at < 0:
-            return self._positions[0] if self._positions else None
-        return self._positions[at]
+        return None if at < 0 else self._positions[at]
 
     def position_at(self, timestamp_ms: int) -> int | None:
         """Where to start reading for the first event at a time or later."""

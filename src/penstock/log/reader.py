@@ -243,8 +243,9 @@ class Reader:
         return start
 
     def _add(self, record: TopicRecord) -> Topic:
-        topic = self._catalog.add(record)
-        topic.tail = JournalTail(self._files)
+        topic = self._catalog.adopt(record)
+        if not isinstance(topic.tail, JournalTail):
+            topic.tail = JournalTail(self._files)
         return topic
 
     def _follow(self) -> None:
@@ -258,6 +259,8 @@ class Reader:
             self._files, self._layout, start, attested=position or 0, limit=limit
         )
         found = list(self._entries(scan))
+        if limit is not None and scan.end < limit:
+            raise Moved(self._layout.journal)
         if limit is None and scan.last_file is not None:
             self._sync(scan.last_file[0])
         for entry, place in found:

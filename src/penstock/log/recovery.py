@@ -17,7 +17,13 @@ from penstock.files import FileSystem
 from penstock.log import checkpoint as checkpoints
 from penstock.log import frame, group
 from penstock.log.checkpoint import TopicRecord
-from penstock.log.cutting import erase, forget_before, forget_behind, tidy
+from penstock.log.cutting import (
+    erase,
+    forget_before,
+    forget_behind,
+    remove_folder,
+    tidy,
+)
 from penstock.log.damage import Damage, DamageRegister, RecoveryReport
 from penstock.log.group import Entry, Kind, cut_in, start_in
 from penstock.log.keeper import Keeper
@@ -127,17 +133,8 @@ class Recovery:
         for folder in folders:
             record = find_topic(self._files, self._layout, folder, self._note)
             if record is not None:
-                self._tidy(self._adopt(record))
+                self._tidy(self._catalog.adopt(record))
         return start
-
-    def _adopt(self, record: TopicRecord) -> Topic:
-        """Add a topic; of two folders of one name, the newer one is the topic."""
-        if record.name in self._catalog:
-            other = self._catalog.get(record.name)
-            if other.id > record.id:
-                return other
-            self._catalog.remove(other)
-        return self._catalog.add(record)
 
     def _tidy(self, topic: Topic) -> None:
         tidy(self._files, topic)
@@ -186,13 +183,12 @@ class Recovery:
             case Kind.DELETE:
                 self._keeper.forget(topic)
                 self._catalog.remove(topic)
-                if self._files.exists(topic.directory):
-                    self._files.remove_tree(topic.directory)
+                remove_folder(self._files, topic)
 
     def _add_topic(self, record: TopicRecord) -> None:
         known = self._catalog.by_id(record.id)
         if known is None:
-            self._tidy(self._adopt(record))
+            self._tidy(self._catalog.adopt(record))
         else:
             known.options = record.options
 

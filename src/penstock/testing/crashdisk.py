@@ -160,7 +160,7 @@ class CrashDisk:
         return path in self._names or path == os.sep
 
     def list(self, path: str) -> list[str]:
-        if path not in self._names:
+        if not self.exists(path):
             raise FileNotFoundError(path)
         return sorted(
             os.path.basename(one) for one in self._names if os.path.dirname(one) == path
@@ -187,6 +187,8 @@ class CrashDisk:
         self._pending = later
 
     def rename(self, source: str, target: str) -> None:
+        if source not in self._names:
+            raise FileNotFoundError(source)
         self._changing("rename", source)
         self._name({source: None, target: self._names[source]})
 

@@ -95,8 +95,8 @@ def test_offset_is_looked_for_from_the_stretch_it_lies_in(
     assert stretches().position_of(offset) == position
 
 
-def test_offset_in_front_of_the_first_entry_is_looked_for_from_there() -> None:
-    assert golden().position_of(3) == 64
+def test_offset_in_front_of_the_first_entry_is_looked_for_from_the_start() -> None:
+    assert golden().position_of(3) is None
 
 
 @pytest.mark.parametrize(

@@ -355,6 +355,16 @@ def test_file_that_goes_while_everything_is_looked_up_anew_is_no_loss(
         assert reader.damages == []
 
 
+def test_file_that_goes_while_the_reader_follows_is_looked_for_again(log: Log) -> None:
+    files = FaultyFiles()
+    with Reader.open(log.directory, files=files) as reader:
+        add(log, b"0")
+        files.fail("open", "position", error=errno.ENOENT)
+
+        assert reader.refresh()
+        assert texts(reader) == [b"0"]
+
+
 # Lost checkpoints
 
 
@@ -383,12 +393,4 @@ def test_topics_are_found_from_their_segments_without_a_checkpoint(
 
     with Reader.open(tmp_path) as reader:
         assert reader.topics() == ["t"]
-        assert texts(reader) == expected
-
-
-def test_missing_folder_of_checkpoints_is_like_an_empty_one(tmp_path: Path) -> None:
-    expected = filled(tmp_path, 3)
-    (tmp_path / "checkpoints").rmdir()
-
-    with Reader.open(tmp_path) as reader:
         assert texts(reader) == expected

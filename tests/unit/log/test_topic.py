@@ -152,6 +152,23 @@ def test_damaged_frame_is_left_out_and_reported_once(tmp_path: Path) -> None:
     log.close()
 
 
+def test_damaged_first_frame_is_reported_by_a_read_alone(tmp_path: Path) -> None:
+    log = Log.open(tmp_path)
+    log.create_topic("t")
+    for number in range(3):
+        log.append("t", Columns([b"%d" % number]))
+        log.commit()
+    log.close()
+    flip(next(tmp_path.glob("topics/*/*.seg")), 130)
+    log = Log.open(tmp_path, LogOptions(start_check_bytes=0))
+
+    found = payloads(log, "t")
+
+    assert found == [b"1", b"2"]
+    assert [(one.first_offset, one.end_offset) for one in log.damages] == [(0, 1)]
+    log.close()
+
+
 def test_damaged_end_of_a_segment_is_read_over(tmp_path: Path) -> None:
     log = filled(tmp_path, ON_DISK)
     segment = log.topic("t").segments[1]
