@@ -38,7 +38,6 @@ _ENTRY_BYTES = 8
 MAX_BATCH_BYTES = MAX_FRAME_BYTES - 4096
 
 _OPTIONAL = (
-    "timestamps",
     "ids",
     "keys",
     "priorities",
@@ -117,43 +116,66 @@ class Columns:
 
     def extend(self, other: Columns) -> None:
         """Append all events of ``other``."""
-        mine, theirs = len(self.payloads), len(other.payloads)
+        if not (self._is_bare() and other._is_bare()):
+            self._extend_metadata(other, len(self.payloads), len(other.payloads))
+        self.payloads.extend(other.payloads)
+        self.timestamps.extend(other.timestamps)
+
+    def _extend_metadata(self, other: Columns, mine: int, theirs: int) -> None:
         self.ids = _joined(self.ids, mine, other.ids, theirs, None)
         self.keys = _joined(self.keys, mine, other.keys, theirs, None)
         self.priorities = _joined(self.priorities, mine, other.priorities, theirs, 0)
         self.headers = _joined(self.headers, mine, other.headers, theirs, {})
         self.parents = _joined(self.parents, mine, other.parents, theirs, None)
         self.producers = _joined(self.producers, mine, other.producers, theirs, None)
-        self.payloads.extend(other.payloads)
-        self.timestamps.extend(other.timestamps)
+
+    def _is_bare(self) -> bool:
+        """Payloads and timestamps only, as most events are."""
+        return (
+            self.ids is None
+            and self.keys is None
+            and self.priorities is None
+            and self.headers is None
+            and self.parents is None
+            and self.producers is None
+        )
 
     def check(self, max_event_bytes: int = MAX_BATCH_BYTES) -> int:
         """The size at most; raises InvalidBatch for what cannot be stored."""
         count = len(self.payloads)
         if not count:
             raise InvalidBatch("number of events", 0, "at least 1")
-        with _blaming("payload", "bytes"):
+        try:
             total = len(b"".join(self.payloads))
+        except TypeError as error:
+            raise _unacceptable("payload", error, "bytes") from None
         if total > max_event_bytes:
             largest = max(map(len, self.payloads))
             if largest > max_event_bytes:
                 limit = f"at most {max_event_bytes}"
                 raise InvalidBatch("payload size", largest, limit)
-        for name in _OPTIONAL:
-            column: Sequence[object] | None = getattr(self, name)
-            if column is not None and len(column) != count:
-                raise InvalidBatch(f"number of {name}", len(column), f"{count}")
-        size = total + _ROW_BYTES * count + self._checked_metadata()
+        if len(self.timestamps) != count:
+            raise InvalidBatch("number of timestamps", len(self.timestamps), f"{count}")
+        try:
+            array("q", self._distinct_timestamps())
+        except (TypeError, OverflowError) as error:
+            limit = "whole milliseconds within 64 bits"
+            raise _unacceptable("timestamp", error, limit) from None
+        size = total + _ROW_BYTES * count
+        if not self._is_bare():
+            size += self._checked_metadata(count)
         if size > MAX_BATCH_BYTES:
             raise InvalidBatch("batch size", size, f"at most {MAX_BATCH_BYTES}")
         self.size = size
         return size
 
-    def _checked_metadata(self) -> int:
-        """Bytes of everything but the payloads, proven to be encodable."""
+    def _checked_metadata(self, count: int) -> int:
+        """Bytes of the optional columns, proven to be encodable."""
+        for name in _OPTIONAL:
+            column: Sequence[object] | None = getattr(self, name)
+            if column is not None and len(column) != count:
+                raise InvalidBatch(f"number of {name}", len(column), f"{count}")
         size = 0
-        with _blaming("timestamp", "whole milliseconds within 64 bits"):
-            array("q", self._distinct_timestamps())
         if self.priorities is not None:
             with _blaming("priority", f"a whole number from 0 to {MAX_PRIORITY}"):
                 size += len(bytes(self.priorities))
@@ -241,7 +263,11 @@ def _blaming(field: str, limit: str) -> Iterator[None]:
     try:
         yield
     except (TypeError, ValueError, OverflowError, AttributeError) as error:
-        raise InvalidBatch(field, f"not acceptable ({error})", limit) from None
+        raise _unacceptable(field, error, limit) from None
+
+
+def _unacceptable(field: str, error: Exception, limit: str) -> InvalidBatch:
+    return InvalidBatch(field, f"not acceptable ({error})", limit)
 
 
 Encoded = tuple[int, Sequence[Buffer]]

@@ -54,9 +54,10 @@ class OpenGroup:
 
     def touch(self, topic: Topic) -> None:
         """Note where a topic stood before this group."""
-        self.first_offsets.setdefault(topic.id, (topic, topic.next_offset))
-        if topic.options.durability == "sync":
-            self.sync = True
+        if topic.id not in self.first_offsets:
+            self.first_offsets[topic.id] = (topic, topic.next_offset)
+            if topic.options.durability == "sync":
+                self.sync = True
 
     def roll_back(self) -> None:
         """Undo what this group did to the state in memory."""

@@ -32,7 +32,8 @@ Outcome = Literal["pending", "written", "synced", "failed"]
 _FAILURES_KEPT = 1000
 
 
-@dataclass(frozen=True, slots=True)
+# Not frozen: one is made for every append, and freezing costs more than making it.
+@dataclass(slots=True)
 class Appended:
     """Where a batch went: offsets, and the group whose commit makes it durable."""
 
