@@ -70,10 +70,10 @@ def record_batch(batch: Batch, columns: Sequence[str] | None = None) -> pa.Recor
     for slot, make in plan.always:
         arrays[slot] = make(batch, count)
     if batch.header.columns > 1:
-        for slot, find in plan.optional:
-            found = find(batch, count)
-            if found is not None:
-                arrays[slot] = found
+        present = batch.columns()
+        for slot, column, find in plan.optional:
+            if column in present:
+                arrays[slot] = find(batch, count)
     # Half the price of RecordBatch.from_arrays, which compares every type again.
     rows = pa.Array.from_buffers(plan.row, count, _NO_NULLS, 0, 0, arrays)
     return pa.RecordBatch.from_struct_array(rows)
@@ -228,12 +228,12 @@ _ALWAYS: dict[str, Make] = {
     "id": _ids,
     "payload": _payloads,
 }
-_OPTIONAL: dict[str, Find] = {
-    "priority": _priorities,
-    "key": _keys,
-    "headers": _headers,
-    "parent": _parents,
-    "producer": _producers,
+_OPTIONAL: dict[str, tuple[int, Find]] = {
+    "priority": (int(Column.PRIORITY), _priorities),
+    "key": (int(Column.KEY), _keys),
+    "headers": (int(Column.HEADERS), _headers),
+    "parent": (int(Column.PARENT), _parents),
+    "producer": (int(Column.PRODUCER), _producers),
 }
 
 
@@ -243,7 +243,7 @@ class _Plan:
 
     row: pa.DataType
     always: list[tuple[int, Make]]
-    optional: list[tuple[int, Find]]
+    optional: list[tuple[int, int, Find]]
 
 
 @lru_cache(maxsize=_KEPT)
@@ -255,7 +255,7 @@ def _plan(columns: tuple[str, ...]) -> _Plan:
     return _Plan(
         pa.struct([SCHEMA.field(name) for name in columns]),
         [(slot, _ALWAYS[name]) for slot, name in places if name in _ALWAYS],
-        [(slot, _OPTIONAL[name]) for slot, name in places if name in _OPTIONAL],
+        [(slot, *_OPTIONAL[name]) for slot, name in places if name in _OPTIONAL],
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from penstock.files import Buffer
 from penstock.log.columns import Columns
@@ -92,6 +92,12 @@ class Batch:
         """The part of this view in front of ``offset``."""
         hi = min(self.hi, self.index_of(offset))
         return Batch(self.topic, self.body, self.header, self.lo, max(hi, self.lo))
+
+    def columns(self) -> Collection[int]:
+        """Ids of the columns the frame has."""
+        if self._regions is None:
+            self._regions = self._parse_table()
+        return self._regions.keys()
 
     def region(self, column: Column) -> tuple[int, memoryview] | None:
         """Encoding and bytes of a column, or None if the frame leaves it out."""
