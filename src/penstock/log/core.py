@@ -62,6 +62,7 @@ class LogCore:
         self._closed = False
         self._staged: tuple[int, dict[int, bytes]] | None = None
         self._due: TakeCheckpoint | None = None
+        self._ended: list[TakeCheckpoint] = []
         self.damages = DamageRegister(files, layout)
         self.catalog = Catalog(files, layout, self.damages.add)
         self.keeper = Keeper(files, layout, options, self.catalog)
@@ -152,6 +153,7 @@ class LogCore:
         ``sync`` None: as the durability of what is in the group demands.
         """
         self.check_open()
+        self._tell_journal()
         commit = self.intake.begin_commit(self.now_ms(), sync=sync)
         if commit is not None and self._checkpoint_due() and self.keeper.idle:
             # Snapshots are of this moment: all records up to this group, none behind.
@@ -215,10 +217,18 @@ class LogCore:
         """Take note of finished work; failures are reported and tried again."""
         self.keeper.finish(work)
         if isinstance(work, TakeCheckpoint):
+            self._ended.append(work)
+            if work.error is None:
+                self._checkpoint_position = work.checkpoint.position
+            self._tell_journal()
+
+    def _tell_journal(self) -> None:
+        """Let the journal know of ended checkpoints, while no commit is using it."""
+        while self._ended and self.intake.idle:
+            work = self._ended.pop(0)
             self.intake.journal.doubt(work.doubtful)
-        if isinstance(work, TakeCheckpoint) and work.error is None:
-            self._checkpoint_position = work.checkpoint.position
-            self.intake.journal.retire(work.oldest_kept)
+            if work.error is None:
+                self.intake.journal.retire(work.oldest_kept)
 
     def checkpoint(self, *, keep: int = KEPT) -> None:
         """Commit and checkpoint here and now; raises WriteFailed."""
