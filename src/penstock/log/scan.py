@@ -152,6 +152,8 @@ class JournalScan:
             window = _Window(self._files, handle, self._layout.relative(path), header)
             if stop is not None:
                 window.size = min(window.size, window.offset_of(stop))
+            # Even if nothing follows: a cut that was made here is to be synced.
+            self.last_file = (window.file, window.offset_of(self.end))
             yield from self._walk(window, stop)
         finally:
             self._files.close(handle)
