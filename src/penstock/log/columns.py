@@ -145,10 +145,10 @@ class Columns:
         count = len(self.payloads)
         if not count:
             raise InvalidBatch("number of events", 0, "at least 1")
-        try:
-            total = len(b"".join(self.payloads))
-        except TypeError as error:
-            raise _unacceptable("payload", error, "bytes") from None
+        wrong = set(map(type, self.payloads)) - {bytes}
+        if wrong:
+            raise InvalidBatch("payload", f"of {wrong.pop().__name__}", "bytes")
+        total = len(b"".join(self.payloads))
         if total > max_event_bytes:
             largest = max(map(len, self.payloads))
             if largest > max_event_bytes:

@@ -100,6 +100,9 @@ class Commit:
                 self._position_file.publish(self._journal.synced)
         except WriteFailed as error:
             self.error = error
+        except Exception as error:
+            # Whatever it was, the commit has ended and has confirmed nothing.
+            self.error = WriteFailed("the journal", "committing to", repr(error))
 
     def _entry(self, item: OpenFrame | SealedFrame | Entry) -> Entry:
         match item:

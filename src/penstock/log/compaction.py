@@ -9,6 +9,7 @@ Precondition: every kept checkpoint knows these segments as sealed.
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Iterator, Sequence
 
@@ -71,6 +72,9 @@ class Compaction:
                 yield Batch.whole(self._topic.name, header, found.body)
 
     def _compact_segment(self, segment: Segment, last: dict[bytes, int]) -> int:
+        frames = self._frames_if_whole(segment)
+        if frames is None:
+            return 0  # what cannot be read now may be readable another time
         if not any(self._superseded(batch, last) for batch in self._batches([segment])):
             return 0
         topic, before = self._topic, segment.length
@@ -83,7 +87,7 @@ class Compaction:
             self._files.truncate(handle, 0)
             self._files.write(handle, [head], 0)
             position = len(head)
-            for buffers, header in self._kept(segment, last):
+            for buffers, header in self._kept(segment, last, frames):
                 self._files.write(handle, buffers, position)
                 index.add(position, header)
                 position += header.length
@@ -93,19 +97,30 @@ class Compaction:
         remove_if_there(self._files, index_file(topic.directory, segment.base_offset))
         self._shelf.drop(segment.path)
         self._files.rename(temporary, segment.path)
-        self._files.sync_directory(os.path.dirname(segment.path))
         segment.length = position
         segment.max_timestamp_ms = None
         segment.index = None
+        self._files.sync_directory(os.path.dirname(segment.path))
         return before - position
+
+    def _frames_if_whole(self, segment: Segment) -> int | None:
+        """How many frames a segment has; None if any of it is damaged."""
+        end, count = self._topic.header_length, 0
+        for found in self._topic.frames_of(segment, read_bytes=1 << 20):
+            if found.position != end:
+                return None
+            end += found.header.length
+            count += 1
+        return count if end == segment.length else None
 
     def _superseded(self, batch: Batch, last: dict[bytes, int]) -> bool:
         return len(_survivors(batch, last)) < len(batch)
 
     def _kept(
-        self, segment: Segment, last: dict[bytes, int]
+        self, segment: Segment, last: dict[bytes, int], frames: int
     ) -> Iterator[tuple[list[Buffer], FrameHeader]]:
         for batch in self._batches([segment]):
+            frames -= 1
             indexes = _survivors(batch, last)
             if len(indexes) == len(batch):
                 yield [pack(batch.header), batch.body], batch.header
@@ -115,6 +130,8 @@ class Compaction:
                 sealed = peek(frame, 0)
                 assert sealed is not None
                 yield [frame], sealed
+        if frames:
+            raise OSError(errno.EIO, f"{segment.path} could be read only in part")
 
 
 def _survivors(batch: Batch, last: dict[bytes, int]) -> list[int]:

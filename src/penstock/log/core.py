@@ -17,6 +17,7 @@ it; its number is what callers hold on to, ``outcome`` tells what became of it.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 
 from penstock.clock import Clock
@@ -37,6 +38,8 @@ from penstock.log.position import PositionFile
 from penstock.log.recovery import Recovery
 from penstock.log.scrub import Scrub
 from penstock.log.store import TakeCheckpoint, WriteOut
+
+logger = logging.getLogger(__name__)
 
 StoreWork = WriteOut | TakeCheckpoint
 
@@ -125,9 +128,13 @@ class LogCore:
         return int(self._clock.now_s() * 1000)
 
     def close(self) -> None:
-        """Commit, checkpoint and let go; a failure is raised after letting go."""
+        """Commit, checkpoint and let go; a failure is raised after letting go.
+
+        Raises Backlogged and lets nothing go while a commit or other work runs.
+        """
         if self._closed:
             return
+        self.require_idle()
         try:
             self.checkpoint()
         finally:
@@ -183,6 +190,8 @@ class LogCore:
 
         Raises WriteFailed (DiskFull): then nothing of the group is stored.
         """
+        if not self.intake.idle:
+            raise Backlogged(self.intake.group.size, 0)
         commit = self.begin_commit(sync=sync)
         if commit is not None:
             commit.run()
@@ -228,12 +237,25 @@ class LogCore:
             work = self._ended.pop(0)
             self.intake.journal.doubt(work.doubtful)
             if work.error is None:
-                self.intake.journal.retire(work.oldest_kept)
+                self._retire(work.oldest_kept)
+
+    def _retire(self, position: int) -> None:
+        try:
+            self.intake.journal.retire(position)
+        except OSError as error:
+            # A file too many costs room, and nothing else.
+            logger.warning(
+                "journal file not retired: %s",
+                error,
+                extra={"action": "retire_failed"},
+            )
 
     def checkpoint(self, *, keep: int = KEPT) -> None:
         """Commit and checkpoint here and now; raises WriteFailed."""
         self.sync()
         self.require_idle()
+        if not self.keeper.finish_erasures():
+            raise WriteFailed(self._layout.topics, "erasing in", "see the log records")
         work = self._begin_checkpoint(self._snapshots(), keep)
         work.run()
         self.end_store(work)
@@ -245,7 +267,8 @@ class LogCore:
 
     def _checkpoint_due(self) -> bool:
         behind = self.intake.journal.position - self._checkpoint_position
-        return behind >= self.options.checkpoint_bytes
+        due = behind >= self.options.checkpoint_bytes
+        return due and self.keeper.finish_erasures()
 
     def _begin_checkpoint(
         self, snapshots: dict[int, bytes], keep: int

@@ -40,18 +40,30 @@ def forget_before(topic: Topic, offset: int) -> list[Segment]:
     return gone
 
 
-def forget_behind(topic: Topic, shelf: Shelf, cut: int, end: int) -> list[Segment]:
+def length_behind(topic: Topic, cut: int) -> int | None:
+    """What is left of the last segment that begins in front of ``cut``.
+
+    Raises OSError if it cannot be read.
+    """
+    left = [s for s in topic.segments if s.base_offset < cut]
+    return topic.cut_position(left[-1], cut) if left else None
+
+
+def forget_behind(
+    topic: Topic, shelf: Shelf, cut: int, end: int, length: int | None
+) -> list[Segment]:
     """Drop frames that begin at ``cut`` or behind and let the topic end at ``end``.
 
-    Returns the segments the topic no longer has.
+    ``length`` is that of ``length_behind``. Returns the segments that are gone.
     """
     gone = [s for s in topic.segments if s.base_offset >= cut]
     topic.segments = [s for s in topic.segments if s.base_offset < cut]
     active = topic.active
-    if active is not None:
+    if active is not None and length is not None:
         shelf.drop(active.path)
-        active.length = topic.cut_position(active, cut)
-        active.end_offset = end
+        active.length = length
+        if active.end_offset > cut:
+            active.end_offset = end
         active.index = active.max_timestamp_ms = None
     topic.end_offset = end
     return gone
@@ -63,11 +75,16 @@ def erase(
     topic: Topic,
     gone: Iterable[Segment],
 ) -> None:
-    """Remove segments that went and cut the active one."""
+    """Remove segments that went and cut the active one.
+
+    Not those whose place has been taken by a new segment meanwhile.
+    """
+    live = {segment.base_offset for segment in topic.segments}
     bases = []
     for segment in gone:
-        shelf.drop(segment.path)
-        bases.append(segment.base_offset)
+        if segment.base_offset not in live:
+            shelf.drop(segment.path)
+            bases.append(segment.base_offset)
     if topic.active is not None:
         shelf.drop(topic.active.path)
         stale = index_file(topic.directory, topic.active.base_offset)

@@ -1,15 +1,16 @@
 """Changes of shape: rolling, truncating, trimming, deleting, retention, compaction.
 
 All of them follow one rule: the journal says it first. An entry that orders the
-change is synced, then memory and files change, in one step with the commit's end and
-before any checkpoint; a crash in between is made up for by replaying the entry. They
-need an idle log and are done when they return.
+change is synced, memory changes in one step with the commit's end, then the files do; a
+crash in between is made up for by replaying the entry. They need an idle log and are
+done when they return.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 
 from penstock.errors import OffsetOutOfRange
 from penstock.files import write_error
@@ -19,6 +20,7 @@ from penstock.log.cutting import (
     erase,
     forget_before,
     forget_behind,
+    length_behind,
     remove_folder,
 )
 from penstock.log.group import START, TRUNCATE, Kind
@@ -33,8 +35,10 @@ logger = logging.getLogger(__name__)
 def delete(log: LogCore, topic: Topic) -> None:
     _settle(log)
     log.intake.enter(Kind.DELETE, topic.id, b"")
-    log.intake.group.then.append(lambda: _drop(log, topic))
+    log.intake.group.then.append(lambda: _forget(log, topic))
     log.commit(sync=True)
+    with _erasing(topic):
+        remove_folder(log.files, topic)
 
 
 def truncate(log: LogCore, topic: Topic, offset: int) -> None:
@@ -43,10 +47,12 @@ def truncate(log: LogCore, topic: Topic, offset: int) -> None:
     _write_out(log)
     kept, cut = _partial_frame(topic, offset)
     end = offset if kept is None else cut
+    with _erasing(topic):
+        length = length_behind(topic, cut)
     intake = log.intake
     intake.group.touch(topic)
     intake.enter(Kind.TRUNCATE, topic.id, TRUNCATE.pack(cut, end))
-    intake.group.then.append(lambda: _cut_behind(log, topic, cut, end))
+    intake.group.then.append(lambda: _cut_behind(log, topic, cut, end, length))
     topic.next_offset = end
     if kept is not None:
         intake.put_back(topic, kept)
@@ -58,10 +64,12 @@ def trim(log: LogCore, topic: Topic, offset: int) -> int:
     _check_offset(topic, offset)
     _settle(log)
     log.intake.enter(Kind.START, topic.id, START.pack(offset))
-    before = topic.bytes
-    log.intake.group.then.append(lambda: _cut_before(log, topic, offset))
+    gone: list[Segment] = []
+    log.intake.group.then.append(lambda: gone.extend(forget_before(topic, offset)))
     log.commit(sync=True)
-    freed = before - topic.bytes
+    freed = sum(segment.length for segment in gone)
+    with _erasing(topic):
+        erase(log.files, log.catalog.shelf, topic, gone)
     logger.info(
         "topic %s now starts at offset %s",
         topic.name,
@@ -184,20 +192,28 @@ def _partial_frame(topic: Topic, offset: int) -> tuple[bytearray | None, int]:
     return None, offset
 
 
-def _drop(log: LogCore, topic: Topic) -> None:
+def _forget(log: LogCore, topic: Topic) -> None:
     log.keeper.forget(topic)
     log.catalog.remove(topic)
     for segment in topic.segments:
         log.catalog.shelf.drop(segment.path)
-    remove_folder(log.files, topic)
 
 
-def _cut_before(log: LogCore, topic: Topic, offset: int) -> None:
-    gone = forget_before(topic, offset)
-    erase(log.files, log.catalog.shelf, topic, gone)
-
-
-def _cut_behind(log: LogCore, topic: Topic, cut: int, end: int) -> None:
+def _cut_behind(
+    log: LogCore, topic: Topic, cut: int, end: int, length: int | None
+) -> None:
+    """Cut before anything is written behind; no checkpoint comes until it is done."""
+    shelf = log.catalog.shelf
     log.keeper.forget(topic)
-    gone = forget_behind(topic, log.catalog.shelf, cut, end)
-    erase(log.files, log.catalog.shelf, topic, gone)
+    gone = forget_behind(topic, shelf, cut, end, length)
+    log.keeper.unfinished.append(lambda: erase(log.files, shelf, topic, gone))
+    log.keeper.finish_erasures()
+
+
+@contextmanager
+def _erasing(topic: Topic) -> Iterator[None]:
+    """An error of the file system as one of ours; what was ordered is done later."""
+    try:
+        yield
+    except OSError as error:
+        raise write_error(topic.directory, "erasing events of", error) from error

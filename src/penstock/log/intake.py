@@ -28,8 +28,8 @@ logger = logging.getLogger(__name__)
 
 Outcome = Literal["pending", "written", "synced", "failed"]
 
-# Failed groups remembered; a caller that asks later than that has lost interest.
-_FAILURES_KEPT = 1000
+# Runs of failed groups remembered; whoever asks after that many has lost interest.
+_FAILURES_KEPT = 10_000
 
 
 # Not frozen: one is made for every append, and freezing costs more than making it.
@@ -177,7 +177,10 @@ class Intake:
         """Undo the failed group, and the one collected on top of it."""
         self.group.roll_back()
         commit.group.roll_back()
-        self._failed.append((commit.group.number, self.group.number))
+        first, last = commit.group.number, self.group.number
+        if self._failed and self._failed[-1][1] + 1 == first:
+            first = self._failed.pop()[0]
+        self._failed.append((first, last))
         self.group = OpenGroup(self.group.number + 1)
         if not self._failing:
             self._failing = True

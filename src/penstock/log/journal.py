@@ -35,7 +35,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from penstock.errors import UnsupportedVersion
+from penstock.errors import UnsupportedVersion, WriteFailed
 from penstock.files import Buffer, FileSystem, write_error
 from penstock.log import group
 from penstock.log.frame import checksum
@@ -140,7 +140,11 @@ class Journal:
         )
         self._write(buffers)
         if sync:
-            self._sync()
+            try:
+                self._sync()
+            except WriteFailed:
+                self._void()
+                raise
         self.position += size
         self._length += size
         if sync:
@@ -207,7 +211,6 @@ class Journal:
             self._files.sync(self._handle)
         except OSError as error:
             self._doubtful.add(self._name())
-            self._void()
             raise write_error(self._name(), "syncing", error) from error
         self.syncs += 1
 
@@ -237,6 +240,7 @@ class Journal:
         if self._starts and self._name() in self._doubtful:
             self._end_file()
         self._sync()
+        self._doubtful.clear()
         self.synced = self.position
 
     def _write_again(self, handle: int, start: int, end: int) -> None:
@@ -266,12 +270,13 @@ class Journal:
         return at == length
 
     def _void(self) -> None:
-        """Take back a group that failed, or let the file go."""
-        assert self._handle is not None
+        """Take back a group that failed, or end the file in front of it."""
+        if self._handle is None:
+            return
         try:
             self._files.truncate(self._handle, self._length)
         except OSError:
-            self._let_go()
+            self._end_file()
 
     def _roll(self, time_ms: int) -> None:
         """Begin the file that starts at the current position."""

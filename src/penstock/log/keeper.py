@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from penstock.errors import Backlogged, WriteFailed
 from penstock.files import FileSystem
@@ -46,6 +46,8 @@ class Keeper:
         self.dirty = Dirty()
         self.unwritten_bytes = 0
         self.error: WriteFailed | None = None
+        self.unfinished: list[Callable[[], None]] = []
+        """Erasures of files that a checkpoint has to wait for."""
 
     @property
     def idle(self) -> bool:
@@ -64,6 +66,27 @@ class Keeper:
         self._cached_bytes -= written
         self.unwritten_bytes -= unwritten
         self._waiting.pop(topic.id, None)
+        self._cached = deque(one for one in self._cached if one[0] is not topic)
+
+    def cut(self, topic: Topic, offset: int) -> None:
+        """Drop what memory holds of a topic from ``offset`` on."""
+        written, unwritten = topic.tail.cut(offset)
+        self._cached_bytes -= written
+        self.unwritten_bytes -= unwritten
+
+    def finish_erasures(self) -> bool:
+        """Erase what is to be erased yet; False if that fails again."""
+        try:
+            while self.unfinished:
+                self.unfinished[0]()
+                del self.unfinished[0]
+        except OSError as error:
+            logger.error(
+                "files of truncated events stay for now: %s",
+                error,
+                extra={"action": "erase_failed"},
+            )
+        return not self.unfinished
 
     def check_room(self) -> None:
         """Refuse more events while those before cannot be written out."""

@@ -127,6 +127,8 @@ class Log(LogCore):
     def append(self, name: str, events: Columns | Batch) -> Appended:
         """Add events to a topic; they count when their group is committed.
 
+        The bytes of a Batch are not copied: they must not change until then.
+
         Raises UnknownTopic, InvalidBatch, Backlogged, or DiskFull while events
         from before cannot be written out.
         """

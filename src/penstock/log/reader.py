@@ -15,6 +15,7 @@ does not verify, so it looks at the newest checkpoint and tries again.
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 from collections.abc import Callable, Iterator
 from typing import NamedTuple, Self, TypeVar
@@ -22,13 +23,13 @@ from typing import NamedTuple, Self, TypeVar
 import msgspec
 
 from penstock.errors import Moved, NotADataDirectory
-from penstock.files import Files, FileSystem
+from penstock.files import Files, FileSystem, write_error
 from penstock.log import checkpoint as checkpoints
 from penstock.log import frame
 from penstock.log.batch import Batch
 from penstock.log.catalog import Catalog
 from penstock.log.checkpoint import TopicRecord
-from penstock.log.cutting import forget_before, forget_behind
+from penstock.log.cutting import forget_before, forget_behind, length_behind
 from penstock.log.damage import Damage
 from penstock.log.frame import FrameHeader
 from penstock.log.group import Entry, Kind, cut_in, start_in
@@ -43,6 +44,7 @@ from penstock.log.topic import Topic
 T = TypeVar("T")
 
 DEFAULT_READ_BYTES = 1 << 20
+_CANNOT_SYNC = frozenset({errno.EROFS, errno.EINVAL, errno.EBADF, errno.EACCES})
 # A writer that checkpoints faster than this reader can look is not to be caught.
 _TRIES = 10
 
@@ -234,13 +236,13 @@ class Reader:
         """No checkpoint: a whole journal, or what the segments show."""
         names = self._files.list(self._layout.topics)
         start = first_position(self._files, self._layout)
-        if start > 0:
+        if start != 0:
             for name in names:
                 folder = os.path.join(self._layout.topics, name)
                 record = find_topic(self._files, self._layout, folder, self._found)
                 if record is not None:
                     self._add(record)
-        return start
+        return start or 0
 
     def _add(self, record: TopicRecord) -> Topic:
         topic = self._catalog.adopt(record)
@@ -261,8 +263,9 @@ class Reader:
         found = list(self._entries(scan))
         if limit is not None and scan.end < limit:
             raise Moved(self._layout.journal)
-        if limit is None and scan.last_file is not None:
-            self._sync(scan.last_file[0])
+        if limit is None:
+            for name in scan.files:
+                self._sync(name)
         for entry, place in found:
             self._apply(entry, place)
         self._suspicions += scan.damages
@@ -278,9 +281,11 @@ class Reader:
     def _sync(self, name: str) -> None:
         handle = self._files.open(os.path.join(self._layout.directory, name))
         try:
-            # A file system that refuses is read-only: nothing there waits for a disk.
-            with contextlib.suppress(OSError):
-                self._files.sync(handle)
+            self._files.sync(handle)
+        except OSError as error:
+            # A file system that is read-only has nothing that waits for a disk.
+            if error.errno not in _CANNOT_SYNC:
+                raise write_error(name, "syncing", error) from error
         finally:
             self._files.close(handle)
 
@@ -304,7 +309,8 @@ class Reader:
             case Kind.TRUNCATE:
                 cut, end = cut_in(entry)
                 topic.tail.cut(cut)
-                forget_behind(topic, self._catalog.shelf, cut, end)
+                length = length_behind(topic, cut)
+                forget_behind(topic, self._catalog.shelf, cut, end, length)
             case Kind.DELETE:
                 self._catalog.remove(topic)
 

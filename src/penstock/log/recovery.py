@@ -12,7 +12,7 @@ import os
 
 import msgspec
 
-from penstock.errors import UnownedRecords, WriteFailed
+from penstock.errors import UnownedRecords
 from penstock.files import FileSystem
 from penstock.log import checkpoint as checkpoints
 from penstock.log import frame, group
@@ -21,6 +21,7 @@ from penstock.log.cutting import (
     erase,
     forget_before,
     forget_behind,
+    length_behind,
     remove_folder,
     tidy,
 )
@@ -117,10 +118,10 @@ class Recovery:
             for name in self._files.list(self._layout.topics)
         ]
         start = first_position(self._files, self._layout)
-        if start == 0:
+        if start == 0 or not folders:
             for folder in folders:
                 self._files.remove_tree(folder)
-            return 0
+            return start or 0
         self._note(
             Damage(
                 file=self._layout.relative(self._layout.checkpoints),
@@ -134,7 +135,7 @@ class Recovery:
             record = find_topic(self._files, self._layout, folder, self._note)
             if record is not None:
                 self._tidy(self._catalog.adopt(record))
-        return start
+        return start or 0
 
     def _tidy(self, topic: Topic) -> None:
         tidy(self._files, topic)
@@ -148,7 +149,10 @@ class Recovery:
         self.number = max(self.number, found.header.number)
         self.report.groups += 1
         self.report.journal_bytes += found.header.length
-        if self._keeper.unwritten_bytes > self._options.write_out_bytes:
+        if (
+            self._keeper.unwritten_bytes > self._options.write_out_bytes
+            and self._keeper.error is None
+        ):
             self._write_out()
 
     def _replay_record(self, entry: Entry, found: Found) -> None:
@@ -174,10 +178,10 @@ class Recovery:
                 gone = forget_before(topic, start_in(entry))
                 erase(self._files, shelf, topic, gone)
             case Kind.TRUNCATE:
-                if (error := self._write_out()) is not None:
-                    raise error
-                self._keeper.forget(topic)
-                gone = forget_behind(topic, shelf, *cut_in(entry))
+                cut, end = cut_in(entry)
+                self._keeper.cut(topic, cut)
+                length = length_behind(topic, cut)
+                gone = forget_behind(topic, shelf, cut, end, length)
                 erase(self._files, shelf, topic, gone)
                 topic.next_offset = topic.end_offset
             case Kind.DELETE:
@@ -236,25 +240,25 @@ class Recovery:
         if self._damages.add(damage):
             self.report.damages.append(damage)
 
-    def _write_out(self) -> WriteFailed | None:
+    def _write_out(self) -> None:
         work = self._keeper.begin_write_out(self._now_ms)
         work.run()
         self._keeper.finish(work)
-        return work.error
 
     def _end_journal(self, scan: JournalScan) -> None:
-        """Make sure of the good tail that was found, and cut the rest off."""
-        if scan.last_file is None:
-            return
-        name, length = scan.last_file
-        path = os.path.join(self._layout.directory, name)
-        handle = self._files.open(path, write=True)
-        try:
-            if self._files.size(handle) > length:
-                self._files.truncate(handle, length)
-            self._files.sync(handle)
-        finally:
-            self._files.close(handle)
+        """Make sure of all that was found good, and cut the rest off."""
+        for name in scan.files:
+            handle = self._files.open(
+                os.path.join(self._layout.directory, name), write=True
+            )
+            try:
+                if scan.last_file is not None and name == scan.last_file[0]:
+                    length = scan.last_file[1]
+                    if self._files.size(handle) > length:
+                        self._files.truncate(handle, length)
+                self._files.sync(handle)
+            finally:
+                self._files.close(handle)
         self._remove_void_files(scan.end)
 
     def _remove_void_files(self, end: int) -> None:

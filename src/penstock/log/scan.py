@@ -39,10 +39,10 @@ class Found:
         return group.entries_of(self.block, self.at, self.header)
 
 
-def first_position(files: FileSystem, layout: Layout) -> int:
-    """Where a journal begins of which no checkpoint tells."""
+def first_position(files: FileSystem, layout: Layout) -> int | None:
+    """Where a journal begins of which no checkpoint tells; None if it is empty."""
     starts = numbered(files.list(layout.journal), JOURNAL_SUFFIX)
-    return starts[0] if starts else 0
+    return starts[0] if starts else None
 
 
 class JournalScan:
@@ -70,6 +70,7 @@ class JournalScan:
         self.cuts: list[Cut] = []
         self.damages: list[Damage] = []
         self.last_file: tuple[str, int] | None = None
+        self.files: list[str] = []
         self._later: list[int] = []
 
     def groups(self) -> Iterator[Found]:
@@ -154,6 +155,7 @@ class JournalScan:
                 window.size = min(window.size, window.offset_of(stop))
             # Even if nothing follows: a cut that was made here is to be synced.
             self.last_file = (window.file, window.offset_of(self.end))
+            self.files.append(window.file)
             yield from self._walk(window, stop)
         finally:
             self._files.close(handle)

@@ -38,6 +38,8 @@ VERSION = 1
 HEADER = struct.Struct("<4sB3xIIQQqI4x")
 MAX_HEADER_BYTES = HEADER.size + MAX_TOPIC_NAME_BYTES
 READ_BYTES = 1 << 20
+# How the reason of damage begins that may pass: the device would not read.
+UNREADABLE = "cannot be read"
 _CRC = struct.Struct("<I")
 
 
@@ -132,7 +134,7 @@ def frames(
             try:
                 data = files.read(handle, length, position)
             except OSError as error:
-                on_damage(position, end - position, f"cannot be read: {error}", -1)
+                on_damage(position, end - position, f"{UNREADABLE}: {error}", -1)
                 return
             if at == 0 and len(data) <= len(block):
                 on_damage(position, end - position, "the file ends too early", -1)

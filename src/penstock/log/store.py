@@ -8,17 +8,18 @@ write that fails is planned again at the same place, so it leaves no gap.
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from penstock.errors import WriteFailed
+from penstock.errors import CorruptRecord, WriteFailed
 from penstock.files import Buffer, FileSystem, write_error
 from penstock.log import checkpoint as checkpoints
 from penstock.log.checkpoint import Checkpoint, TopicRecord
-from penstock.log.frame import pack
+from penstock.log.frame import intact, pack, peek
 from penstock.log.index import Index
 from penstock.log.layout import Layout, segment_file
-from penstock.log.segment import encode_header
+from penstock.log.segment import MAX_HEADER_BYTES, decode_header, encode_header
 from penstock.log.tail import TailFrame
 from penstock.log.topic import Segment, Topic
 
@@ -244,7 +245,8 @@ class TakeCheckpoint:
             self.oldest_kept = checkpoints.prune(
                 self._files, self._layout, keep=self._keep
             )
-        except OSError as error:
+        except (OSError, CorruptRecord) as caught:
+            error = caught if isinstance(caught, OSError) else OSError(str(caught))
             name = self._layout.relative(self._layout.checkpoints)
             self.error = write_error(name, "checkpointing to", error)
 
@@ -271,8 +273,7 @@ class TakeCheckpoint:
         handle = self._files.open(path, write=True)
         try:
             if path in self.dirty.suspect:
-                data = self._files.read(handle, self._files.size(handle), start)
-                self._files.write(handle, [data], start)
+                self._write_again(handle, start)
             self._files.sync(handle)
             self.dirty.suspect.discard(path)
         except OSError:
@@ -280,6 +281,19 @@ class TakeCheckpoint:
             raise
         finally:
             self._files.close(handle)
+
+    def _write_again(self, handle: int, start: int) -> None:
+        """Dirty the pages of a failed sync again, if they are still what they were."""
+        data = memoryview(self._files.read(handle, self._files.size(handle), start))
+        at = 0
+        if start == 0:
+            at = decode_header(bytes(data[:MAX_HEADER_BYTES]), "segment").length
+        while at < len(data):
+            header = peek(data, at)
+            if header is None or not intact(data, at, header):
+                raise OSError(errno.EIO, "the disk lost what it had taken")
+            at += header.length
+        self._files.write(handle, [data], start)
 
     def _sync_directories(self) -> None:
         directories = filter(self._files.exists, sorted(self.dirty.directories))

@@ -67,17 +67,20 @@ class Tail:
         self._written -= count
         return freed
 
-    def cut(self, offset: int) -> None:
-        """Forget the frames that begin at ``offset`` or behind it."""
+    def cut(self, offset: int) -> tuple[int, int]:
+        """Forget the frames that begin at ``offset`` or behind it.
+
+        Returns bytes that were written out, and bytes that were not.
+        """
         keep = bisect_left(self._bases, offset)
+        lengths = [frame.header.length for frame in self._frames]
+        border = max(keep, self._written)
+        written, unwritten = lengths[keep:border], lengths[border:]
         del self._frames[keep:]
         del self._bases[keep:]
+        self._written = min(self._written, keep)
+        return sum(written), sum(unwritten)
 
     def clear(self) -> tuple[int, int]:
-        """Forget everything; bytes that were written out, and bytes that were not."""
-        lengths = [frame.header.length for frame in self._frames]
-        written, unwritten = lengths[: self._written], lengths[self._written :]
-        self._frames.clear()
-        self._bases.clear()
-        self._written = 0
-        return sum(written), sum(unwritten)
+        """Forget everything, with the same answer."""
+        return self.cut(0)

@@ -10,6 +10,7 @@ what the next event gets; between the two lies what waits for its commit.
 
 from __future__ import annotations
 
+import errno
 import os
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
@@ -25,7 +26,7 @@ from penstock.log.frame import FrameHeader, padding
 from penstock.log.index import Index
 from penstock.log.layout import SEGMENT_SUFFIX, index_file, numbered, segment_file
 from penstock.log.options import TopicOptions
-from penstock.log.segment import FoundFrame, GoOn, build_index, frames
+from penstock.log.segment import UNREADABLE, FoundFrame, GoOn, build_index, frames
 from penstock.log.shelf import Shelf
 from penstock.log.tail import Tail
 
@@ -230,7 +231,8 @@ class Topic:
     def cut_position(self, segment: Segment, offset: int) -> int:
         """Where in a segment the last frame in front of ``offset`` ends.
 
-        A file that was cut there already is no damage.
+        A file that was cut there already is no damage. Raises OSError if it cannot
+        be read: then nobody knows, and nothing must be cut.
         """
         end = self.header_length
         if not self._files.exists(segment.path):
@@ -241,7 +243,7 @@ class Topic:
             handle,
             position=self.header_length,
             end=segment.length,
-            on_damage=_ignore,
+            on_damage=_raise_unreadable,
         ):
             if found.header.base_offset >= offset:
                 break
@@ -322,6 +324,11 @@ class Topic:
             return self._files.size(handle)
         finally:
             self._files.close(handle)
+
+
+def _raise_unreadable(position: int, length: int, reason: str, behind: int) -> None:
+    if reason.startswith(UNREADABLE):
+        raise OSError(errno.EIO, reason)
 
 
 def _ignore(position: int, length: int, reason: str, behind: int) -> None:

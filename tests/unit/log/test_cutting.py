@@ -6,7 +6,13 @@ import pytest
 
 from penstock.files import Files
 from penstock.log import Columns, Log
-from penstock.log.cutting import erase, forget_before, forget_behind, tidy
+from penstock.log.cutting import (
+    erase,
+    forget_before,
+    forget_behind,
+    length_behind,
+    tidy,
+)
 from penstock.log.topic import Topic
 from tests.unit.log.faults import FaultyFiles
 
@@ -80,7 +86,7 @@ def test_frames_behind_the_cut_go(log: Log, cut: int, left: list[int]) -> None:
     topic, shelf = log.topic("t"), log.catalog.shelf
 
     for _ in range(2):
-        gone = forget_behind(topic, shelf, cut, cut)
+        gone = forget_behind(topic, shelf, cut, cut, length_behind(topic, cut))
         erase(Files(), shelf, topic, gone)
 
         assert bases(topic) == left
@@ -96,7 +102,7 @@ def test_cut_segment_loses_its_index(log: Log) -> None:
     log.checkpoint()
     assert "2.idx" in files_of(topic)
 
-    gone = forget_behind(topic, shelf, 3, 3)
+    gone = forget_behind(topic, shelf, 3, 3, length_behind(topic, 3))
     erase(Files(), shelf, topic, gone)
 
     assert "2.idx" not in files_of(topic)
@@ -159,7 +165,7 @@ def test_tidy_of_a_tidy_topic_changes_and_syncs_nothing(log: Log) -> None:
 def test_what_a_truncation_cuts_and_removes_is_synced_at_once(log: Log) -> None:
     topic, shelf, files = log.topic("t"), log.catalog.shelf, FaultyFiles()
 
-    gone = forget_behind(topic, shelf, 3, 3)
+    gone = forget_behind(topic, shelf, 3, 3, length_behind(topic, 3))
     erase(files, shelf, topic, gone)
 
     done = changes(files)
@@ -188,7 +194,7 @@ def test_erasing_nothing_changes_and_syncs_nothing(log: Log) -> None:
 
 def test_segments_of_a_folder_that_is_gone_are_no_failure(log: Log) -> None:
     topic, shelf, files = log.topic("t"), log.catalog.shelf, FaultyFiles()
-    gone = forget_behind(topic, shelf, 0, 0)
+    gone = forget_behind(topic, shelf, 0, 0, length_behind(topic, 0))
     Files().remove_tree(topic.directory)
 
     erase(files, shelf, topic, gone)

@@ -7,7 +7,6 @@ import pytest
 
 from penstock.errors import DiskFull, InvalidBatch, WriteFailed
 from penstock.log import Batch, Columns, Log, TopicOptions
-from penstock.log import intake as intake_module
 from penstock.log.intake import checked_size
 from tests.unit.log.faults import FaultyFiles, offsets, payloads
 from tests.unit.log.scenes import actions
@@ -75,19 +74,19 @@ def test_topic_setting_ends_the_open_frame(log: Log) -> None:
     assert [batch.payloads() for batch in log.read("t", 0)] == [[b"a"], [b"b"]]
 
 
-def test_failures_of_long_ago_are_forgotten(log: Log, disk: FaultyFiles) -> None:
-    kept = intake_module._FAILURES_KEPT
-    disk.fail("write", "/journal", times=kept + 1)
+def test_failed_group_is_called_failed_however_often_it_fails_after_that(
+    log: Log, disk: FaultyFiles, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    disk.fail("write", "/journal", times=1200)
     groups = []
-    for _ in range(kept + 1):
+    for _ in range(1200):
         groups.append(log.append("t", Columns([b"x"])).group)
         with pytest.raises(DiskFull):
             log.commit()
+    add(log, b"y")
 
-    assert log.outcome(groups[0]) != "failed"
-    assert log.outcome(groups[1]) == "failed"
-    assert log.outcome(groups[-1]) == "failed"
-    assert payloads(log, "t") == []
+    assert {log.outcome(group) for group in groups} == {"failed"}
+    assert payloads(log, "t") == [b"y"]
 
 
 def test_batches_too_large_for_one_frame_get_several(
