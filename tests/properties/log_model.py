@@ -80,7 +80,7 @@ class Simulation:
         self.state = State()
         self.history = [deepcopy(self.state)]
         self.trace: list[str] = []
-        self.ghost: tuple[int, State] | None = None
+        self.ghosts: list[tuple[int, State]] = []
         self.ledger = Ledger()
         self.log = self._open()
 
@@ -231,9 +231,9 @@ class Simulation:
             self.log.sync()
         except WriteFailed:
             # Not confirmed, but a crash may find it until its place is written over.
-            self.ghost = (self._position(), self.state)
-            self.state = before
-            self.history = [deepcopy(before), self.ghost[1]]
+            self.ghosts.append((self._position(), self.state))
+            self.state = deepcopy(before)
+            self._note_acknowledged()
             self.ledger.records = list(before.records)
         else:
             self._note_acknowledged()
@@ -341,8 +341,9 @@ class Simulation:
 
     def _note_acknowledged(self) -> None:
         self.history = [deepcopy(self.state)]
-        if self.ghost is not None and self.ghost[0] == self._position():
-            self.history.append(self.ghost[1])
+        here = self._position()
+        self.ghosts = [ghost for ghost in self.ghosts if ghost[0] == here]
+        self.history += [state for _, state in self.ghosts]
 
     def _position(self) -> int:
         return self.log.intake.journal.position
@@ -369,7 +370,7 @@ class Simulation:
             f"{difference(actual, self.history[0])} if it were the first of them",
         )
         self._expect(not len(self.log.damages), f"damage: {list(self.log.damages)}")
-        self.state, self.ghost = actual, None
+        self.state, self.ghosts = actual, []
         self._note_acknowledged()
 
     def _check_reads(self, name: str, topic: TopicModel) -> None:

@@ -84,6 +84,7 @@ def test_failed_group_is_called_failed_however_often_it_fails_after_that(
         with pytest.raises(DiskFull):
             log.commit()
     add(log, b"y")
+    log.commit()
 
     assert {log.outcome(group) for group in groups} == {"failed"}
     assert payloads(log, "t") == [b"y"]
