@@ -17,7 +17,7 @@
         ├── NotADataDirectory
         ├── Moved             the writer removed what a reader looked at (retriable)
         ├── LogClosed
-        └── WriteFailed       a write or sync failed, nothing was confirmed (retriable)
+        └── WriteFailed       a write or sync failed, nothing of it counts (retriable)
             └── DiskFull
 
 Fields first, text in ``__str__``; ``hint`` says what a person can do;
@@ -129,6 +129,8 @@ class Backlogged(LogError):
         self.limit_bytes = limit_bytes
 
     def __str__(self) -> str:
+        if not self.limit_bytes:
+            return f"other work is under way, {self.waiting_bytes} bytes wait for it"
         return (
             f"{self.waiting_bytes} bytes wait to be written, "
             f"the limit is {self.limit_bytes}"
@@ -234,7 +236,7 @@ class WriteFailed(LogError):
         self.reason = reason
 
     def __str__(self) -> str:
-        return f"{self.action} {self.file} failed, nothing was confirmed: {self.reason}"
+        return f"{self.action} {self.file} failed: {self.reason}"
 
 
 class DiskFull(WriteFailed):

@@ -214,16 +214,19 @@ class Simulation:
 
     def fail(self) -> None:
         """A full or broken disk: nothing is confirmed, nothing is lost."""
-        self.sync()
+        if self.random.random() < 0.5:
+            self.sync()
+        else:
+            self.write()
         before = deepcopy(self.state)
         self._append(self.random.choice(TOPICS))
-        action = self.random.choice(["write", "sync"])
+        actions = self.random.sample(["write", "sync", "truncate", "create"], 2)
         code = self.random.choice([errno.ENOSPC, errno.EIO])
         self._note_group()
         self.disk.fail(
             lambda what, path: (
                 OSError(code, "simulated")
-                if what == action and path.endswith((".jnl", ".seg", ".tmp"))
+                if what in actions and path.endswith((".jnl", ".seg", ".tmp"))
                 else None
             )
         )
@@ -232,9 +235,7 @@ class Simulation:
         except WriteFailed:
             # Not confirmed, but a crash may find it until its place is written over.
             self.ghosts.append((self._position(), self.state))
-            self.state = deepcopy(before)
-            self._note_acknowledged()
-            self.ledger.records = list(before.records)
+            self.state = before
         else:
             self._note_acknowledged()
         finally:

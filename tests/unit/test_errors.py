@@ -53,11 +53,11 @@ CASES: list[tuple[PenstockError, str]] = [
     (errors.LogClosed("d"), "the log d is closed"),
     (
         errors.WriteFailed("f", "syncing", "Input/output error"),
-        "syncing f failed, nothing was confirmed: Input/output error",
+        "syncing f failed: Input/output error",
     ),
     (
         errors.DiskFull("f", "writing", "No space left on device"),
-        "writing f failed, nothing was confirmed: No space left on device",
+        "writing f failed: No space left on device",
     ),
 ]
 FAMILIES = {errors.PenstockError, errors.LogError}

@@ -184,7 +184,11 @@ class Intake:
         self.group = OpenGroup(self.group.number + 1)
         if not self._failing:
             self._failing = True
-            logger.error("%s", commit.error, extra={"action": "commit_failed"})
+            logger.error(
+                "nothing is confirmed: %s",
+                commit.error,
+                extra={"action": "commit_failed"},
+            )
 
 
 def checked_size(events: Columns | Batch, max_event_bytes: int) -> int:

@@ -38,6 +38,7 @@ VERSION = 1
 HEADER = struct.Struct("<4sB3xIIQQqI4x")
 MAX_HEADER_BYTES = HEADER.size + MAX_TOPIC_NAME_BYTES
 READ_BYTES = 1 << 20
+MAX_OFFSET = 1 << 63
 # How the reason of damage begins that may pass: the device would not read.
 UNREADABLE = "cannot be read"
 _CRC = struct.Struct("<I")
@@ -116,13 +117,17 @@ def frames(
     on_damage: OnDamage,
     read_bytes: int = READ_BYTES,
     go_on: GoOn | None = None,
+    end_offset: int = MAX_OFFSET,
 ) -> Iterator[FoundFrame]:
     """Verified frames from ``position`` to ``end``, damaged ranges left out.
 
     Blocks are read as they are needed, so memory is bounded by the largest frame.
-    ``go_on`` is asked before a frame is looked into and may end it there.
+    ``go_on`` is asked before a frame is looked into and may end it there. Behind
+    damage only a frame counts whose offsets follow and lie before ``end_offset``: a
+    payload may hold anything, a frame too.
     """
     block, base = memoryview(b""), position
+    expected = 0
     while position < end:
         at = position - base
         header = frame.peek(block, at) if at < len(block) else None
@@ -142,7 +147,8 @@ def frames(
             block, base = memoryview(data), position
             continue
         if header is None or not frame.intact(block, at, header):
-            following = _next_frame(files, handle, position + 8, end)
+            offsets = range(expected, end_offset)
+            following = _next_frame(files, handle, position + 8, end, offsets)
             stop = end if following is None else following[0]
             offset = -1 if following is None else following[1].base_offset
             on_damage(position, stop - position, "frame fails its checksum", offset)
@@ -150,20 +156,26 @@ def frames(
             continue
         body = block[at + frame.HEADER_BYTES : at + header.length]
         yield FoundFrame(position=position, header=header, body=body)
+        expected = header.end_offset
         position += header.length
 
 
 def _next_frame(
-    files: FileSystem, handle: int, position: int, end: int
+    files: FileSystem, handle: int, position: int, end: int, offsets: range
 ) -> tuple[int, FrameHeader] | None:
-    """The first intact frame at or behind ``position``."""
+    """The first intact frame at or behind ``position`` that holds such offsets."""
     rest = memoryview(files.read(handle, max(end - position, 0), position))
     raw = rest.obj
     assert isinstance(raw, bytes)
     at = raw.find(frame.MAGIC)
     while at >= 0:
         header = frame.peek(rest, at) if at % 8 == 0 else None
-        if header is not None and frame.intact(rest, at, header):
+        if (
+            header is not None
+            and header.base_offset in offsets
+            and header.end_offset <= offsets.stop
+            and frame.intact(rest, at, header)
+        ):
             return position + at, header
         at = raw.find(frame.MAGIC, at + 1)
     return None

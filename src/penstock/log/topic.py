@@ -208,6 +208,7 @@ class Topic:
             on_damage=on_damage,
             read_bytes=min(max(read_bytes, MIN_READ_BYTES), MAX_READ_BYTES),
             go_on=go_on,
+            end_offset=segment.end_offset,
         ):
             last[0] = found.header.end_offset
             yield found
