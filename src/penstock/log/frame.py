@@ -31,7 +31,6 @@ from typing import NamedTuple
 
 from crc32c import crc32c
 
-from penstock.errors import CorruptRecord
 from penstock.files import Buffer
 
 MAGIC = b"PNSB"
@@ -144,14 +143,3 @@ def intact(block: memoryview, position: int, header: FrameHeader) -> bool:
     if len(frame) < header.length:
         return False
     return checksum(frame, ()) == header.crc
-
-
-def verify(block: memoryview, position: int, *, file: str, at: int) -> FrameHeader:
-    """The verified header at ``position``; raises CorruptRecord naming ``file``."""
-    header = peek(block, position)
-    if header is None:
-        raise CorruptRecord(file, at, len(block) - position, "no frame header")
-    if not intact(block, position, header):
-        length = min(header.length, len(block) - position)
-        raise CorruptRecord(file, at, length, "checksum mismatch")
-    return header

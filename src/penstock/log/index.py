@@ -83,11 +83,6 @@ class Index:
         at = bisect_left(self._times, timestamp_ms)
         return self._positions[at] if at < len(self._positions) else None
 
-    def next_position(self, position: int) -> int | None:
-        """The first indexed position behind ``position``."""
-        at = bisect_right(self._positions, position)
-        return self._positions[at] if at < len(self._positions) else None
-
     def encode(self) -> bytes:
         rows = zip(self._offsets, self._positions, self._times, strict=True)
         body = b"".join(ENTRY.pack(*row) for row in rows)

@@ -116,27 +116,11 @@ def test_time_is_looked_for_from_the_first_stretch_that_reaches_it(
     assert stretches().position_at(timestamp_ms) == position
 
 
-@pytest.mark.parametrize(
-    ("position", "following"),
-    [
-        (0, 48),
-        (48, 48 + INTERVAL_BYTES),
-        (49, 48 + INTERVAL_BYTES),
-        (48 + 2 * INTERVAL_BYTES, None),
-    ],
-)
-def test_next_position_is_the_first_indexed_one_behind(
-    position: int, following: int | None
-) -> None:
-    assert stretches().next_position(position) == following
-
-
 def test_empty_index_finds_nothing() -> None:
     index = Index(length=48, end_offset=3)
 
     assert index.position_of(3) is None
     assert index.position_at(0) is None
-    assert index.next_position(0) is None
     assert Index.decode(index.encode()) == index
 
 
