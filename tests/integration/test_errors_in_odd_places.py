@@ -196,7 +196,7 @@ def test_any_exception_of_a_commit_ends_as_a_failed_write(
     ("call", "part", "kept"),
     [
         ("remove", ".seg", 3),
-        ("sync_directory", "t-1", 3),
+        ("sync_directory", "topics/t-1", 3),
         ("truncate", ".seg", 5),
         ("sync", ".seg", 5),
         ("truncate", ".seg", 7),
@@ -267,7 +267,7 @@ def test_compaction_knows_its_segment_when_the_folder_cannot_be_synced(
         log.commit()
     log.roll("t")
     log.checkpoint()
-    files.fail("sync_directory", "t-1", error=errno.EIO)
+    files.fail("sync_directory", "topics/t-1", error=errno.EIO)
 
     with pytest.raises(WriteFailed):
         log.compact("t")

@@ -45,10 +45,10 @@ def truncate(log: LogCore, topic: Topic, offset: int) -> None:
     _check_offset(topic, offset)
     _settle(log)
     _write_out(log)
-    kept, cut = _partial_frame(topic, offset)
-    end = offset if kept is None else cut
     with _erasing(topic):
+        kept, cut = _partial_frame(topic, offset)
         length = length_behind(topic, cut)
+    end = offset if kept is None else cut
     intake = log.intake
     intake.group.touch(topic)
     intake.enter(Kind.TRUNCATE, topic.id, TRUNCATE.pack(cut, end))
@@ -181,15 +181,16 @@ def _partial_frame(topic: Topic, offset: int) -> tuple[bytearray | None, int]:
     """Where to cut frames off for ``offset``, and what to put back of the first."""
     if offset == topic.end_offset:
         return None, offset
-    for whole in topic.whole_batches(offset, 1):
-        base = whole.header.base_offset
-        kept = whole.before(offset)
-        if not len(kept):
-            return None, min(base, offset)
-        columns = kept.take(list(range(len(kept))))
-        columns.span = offset - base
-        return columns.encode(base, whole.header.id_base), base
-    return None, offset
+    whole = topic.written_frame(offset)
+    if whole is None:
+        return None, offset
+    base = whole.header.base_offset
+    kept = whole.before(offset)
+    if not len(kept):
+        return None, min(base, offset)
+    columns = kept.take(list(range(len(kept))))
+    columns.span = offset - base
+    return columns.encode(base, whole.header.id_base), base
 
 
 def _forget(log: LogCore, topic: Topic) -> None:

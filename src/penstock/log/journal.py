@@ -35,7 +35,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from penstock.errors import UnsupportedVersion, WriteFailed
+from penstock.errors import UnsupportedVersion
 from penstock.files import Buffer, FileSystem, write_error
 from penstock.log import group
 from penstock.log.frame import checksum
@@ -142,7 +142,7 @@ class Journal:
         if sync:
             try:
                 self._sync()
-            except WriteFailed:
+            except BaseException:
                 self._void()
                 raise
         self.position += size

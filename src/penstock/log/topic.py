@@ -229,6 +229,25 @@ class Topic:
         index = Index.decode(read_file(self._files, path))
         return index if index is not None and index.length == segment.length else None
 
+    def written_frame(self, offset: int) -> Batch | None:
+        """The frame in a segment that covers ``offset``, or the next one behind it.
+
+        Raises OSError if it cannot be read: then nobody knows.
+        """
+        for segment in self.segments:
+            if segment.end_offset <= offset or not self._files.exists(segment.path):
+                continue
+            for found in frames(
+                self._files,
+                self._shelf.handle(segment.path),
+                position=self.header_length,
+                end=segment.length,
+                on_damage=_raise_unreadable,
+            ):
+                if found.header.end_offset > offset:
+                    return Batch.whole(self.name, found.header, found.body)
+        return None
+
     def cut_position(self, segment: Segment, offset: int) -> int:
         """Where in a segment the last frame in front of ``offset`` ends.
 
