@@ -109,17 +109,26 @@ def load_newest(
     """The newest checkpoint that is whole, and what was wrong with newer ones."""
     damages: list[Damage] = []
     for position in reversed(positions(files, layout)):
-        path = layout.checkpoint_file(position)
-        data = read_file(files, path)
-        checkpoint = decode(data, path)
+        checkpoint, damage = load(files, layout, position)
         if checkpoint is not None:
             return checkpoint, damages
-        damages.append(
-            Damage(
-                file=os.path.relpath(path, layout.directory),
-                position=0,
-                length=len(data),
-                reason="checkpoint fails its checksum",
-            )
-        )
+        if damage is not None:
+            damages.append(damage)
     return None, damages
+
+
+def load(
+    files: FileSystem, layout: Layout, position: int
+) -> tuple[Checkpoint | None, Damage | None]:
+    """The checkpoint at a position, or what is wrong with it."""
+    path = layout.checkpoint_file(position)
+    data = read_file(files, path)
+    checkpoint = decode(data, path)
+    if checkpoint is not None:
+        return checkpoint, None
+    return None, Damage(
+        file=os.path.relpath(path, layout.directory),
+        position=0,
+        length=len(data),
+        reason="checkpoint fails its checksum",
+    )

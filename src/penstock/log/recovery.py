@@ -95,6 +95,7 @@ class Recovery:
             self._files.remove(os.path.join(self._layout.directory, damage.file))
         if checkpoint is None:
             return self._restore_without()
+        self._check_older(checkpoint.position)
         for record in checkpoint.topics:
             self._tidy(self._catalog.add(record))
         self._catalog.next_id = checkpoint.next_topic_id
@@ -110,6 +111,14 @@ class Recovery:
             for name in self._files.list(folder):
                 if name.endswith((".tmp", SPARE_SUFFIX)):
                     self._files.remove(os.path.join(folder, name))
+
+    def _check_older(self, newest: int) -> None:
+        """The checkpoint in reserve has to be good too, or be known not to be."""
+        for position in checkpoints.positions(self._files, self._layout):
+            if position < newest:
+                _, damage = checkpoints.load(self._files, self._layout, position)
+                if damage is not None:
+                    self._note(damage)
 
     def _restore_without(self) -> int:
         """No checkpoint: a whole journal has everything, otherwise look at segments."""

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
-from penstock.errors import OffsetOutOfRange
+from penstock.errors import CorruptRecord, OffsetOutOfRange
 from penstock.files import FileSystem, read_file
 from penstock.log import segment as segment_format
 from penstock.log.batch import Batch
@@ -179,6 +179,8 @@ class Topic:
     ) -> Iterator[FoundFrame]:
         """Verified frames of a segment; damage is reported and left out."""
         start = self.header_length if position is None else position
+        if position is None:
+            self._check_header(segment)
         last = [segment.base_offset]
 
         def on_damage(at: int, length: int, reason: str, behind: int) -> None:
@@ -217,6 +219,7 @@ class Topic:
         """The index of a segment: as known, as stored, or made again."""
         if segment is self.active:
             if segment.index is None:
+                self._check_header(segment)
                 segment.index = self._build_index(segment)
             return segment.index
         return self._shelf.index(segment.path, lambda: self._load_index(segment))
@@ -270,7 +273,22 @@ class Topic:
             end = found.position + found.header.length
         return end
 
+    def _check_header(self, segment: Segment) -> None:
+        """Report a damaged header; the frames behind it can be read without."""
+        try:
+            handle = self._shelf.handle(segment.path)
+            data = self._files.read(handle, self.header_length, 0)
+            segment_format.decode_header(data, segment.path)
+        except CorruptRecord as error:
+            file = os.path.relpath(segment.path, self._root)
+            self._report(
+                Damage(file=file, position=0, length=len(data), reason=error.reason)
+            )
+        except OSError:
+            return  # whoever reads the frames meets it too
+
     def _load_index(self, segment: Segment) -> Index:
+        self._check_header(segment)
         return self.stored_index(segment) or self._build_index(segment)
 
     def _build_index(self, segment: Segment) -> Index:

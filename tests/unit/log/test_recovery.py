@@ -314,3 +314,36 @@ def test_everything_a_topic_went_through_is_replayed(tmp_path: Path) -> None:
     assert log.topics() == ["t"]
     assert log.topic("t").options.compact
     log.close()
+
+
+def test_damaged_header_of_a_segment_is_found_on_start_and_on_read(
+    tmp_path: Path,
+) -> None:
+    filled(tmp_path, 3)
+    Log.open(tmp_path).close()
+    flip(next(tmp_path.glob("topics/*/*.seg")), 30)
+
+    for options in (LogOptions(), LogOptions(start_check_bytes=0)):
+        log = Log.open(tmp_path, options)
+        texts = payloads(log, "t")
+        found = [(one.position, one.reason) for one in log.damages]
+        log.abandon()
+
+        assert len(texts) == 3
+        assert found == [(0, "segment header fails its checksum")]
+
+
+def test_damage_of_the_checkpoint_in_reserve_is_found_on_start(tmp_path: Path) -> None:
+    filled(tmp_path, 3)
+    Log.open(tmp_path).close()
+    log = Log.open(tmp_path)
+    log.append("t", Columns([b"more"]))
+    log.close()
+    older, _ = sorted(tmp_path.glob("checkpoints/*.ckp"))
+    flip(older, 20)
+
+    log = Log.open(tmp_path)
+
+    assert [one.reason for one in log.damages] == ["checkpoint fails its checksum"]
+    assert len(payloads(log, "t")) == 4
+    log.close()
