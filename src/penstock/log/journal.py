@@ -170,6 +170,17 @@ class Journal:
             else:
                 self._files.remove(path)
 
+    def unsynced_files(self) -> list[str]:
+        """Files that hold groups which were written and not synced."""
+        paths = [one.path for one in self._unsynced]
+        if self._handle is not None and self.synced < self.position:
+            paths.append(self._name())
+        return paths
+
+    def doubt(self, paths: Sequence[str]) -> None:
+        """A sync of these files failed elsewhere; see ``_make_sure``."""
+        self._doubtful.update(paths)
+
     def close(self) -> None:
         """Cut the file to what it holds and give it back; unsynced bytes stay so."""
         if self._handle is not None:
@@ -190,15 +201,6 @@ class Journal:
         except OSError as error:
             self._void()
             raise write_error(self._name(), "writing", error) from error
-
-    def unsynced_files(self) -> list[str]:
-        """Files that hold groups which were written and not synced."""
-        current = [] if self._handle is None else [self._name()]
-        return [one.path for one in self._unsynced] + current
-
-    def doubt(self, paths: Sequence[str]) -> None:
-        """A sync of these files failed elsewhere; see ``_make_sure``."""
-        self._doubtful.update(paths)
 
     def _sync(self) -> None:
         """Sync the files that ended unsynced, oldest first, then the current one."""
