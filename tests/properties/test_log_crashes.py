@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from penstock.files import read_file
 from penstock.log import Log, frame
 from penstock.log.layout import Layout
 from penstock.testing import CrashDisk
@@ -74,14 +75,14 @@ def test_a_torn_tail_of_any_kind_at_any_byte_leaves_a_prefix(tail: str) -> None:
     append_only(simulation, 12)
     before = deepcopy(simulation.state)
     path = max(path for path in disk.paths() if path.endswith(".jnl"))
-    old = content(disk, path)
+    old = read_file(disk, path)
     states, ends = [before], [len(old)]
     for _ in range(2):
         simulation._append("a")
         simulation.log.commit(sync=False)
         states.append(deepcopy(simulation.state))
-        ends.append(len(content(disk, path)))
-    new = content(disk, path)
+        ends.append(len(read_file(disk, path)))
+    new = read_file(disk, path)
     simulation.log.abandon()
 
     for at in range(len(old), len(new)):
@@ -107,7 +108,7 @@ def test_a_flipped_bit_is_found_and_costs_only_its_own_frame(seed: int) -> None:
         simulation.log.abandon()
     disk = simulation.disk
     path = random.choice([p for p in disk.paths() if p.endswith((".jnl", ".seg"))])
-    data = content(disk, path)
+    data = read_file(disk, path)
     position = random.randrange(len(data))
 
     disk.flip_bit(path, position, random.randrange(8))
@@ -187,14 +188,6 @@ def open_log(disk: CrashDisk) -> Log:
     return Log.open(DIRECTORY, OPTIONS, files=disk, owners={KIND: Ledger()})
 
 
-def content(disk: CrashDisk, path: str) -> bytes:
-    handle = disk.open(path)
-    try:
-        return disk.read(handle, disk.size(handle), 0)
-    finally:
-        disk.close(handle)
-
-
 def put(disk: CrashDisk, path: str, data: bytes) -> None:
     handle = disk.open(path, write=True, create=True)
     disk.truncate(handle, 0)
@@ -207,5 +200,5 @@ def copy_of(disk: CrashDisk) -> CrashDisk:
     copy = CrashDisk()
     for path in disk.paths():
         copy.make_directory(path.rpartition("/")[0])
-        put(copy, path, content(disk, path))
+        put(copy, path, read_file(disk, path))
     return copy

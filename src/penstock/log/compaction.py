@@ -16,7 +16,6 @@ from collections.abc import Iterator, Sequence
 from penstock.files import Buffer, FileSystem, remove_if_there
 from penstock.log.batch import Batch
 from penstock.log.frame import FrameHeader, pack, peek
-from penstock.log.index import Index
 from penstock.log.layout import index_file
 from penstock.log.segment import encode_header
 from penstock.log.shelf import Shelf
@@ -24,7 +23,6 @@ from penstock.log.topic import Segment, Topic
 
 # Keys held in memory at a time; more are done in several rounds.
 MAX_KEYS = 1_000_000
-_WRITE_BYTES = 1 << 20
 
 
 class Compaction:
@@ -78,7 +76,6 @@ class Compaction:
         if not any(self._superseded(batch, last) for batch in self._batches([segment])):
             return 0
         topic, before = self._topic, segment.length
-        index = Index(length=topic.header_length, end_offset=segment.base_offset)
         created = segment.created_ms or 0
         head = encode_header(segment.base_offset, topic.id, created, topic.name)
         temporary = segment.path + ".tmp"
@@ -89,7 +86,6 @@ class Compaction:
             position = len(head)
             for buffers, header in self._kept(segment, last, frames):
                 self._files.write(handle, buffers, position)
-                index.add(position, header)
                 position += header.length
             self._files.sync(handle)
         finally:

@@ -63,7 +63,7 @@ class LogCore:
         self._owners = owners
         self._lock = lock
         self._closed = False
-        self._staged: tuple[int, dict[int, bytes]] | None = None
+        self._staged: dict[int, bytes] | None = None
         self._due: TakeCheckpoint | None = None
         self._ended: list[TakeCheckpoint] = []
         self.damages = DamageRegister(files, layout)
@@ -164,7 +164,7 @@ class LogCore:
         commit = self.intake.begin_commit(self.now_ms(), sync=sync)
         if commit is not None and self._checkpoint_due() and self.keeper.idle:
             # Snapshots are of this moment: all records up to this group, none behind.
-            self._staged = (commit.group.number, self._snapshots())
+            self._staged = self._snapshots()
         return commit
 
     def end_commit(self, commit: Commit) -> WriteFailed | None:
@@ -178,7 +178,7 @@ class LogCore:
         for topic, frame in commit.frames:
             self.keeper.confirm(topic, frame)
         if staged is not None:
-            self._due = self._begin_checkpoint(staged[1], KEPT)
+            self._due = self._begin_checkpoint(staged, KEPT)
         return None
 
     def outcome(self, group: int) -> Outcome:

@@ -238,15 +238,9 @@ class Topic:
         Raises OSError if it cannot be read: then nobody knows.
         """
         for segment in self.segments:
-            if segment.end_offset <= offset or not self._files.exists(segment.path):
+            if segment.end_offset <= offset:
                 continue
-            for found in frames(
-                self._files,
-                self._shelf.handle(segment.path),
-                position=self.header_length,
-                end=segment.length,
-                on_damage=_raise_unreadable,
-            ):
+            for found in self._readable_frames(segment):
                 if found.header.end_offset > offset:
                     return Batch.whole(self.name, found.header, found.body)
         return None
@@ -258,20 +252,23 @@ class Topic:
         be read: then nobody knows, and nothing must be cut.
         """
         end = self.header_length
-        if not self._files.exists(segment.path):
-            return end
-        handle = self._shelf.handle(segment.path)
-        for found in frames(
-            self._files,
-            handle,
-            position=self.header_length,
-            end=segment.length,
-            on_damage=_raise_unreadable,
-        ):
+        for found in self._readable_frames(segment):
             if found.header.base_offset >= offset:
                 break
             end = found.position + found.header.length
         return end
+
+    def _readable_frames(self, segment: Segment) -> Iterator[FoundFrame]:
+        """All good frames of a segment; raises OSError if it cannot be read."""
+        if not self._files.exists(segment.path):
+            return iter(())
+        return frames(
+            self._files,
+            self._shelf.handle(segment.path),
+            position=self.header_length,
+            end=segment.length,
+            on_damage=_raise_unreadable,
+        )
 
     def _check_header(self, segment: Segment) -> None:
         """Report a damaged header; the frames behind it can be read without."""

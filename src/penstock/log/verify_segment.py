@@ -126,21 +126,12 @@ class SegmentCheck:
 
     def _damaged(self, at: int, length: int, reason: str, behind: int) -> None:
         end = self._segment.end_offset if behind < 0 else behind
-        self._tally.note(
-            Damage(
-                file=self._file,
-                position=at,
-                length=length,
-                reason=reason,
-                topic=self._topic.name,
-                first_offset=self._expected,
-                end_offset=end,
-            )
-        )
-        self._intact = False
+        self._note(at, length, reason, end)
         self._expected = max(self._expected, end)
 
-    def _note(self, position: int, length: int, reason: str) -> None:
+    def _note(
+        self, position: int, length: int, reason: str, end_offset: int | None = None
+    ) -> None:
         self._intact = False
         self._tally.note(
             Damage(
@@ -150,6 +141,7 @@ class SegmentCheck:
                 reason=reason,
                 topic=self._topic.name,
                 first_offset=self._expected,
+                end_offset=end_offset,
             )
         )
 
