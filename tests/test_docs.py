@@ -86,7 +86,7 @@ def test_no_error_is_documented_that_is_never_raised() -> None:
 
 def test_no_option_is_documented_that_is_not_there() -> None:
     for path in {"penstock": cli, **COMMANDS}:
-        said = set(re.findall(r"^\| .*?`(--[a-z]+)", section(path), re.MULTILINE))
+        said = set(re.findall(r"^\| .*?`(--[a-z-]+)", section(path), re.MULTILINE))
         known = {option for owner, option in OPTIONS if owner == path}
         assert said <= {*known, "--help"}, path
 

@@ -45,7 +45,7 @@ PLANTED = {
     ),
     "a room is in no layer": Violation({"utils.py": ""}, {"layers"}),
     "one protocol imports another": Violation(
-        {"wire/line/planted.py": "import penstock.wire.mqtt", "wire/mqtt/x.py": ""},
+        {"wire/line/planted.py": "import penstock.wire.jsonq.packets"},
         {"protocols"},
     ),
     "the broker opens a socket": Violation(

@@ -2,8 +2,32 @@
 
     PenstockError
     ├── InvalidOption         a setting has a value outside its limits
-    ├── InvalidName           a topic name that cannot be one
+    ├── InvalidName           a name that cannot be one
     ├── MissingExtra          an optional dependency is not installed
+    ├── ProtocolError         the rules of a wire protocol
+    │   ├── RemoteProtocolError   the peer broke them
+    │   └── LocalProtocolError    Penstock or its caller would break them
+    ├── ConfigError           settings and users, as a person wrote them
+    │   ├── UnknownSetting
+    │   ├── InvalidSetting    a value of the wrong kind or outside its limits
+    │   ├── BadConfigFile
+    │   ├── NotProtected      listening for everybody, with no users
+    │   ├── InvalidUser       a user name or password that cannot be one
+    │   └── BadUsersFile
+    ├── BrokerError           what a broker refuses to do
+    │   ├── LimitReached      one more would be too many
+    │   ├── ReservedName      a name that the broker keeps for itself
+    │   ├── UnknownSubscription
+    │   ├── WrongOrder        a subscription keeps the order it was made with
+    │   ├── UnknownDeadLetter
+    │   ├── LoginRefused      a user or password that is not known here
+    │   ├── UnknownVerb       nothing that can be asked of a broker
+    │   └── InvalidArgument   something is wrong with what is said about it
+    ├── ClientError           what a client meets
+    │   ├── NotRunning        no server where one was looked for
+    │   ├── ConnectionLost
+    │   ├── SubscriptionEnded by the server: forgotten, suspended, its topic deleted
+    │   └── ServerRefused     the server's own error, by name
     └── LogError              the log on disk
         ├── UnknownTopic
         ├── TopicExists
@@ -32,7 +56,7 @@ from typing import ClassVar
 class PenstockError(Exception):
     """Root of the tree."""
 
-    hint: ClassVar[str] = ""
+    hint: str = ""
     retriable: ClassVar[bool] = False
 
 
@@ -48,13 +72,14 @@ class InvalidOption(PenstockError):
 
 
 class InvalidName(PenstockError):
-    def __init__(self, name: str, reason: str) -> None:
-        super().__init__(name, reason)
+    def __init__(self, name: str, reason: str, kind: str = "topic name") -> None:
+        super().__init__(name, reason, kind)
         self.name = name
         self.reason = reason
+        self.kind = kind
 
     def __str__(self) -> str:
-        return f"topic name {self.name[:80]!r} {self.reason}"
+        return f"{self.kind} {self.name[:80]!r} {self.reason}"
 
 
 class MissingExtra(PenstockError):
@@ -69,6 +94,248 @@ class MissingExtra(PenstockError):
             f"{self.feature} needs {self.package}, which is not installed: "
             f"pip install 'penstock[{self.extra}]'"
         )
+
+
+class ProtocolError(PenstockError):
+    """The rules of a wire protocol; the subclass says who is to blame."""
+
+    def __init__(self, protocol: str, text: str) -> None:
+        super().__init__(protocol, text)
+        self.protocol = protocol
+        self.text = text
+
+    def __str__(self) -> str:
+        return f"{self.protocol} protocol: {self.text}"
+
+
+class RemoteProtocolError(ProtocolError):
+    """The peer sent what the protocol does not allow."""
+
+
+class LocalProtocolError(ProtocolError):
+    """Penstock or its caller asked for what the protocol cannot carry."""
+
+
+class ConfigError(PenstockError):
+    """Settings and users, as a person wrote them."""
+
+
+class UnknownSetting(ConfigError):
+    hint = "docs/configuration.md lists every setting"
+
+    def __init__(self, where: str, name: str, nearest: str) -> None:
+        super().__init__(where, name, nearest)
+        self.where = where
+        self.name = name
+        self.nearest = nearest
+
+    def __str__(self) -> str:
+        suggestion = f", did you mean {self.nearest}?" if self.nearest else ""
+        return f"{self.where}: unknown setting {self.name}{suggestion}"
+
+
+class InvalidSetting(ConfigError):
+    def __init__(self, key: str, value: object, limit: str, origin: str) -> None:
+        super().__init__(key, value, limit, origin)
+        self.key = key
+        self.value = value
+        self.limit = limit
+        self.origin = origin
+
+    def __str__(self) -> str:
+        value = repr(self.value)
+        shown = value if len(value) <= 80 else value[:79] + "…"
+        return f"{self.origin}: {self.key} is {shown}: must be {self.limit}"
+
+
+class BadConfigFile(ConfigError):
+    def __init__(self, file: str, reason: str) -> None:
+        super().__init__(file, reason)
+        self.file = file
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return f"configuration file {self.file}: {self.reason}"
+
+
+class NotProtected(ConfigError):
+    hint = (
+        "make a users file with 'penstock users add' and give --users-file, "
+        "or accept everybody with --insecure"
+    )
+
+    def __init__(self, host: str) -> None:
+        super().__init__(host)
+        self.host = host
+
+    def __str__(self) -> str:
+        return (
+            f"host {self.host} can be reached from other machines, "
+            "and there is no users file"
+        )
+
+
+class InvalidUser(ConfigError):
+    def __init__(self, name: str, reason: str) -> None:
+        super().__init__(name, reason)
+        self.name = name
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return f"user {self.name[:80]!r}: {self.reason}"
+
+
+class BadUsersFile(ConfigError):
+    hint = "a line is 'name:scrypt$…', as 'penstock users add' writes it"
+
+    def __init__(self, file: str, line: int, reason: str) -> None:
+        super().__init__(file, line, reason)
+        self.file = file
+        self.line = line
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return f"users file {self.file}, line {self.line}: {self.reason}"
+
+
+class BrokerError(PenstockError):
+    """What a broker refuses to do."""
+
+
+class LimitReached(BrokerError):
+    def __init__(self, what: str, limit: int, setting: str) -> None:
+        super().__init__(what, limit, setting)
+        self.what = what
+        self.limit = limit
+        self.setting = setting
+
+    def __str__(self) -> str:
+        return f"there are {self.limit} {self.what}, the limit of {self.setting}"
+
+
+class ReservedName(BrokerError):
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self.name = name
+
+    def __str__(self) -> str:
+        return f"name {self.name} is reserved: names that begin with $ are Penstock's"
+
+
+class UnknownSubscription(BrokerError):
+    def __init__(self, subscriber: str, topic: str) -> None:
+        super().__init__(subscriber, topic)
+        self.subscriber = subscriber
+        self.topic = topic
+
+    def __str__(self) -> str:
+        return f"subscriber {self.subscriber} has no subscription to {self.topic}"
+
+
+class WrongOrder(BrokerError):
+    hint = "use another subscriber name, or forget the subscription first"
+
+    def __init__(self, subscriber: str, topic: str, wanted: str, order: str) -> None:
+        super().__init__(subscriber, topic, wanted, order)
+        self.subscriber = subscriber
+        self.topic = topic
+        self.wanted = wanted
+        self.order = order
+
+    def __str__(self) -> str:
+        return (
+            f"subscription of {self.subscriber} to {self.topic} has order "
+            f"{self.order}, not {self.wanted}"
+        )
+
+
+class UnknownDeadLetter(BrokerError):
+    def __init__(self, number: int, reason: str) -> None:
+        super().__init__(number, reason)
+        self.number = number
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return f"dead letter {self.number} {self.reason}"
+
+
+class LoginRefused(BrokerError):
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return f"login refused: {self.reason}"
+
+
+class UnknownVerb(BrokerError):
+    def __init__(self, verb: str, nearest: str) -> None:
+        super().__init__(verb, nearest)
+        self.verb = verb
+        self.nearest = nearest
+
+    def __str__(self) -> str:
+        suggestion = f", did you mean {self.nearest}?" if self.nearest else ""
+        return f"nothing is called {self.verb[:80]!r}{suggestion}"
+
+
+class InvalidArgument(BrokerError):
+    def __init__(self, verb: str, reason: str) -> None:
+        super().__init__(verb, reason)
+        self.verb = verb
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return f"{self.verb}: {self.reason}"
+
+
+class ClientError(PenstockError):
+    """What a client meets."""
+
+
+class NotRunning(ClientError):
+    hint = "start one with 'penstock serve', or say where it is: --data or --server"
+
+    def __init__(self, where: str, reason: str) -> None:
+        super().__init__(where, reason)
+        self.where = where
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return f"no server for {self.where}: {self.reason}"
+
+
+class ConnectionLost(ClientError):
+    def __init__(self, where: str, reason: str) -> None:
+        super().__init__(where, reason)
+        self.where = where
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return f"connection to {self.where} lost: {self.reason}"
+
+
+class SubscriptionEnded(ClientError):
+    def __init__(self, topic: str, reason: str) -> None:
+        super().__init__(topic, reason)
+        self.topic = topic
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return f"subscription to {self.topic} ended: {self.reason}"
+
+
+class ServerRefused(ClientError):
+    """``error`` is the name of the class the server raised."""
+
+    def __init__(self, error: str, text: str, hint: str = "") -> None:
+        super().__init__(error, text, hint)
+        self.error = error
+        self.text = text
+        self.hint = hint
+
+    def __str__(self) -> str:
+        return self.text
 
 
 class LogError(PenstockError):

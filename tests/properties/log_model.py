@@ -68,6 +68,12 @@ class Ledger:
     def replay(self, record: Record) -> None:
         self.records.append(record.data)
 
+    def collect(self) -> list[tuple[bytes, bool]]:
+        return []
+
+    def taken_back(self) -> None:
+        pass
+
     def snapshot(self) -> bytes:
         return b"|".join(self.records)
 

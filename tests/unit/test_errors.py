@@ -18,6 +18,49 @@ CASES: list[tuple[PenstockError, str]] = [
         errors.MissingExtra("Arrow", "pyarrow", "arrow"),
         "Arrow needs pyarrow, which is not installed: pip install 'penstock[arrow]'",
     ),
+    (
+        errors.RemoteProtocolError("line", "event is not a JSON object"),
+        "line protocol: event is not a JSON object",
+    ),
+    (
+        errors.LocalProtocolError("native", "frame of 9 bytes exceeds 8"),
+        "native protocol: frame of 9 bytes exceeds 8",
+    ),
+    (
+        errors.UnknownSetting("file p.toml", "line.windo", "line.window"),
+        "file p.toml: unknown setting line.windo, did you mean line.window?",
+    ),
+    (
+        errors.InvalidSetting("line.window", 0, "at least 1", "file p.toml"),
+        "file p.toml: line.window is 0: must be at least 1",
+    ),
+    (
+        errors.BadConfigFile("p.toml", "Invalid value (at line 1, column 5)"),
+        "configuration file p.toml: Invalid value (at line 1, column 5)",
+    ),
+    (
+        errors.NotProtected("0.0.0.0"),
+        "host 0.0.0.0 can be reached from other machines, and there is no users file",
+    ),
+    (errors.InvalidUser("a b", "is bad"), "user 'a b': is bad"),
+    (
+        errors.BadUsersFile("users", 3, "no password"),
+        "users file users, line 3: no password",
+    ),
+    (errors.LoginRefused("who are you?"), "login refused: who are you?"),
+    (
+        errors.UnknownVerb("topic", "topics"),
+        "nothing is called 'topic', did you mean topics?",
+    ),
+    (errors.UnknownVerb("x", ""), "nothing is called 'x'"),
+    (errors.InvalidArgument("topics", "limit is 0"), "topics: limit is 0"),
+    (
+        errors.NotRunning("data directory d", "there is none"),
+        "no server for data directory d: there is none",
+    ),
+    (errors.ConnectionLost("h:1", "gone"), "connection to h:1 lost: gone"),
+    (errors.SubscriptionEnded("t", "forgotten"), "subscription to t ended: forgotten"),
+    (errors.ServerRefused("UnknownTopic", "no such topic"), "no such topic"),
     (errors.UnknownTopic("t"), "topic t does not exist"),
     (errors.TopicExists("t"), "topic t exists already"),
     (
@@ -60,7 +103,12 @@ CASES: list[tuple[PenstockError, str]] = [
         "writing f failed: No space left on device",
     ),
 ]
-FAMILIES = {errors.PenstockError, errors.LogError}
+FAMILIES = {
+    errors.PenstockError,
+    errors.ConfigError,
+    errors.ProtocolError,
+    errors.LogError,
+}
 RETRIABLE = {errors.Backlogged, errors.Moved, errors.WriteFailed, errors.DiskFull}
 
 
@@ -117,3 +165,15 @@ def test_holder_that_is_not_known_is_another_process() -> None:
 
 def test_long_name_is_not_repeated_in_full() -> None:
     assert len(str(errors.InvalidName("x" * 10_000, "is too long"))) < 120
+
+
+def test_without_a_near_match_nothing_is_suggested() -> None:
+    error = errors.UnknownSetting("file p.toml", "xyz", "")
+
+    assert str(error) == "file p.toml: unknown setting xyz"
+
+
+def test_long_value_of_a_setting_is_not_repeated_in_full() -> None:
+    error = errors.InvalidSetting("line.window", "x" * 10_000, "a number", "file f")
+
+    assert len(str(error)) < 150

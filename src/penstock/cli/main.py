@@ -14,10 +14,13 @@ import sys
 import click
 
 from penstock import __version__
+from penstock.cli.config import config
 from penstock.cli.demo import demo
 from penstock.cli.log import log
 from penstock.cli.messages import messages
 from penstock.cli.refusal import Refusal
+from penstock.cli.serve import serve
+from penstock.cli.users import users
 from penstock.errors import PenstockError
 
 # What a shell reports for a program that SIGPIPE ended.
@@ -51,6 +54,7 @@ def cli(context: click.Context, *, verbose: bool) -> None:
 
     \b
     Start here:
+      penstock serve               run the broker, on this machine only
       penstock demo                see the log at work, in a few seconds
       penstock log stat DIR        what a data directory holds
       penstock log verify DIR      whether all of it is intact
@@ -65,6 +69,9 @@ def cli(context: click.Context, *, verbose: bool) -> None:
 
 cli.add_command(log)
 cli.add_command(demo)
+cli.add_command(serve)
+cli.add_command(config)
+cli.add_command(users)
 
 
 def main() -> None:

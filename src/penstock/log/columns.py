@@ -114,6 +114,16 @@ class Columns:
             )
         )
 
+    def pick(self, indexes: Sequence[int]) -> Columns:
+        """Some of the events, as columns of their own."""
+        picked = Columns([self.payloads[index] for index in indexes])
+        picked.timestamps = [self.timestamps[index] for index in indexes]
+        for name in _OPTIONAL:
+            column = getattr(self, name)
+            if column is not None:
+                setattr(picked, name, [column[index] for index in indexes])
+        return picked
+
     def extend(self, other: Columns) -> None:
         """Append all events of ``other``."""
         if not (self._is_bare() and other._is_bare()):

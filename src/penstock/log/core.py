@@ -66,6 +66,8 @@ class LogCore:
         self._staged: dict[int, bytes] | None = None
         self._due: TakeCheckpoint | None = None
         self._ended: list[TakeCheckpoint] = []
+        self.on_commit: Callable[[Commit], None] = _ignore
+        """Told of every commit that has ended, also of those inside ``append``."""
         self.damages = DamageRegister(files, layout)
         self.catalog = Catalog(files, layout, self.damages.add)
         self.keeper = Keeper(files, layout, options, self.catalog)
@@ -124,6 +126,11 @@ class LogCore:
         """What waits in the open group."""
         return self.intake.group.size
 
+    @property
+    def open_group(self) -> int:
+        """The number of the group that collects now."""
+        return self.intake.group.number
+
     def now_ms(self) -> int:
         return int(self._clock.now_s() * 1000)
 
@@ -161,6 +168,8 @@ class LogCore:
         """
         self.check_open()
         self._tell_journal()
+        if self.intake.idle:
+            self._collect()
         commit = self.intake.begin_commit(self.now_ms(), sync=sync)
         if commit is not None and self._checkpoint_due() and self.keeper.idle:
             # Snapshots are of this moment: all records up to this group, none behind.
@@ -172,6 +181,9 @@ class LogCore:
         self.intake.end_commit(commit)
         staged, self._staged = self._staged, None
         if commit.error is not None:
+            for owner in self._owners.values():
+                owner.taken_back()
+            self.on_commit(commit)
             return commit.error
         for step in commit.group.then:
             step()
@@ -179,6 +191,7 @@ class LogCore:
             self.keeper.confirm(topic, frame)
         if staged is not None:
             self._due = self._begin_checkpoint(staged, KEPT)
+        self.on_commit(commit)
         return None
 
     def outcome(self, group: int) -> Outcome:
@@ -262,6 +275,12 @@ class LogCore:
         if work.error is not None:
             raise work.error
 
+    def _collect(self) -> None:
+        """Have the owners put what they saved up into the group that closes."""
+        for kind, owner in self._owners.items():
+            for data, sync in owner.collect():
+                self.intake.enter(kind, 0, data, sync=sync)
+
     def _snapshots(self) -> dict[int, bytes]:
         return {kind: owner.snapshot() for kind, owner in self._owners.items()}
 
@@ -296,3 +315,7 @@ class LogCore:
     def scrub(self, max_bytes: int) -> bool:
         """Verify a part of the segments; True when all of them have been."""
         return self._scrub.step(max_bytes)
+
+
+def _ignore(commit: Commit) -> None:
+    """Nobody wants to know."""

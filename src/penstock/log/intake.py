@@ -106,12 +106,12 @@ class Intake:
         self.group.items.append(SealedFrame(topic, whole.header, whole.body))
         topic.next_offset = whole.header.end_offset
 
-    def enter(self, kind: int, topic_id: int, data: bytes) -> int:
+    def enter(self, kind: int, topic_id: int, data: bytes, *, sync: bool = True) -> int:
         """Add an entry that is not events; the number of its group."""
         self.group.items.append(Entry(kind, topic_id, data))
         self.group.open_frames.pop(topic_id, None)
         self.group.size += len(data)
-        self.group.sync = True
+        self.group.sync = self.group.sync or sync
         return self.group.number
 
     def begin_commit(self, time_ms: int, *, sync: bool | None) -> Commit | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -22,12 +22,19 @@ class Owner(Protocol):
 
     On open the log calls ``restore`` with the snapshot of the last checkpoint, if
     there is one, then ``replay`` with every record since, in order. A ``snapshot``
-    must hold the effect of every record handed to ``Log.record`` so far.
+    must hold the effect of every record handed over so far.
+
+    When a group is closed the log calls ``collect`` for records that belong into it,
+    each with whether it has to be synced: changes saved up become one record. When
+    groups are taken back it calls ``taken_back``: what their records said must be
+    said again by the next ``collect``, or be undone.
     """
 
     def restore(self, snapshot: bytes) -> None: ...
     def replay(self, record: Record) -> None: ...
     def snapshot(self) -> bytes: ...
+    def collect(self) -> Iterable[tuple[bytes, bool]]: ...
+    def taken_back(self) -> None: ...
 
 
 Owners = Mapping[int, Owner]

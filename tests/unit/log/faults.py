@@ -130,6 +130,12 @@ class Counter:
         self.replayed.append(record)
         self.total += record.data[0]
 
+    def collect(self) -> list[tuple[bytes, bool]]:
+        return []
+
+    def taken_back(self) -> None:
+        pass
+
     def snapshot(self) -> bytes:
         return str(self.total).encode()
 

@@ -1,0 +1,1 @@
+"""Penstock beside its peers: one client loop, one machine, one run."""

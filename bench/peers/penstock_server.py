@@ -1,0 +1,64 @@
+"""Penstock itself, started as a user starts it: ``penstock serve``.
+
+``sync`` is what a topic is by default: confirmed after the disk has it. ``os``
+topics are confirmed when they are written.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+from bench.peers.adapter import Place
+from bench.peers.processes import Missing, Server, spawn
+
+GATEWAYS = ("line", "consumer", "publisher", "maze-event", "maze-client", "native")
+TOPIC = "t0"
+# All thousand readers come from one address here.
+ENVIRONMENT = {"PENSTOCK_SERVER_MAX_CONNECTIONS_PER_ADDRESS": "0"}
+
+
+def start(folder: Path, variant: str) -> Server:
+    ready, data = folder / "ready.json", folder / "data"
+    ports = [word for name in GATEWAYS for word in (f"--{name}-port", "0")]
+    process = spawn(
+        [program(), "serve", "--data", data, "--ready-file", ready, *ports],
+        folder,
+        lambda: _read(ready) is not None,
+        ENVIRONMENT,
+    )
+    place = Place(
+        ports=(_read(ready) or {})["ports"], pids=[process.pid], variant=variant
+    )
+    server = Server(place=place, processes=[process])
+    if variant == "os":
+        try:
+            _create(data)
+        except BaseException:
+            server.stop()
+            raise
+    return server
+
+
+def program() -> Path:
+    path = Path(sys.executable).with_name("penstock")
+    if not path.exists():
+        raise Missing("penstock is not installed beside this Python: make setup")
+    return path
+
+
+def _create(data: Path) -> None:
+    words = ["topics", "create", TOPIC, "--durability", "os", "--data", str(data)]
+    run = subprocess.run([program(), *words], capture_output=True, text=True)
+    if run.returncode:
+        raise Missing(f"no topic of durability os: {run.stderr.strip()[-300:]}")
+
+
+def _read(ready: Path) -> dict[str, dict[str, int]] | None:
+    try:
+        content: dict[str, dict[str, int]] = json.loads(ready.read_bytes())
+    except (FileNotFoundError, ValueError):
+        return None
+    return content

@@ -1,0 +1,1 @@
+"""Names, routes, acceptance: synchronous, single-threaded, deterministic."""

@@ -1,0 +1,407 @@
+"""The broker: topics, publishers and subscriptions over one log.
+
+Synchronous, single-threaded, deterministic: time comes in as ``now_s``, and what is
+ready to go out is pulled. A caller that was promised something waits for the group
+that holds it (``group`` at the moment of the call): when the log has ended that group's
+commit, ``outcome`` says what became of it. Gateways put themselves into ``waiting`` for
+that, and find themselves in ``awake`` whenever there may be something to send.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from typing import Protocol, Self
+
+from penstock.broker.acceptance import accepted_topic
+from penstock.broker.options import BrokerOptions
+from penstock.broker.timers import Timers
+from penstock.delivery.consumer import Consumer, Outlet
+from penstock.delivery.dedup import Dedup
+from penstock.delivery.handshake import Answer, Stage
+from penstock.delivery.letters import TOPIC as LETTERS
+from penstock.delivery.letters import DeadLetter, Letters
+from penstock.delivery.level_book import LevelBook
+from penstock.delivery.owed import Failed, Owed, Portion
+from penstock.delivery.pages import Pages
+from penstock.delivery.pending import Message, Pending
+from penstock.delivery.subscription import Subscription
+from penstock.delivery.subscriptions import Subscriptions
+from penstock.errors import LimitReached, UnknownSubscription, UnknownTopic, WrongOrder
+from penstock.log import Appended, Batch, Columns, Log, Owner, TopicOptions
+from penstock.log.commit import Commit
+from penstock.model.policy import Policy
+
+logger = logging.getLogger(__name__)
+
+# Kinds of journal records. On disk: a number is never given another meaning.
+SUBSCRIPTIONS, PENDING, DEDUP, LETTERS_KIND, LEVELS = 256, 257, 258, 259, 260
+MAZE = 261
+
+
+class OpenLog(Protocol):
+    """How a log is opened; everything but the owners was decided by the caller."""
+
+    def __call__(self, *, owners: Mapping[int, Owner]) -> Log: ...
+
+
+class Broker:
+    def __init__(
+        self,
+        open_log: OpenLog,
+        options: BrokerOptions | None = None,
+        topic_options: TopicOptions | None = None,
+        owners: Mapping[int, Owner] | None = None,
+    ) -> None:
+        self.options = options or BrokerOptions()
+        self.topic_options = topic_options or TopicOptions()
+        self.subscriptions = Subscriptions(self.options.max_subscriptions)
+        self.pending = Pending(self.options.max_pending, self.options.max_pending_bytes)
+        self.dedup = Dedup(self.options.dedup_count, self.options.dedup_age_s)
+        self.letters = Letters()
+        self.levels = LevelBook()
+        self.awake: dict[object, None] = {}
+        self.waiting: dict[object, None] = {}
+        self.timers = Timers()
+        self.log = open_log(
+            owners={
+                SUBSCRIPTIONS: self.subscriptions,
+                PENDING: self.pending,
+                DEDUP: self.dedup,
+                LETTERS_KIND: self.letters,
+                LEVELS: self.levels,
+                **(owners or {}),
+            }
+        )
+        self.pages = Pages(self.log, self.options.page_cache_bytes)
+        self.log.on_commit = self._on_commit
+        self._drop_orphans()
+        self.levels.wire(self.log, self.pages)
+        self.subscriptions.wire(self.pages, self.levels.get)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.log.close()
+
+    # Committing
+
+    @property
+    def group(self) -> int:
+        """The group that will hold what is done now."""
+        return self.log.open_group
+
+    @property
+    def promised(self) -> int:
+        """The group that holds all that anybody was promised so far."""
+        return self.log.open_group if self.urgent else self.log.open_group - 1
+
+    @property
+    def urgent(self) -> bool:
+        """Whether somebody waits for a commit."""
+        return (
+            self.log.pending_bytes > 0
+            or self.subscriptions.urgent
+            or self.pending.urgent
+            or self.dedup.urgent
+            or self.letters.urgent
+        )
+
+    @property
+    def dirty(self) -> bool:
+        """Whether there is anything a commit would write."""
+        return self.urgent or self.subscriptions.dirty
+
+    def _on_commit(self, commit: Commit) -> None:
+        self.awake.update(self.waiting)
+        self.waiting.clear()
+        if commit.error is not None:
+            self._after_failure()
+            return
+        self.pending.confirmed()
+        self.dedup.confirmed()
+        self.letters.confirmed()
+        for topic, (header, body) in commit.frames:
+            self.levels.add(topic.name, Batch.whole(topic.name, header, body))
+            for subscription in self.subscriptions.of_topic(topic.name):
+                self.wake(subscription)
+
+    def _after_failure(self) -> None:
+        """Topics may be gone and shorter than they were."""
+        self._drop_orphans()
+        for one in self.subscriptions:
+            one.cursor.clamp(self.log.topic(one.topic).next_offset)
+
+    def _drop_orphans(self) -> None:
+        for one in list(self.subscriptions):
+            if one.topic not in self.log.catalog:
+                self._end(one, "the topic is gone")
+
+    # Publishing
+
+    def publish(self, topic: str, events: Columns) -> Appended:
+        """Append events to a topic, which is made if need be.
+
+        Raises InvalidName, ReservedName, LimitReached, InvalidBatch, WriteFailed.
+        """
+        if topic not in self.log.catalog:
+            self.create_topic(topic)
+        elif topic[0] == "$":
+            accepted_topic(topic)
+        return self.log.append(topic, events)
+
+    def publish_once(
+        self, topic: str, events: Columns, dedup_ids: list[str | None], now_s: float
+    ) -> list[int]:
+        """Append those events whose dedup id is new; the offsets of all of them."""
+        now_ms = int(now_s * 1000)
+        plan = self.dedup.plan(topic, dedup_ids, now_ms)
+        if not plan.fresh:
+            return plan.placed(0)
+        appended = self.publish(topic, events.pick(plan.fresh))
+        offsets = plan.placed(appended.base_offset)
+        fresh = [(dedup_ids[index], offsets[index]) for index in plan.fresh]
+        named = [(id_, offset) for id_, offset in fresh if id_ is not None]
+        if named:
+            ids, places = zip(*named, strict=True)
+            self.dedup.add(topic, list(ids), list(places), now_ms)
+        return offsets
+
+    def create_topic(self, name: str, options: TopicOptions | None = None) -> None:
+        """Make a topic; raises TopicExists, InvalidName, LimitReached."""
+        self._create(accepted_topic(name), options)
+
+    def _create(self, name: str, options: TopicOptions | None = None) -> None:
+        if len(self.log.catalog) >= self.options.max_topics:
+            raise LimitReached("topics", self.options.max_topics, "max_topics")
+        self.log.create_topic(name, options or self.topic_options)
+
+    def delete_topic(self, name: str) -> None:
+        """Remove a topic, its events and its subscriptions; needs an idle log."""
+        self.log.topic(name)
+        for one in list(self.subscriptions.of_topic(name)):
+            self._end(one, "the topic was deleted")
+        self.log.delete_topic(name)
+        self.levels.forget(name)
+        self.pages.forget(name)
+        self.dedup.forget(name)
+
+    def release(self, message: Message, now_s: float) -> Appended:
+        """Publish a pending message and forget its id, in one step."""
+        columns = Columns([message.payload], int(now_s * 1000))
+        appended = self.publish(message.topic, columns)
+        self.pending.remove(message)
+        return appended
+
+    # Subscribing
+
+    def subscribe(
+        self,
+        subscriber: str,
+        topic: str,
+        policy: Policy,
+        start: str | int = "latest",
+        *,
+        temporary: bool = False,
+    ) -> Subscription:
+        """Make or resume a subscription.
+
+        ``start`` counts for a new one: ``latest``, ``earliest``, an offset, or
+        ``time:`` with milliseconds. Raises UnknownTopic, WrongOrder, LimitReached.
+        """
+        if topic not in self.log.catalog:
+            raise UnknownTopic(topic)
+        known = self.subscriptions.get(subscriber, topic)
+        if known is None:
+            return self.subscriptions.add(
+                subscriber,
+                topic,
+                policy,
+                self.resolve(topic, start),
+                temporary=temporary,
+            )
+        if known.policy.order != policy.order:
+            raise WrongOrder(subscriber, topic, policy.order, known.policy.order)
+        if known.policy != policy or not known.active or known.suspended:
+            known.policy = policy
+            known.active, known.suspended = True, False
+            self.subscriptions.update(known)
+        return known
+
+    def resolve(self, topic: str, start: str | int) -> int:
+        """The offset that a start means."""
+        owner = self.log.topic(topic)
+        if start == "latest":
+            return owner.next_offset
+        if start == "earliest":
+            return owner.start_offset
+        if isinstance(start, str) and start.startswith("time:"):
+            return self.log.offset_at(topic, int(start[5:]))
+        return min(max(int(start), owner.start_offset), owner.next_offset)
+
+    def attach(self, subscription: Subscription, outlet: Outlet) -> Consumer:
+        """Let a connection consume a subscription, alone or with others."""
+        consumer = Consumer(subscription, outlet)
+        self.awake[outlet] = None
+        return consumer
+
+    def detach(self, consumer: Consumer) -> None:
+        """A connection is gone: what it held goes to others, or waits."""
+        consumer.detach()
+        if consumer.subscription.temporary:
+            self.subscriptions.remove(consumer.subscription)
+        else:
+            self.wake(consumer.subscription)
+
+    def unsubscribe(self, consumer: Consumer) -> None:
+        """Leave a subscription; the last to leave ends it, its position is kept."""
+        self.detach(consumer)
+        subscription = consumer.subscription
+        if not subscription.temporary and not subscription.consumers:
+            subscription.active = False
+            self.subscriptions.update(subscription)
+
+    def forget(self, subscriber: str, topic: str) -> None:
+        """Remove a subscription with its position, for good."""
+        self._end(
+            self.subscription(subscriber, topic), "the subscription was forgotten"
+        )
+
+    def seek(self, subscriber: str, topic: str, start: str | int) -> int:
+        """Move a subscription; what it owes is forgotten. The new position."""
+        one = self.subscription(subscriber, topic)
+        one.seek(self.resolve(topic, start))
+        self.subscriptions.update(one)
+        self.wake(one)
+        return one.cursor.start
+
+    def subscription(self, subscriber: str, topic: str) -> Subscription:
+        """The subscription of that name; raises UnknownSubscription."""
+        found = self.subscriptions.get(subscriber, topic)
+        if found is None:
+            raise UnknownSubscription(subscriber, topic)
+        return found
+
+    def wake(self, subscription: Subscription) -> None:
+        if subscription.active and subscription.credit > 0:
+            for consumer in subscription.consumers:
+                self.awake[consumer.outlet] = None
+
+    def _end(self, subscription: Subscription, reason: str) -> None:
+        for consumer in list(subscription.consumers):
+            consumer.detach()
+            consumer.outlet.ended(consumer, reason)
+            self.awake[consumer.outlet] = None
+        self.subscriptions.remove(subscription)
+
+    # Delivering
+
+    def take(self, consumer: Consumer, now_s: float, limit: int) -> list[Portion]:
+        """Events for a consumer, within its subscription's window."""
+        portions = consumer.take(now_s, limit)
+        timeout_s = consumer.subscription.policy.ack_timeout_s
+        if portions and timeout_s is not None:
+            self.timers.arm(consumer.subscription, now_s + timeout_s)
+        return portions
+
+    def answer(
+        self, consumer: Consumer, offset: int, answer: Answer, now_s: float
+    ) -> Stage | None:
+        """Move the handshake of a delivery on; None if it is not in flight there."""
+        subscription = consumer.subscription
+        if offset not in consumer.held:
+            return None
+        stage = subscription.answer(offset, answer, now_s)
+        if stage is Stage.RELEASED:
+            interval_s = subscription.policy.release_interval_s
+            self.timers.arm(subscription, now_s + interval_s)
+        return stage
+
+    def resume(self, consumer: Consumer, now_s: float) -> list[Owed]:
+        """Deliveries whose PUBREL a new consumer has to get again."""
+        found = consumer.subscription.resume(consumer, now_s)
+        if found:
+            interval_s = consumer.subscription.policy.release_interval_s
+            self.timers.arm(consumer.subscription, now_s + interval_s)
+        return found
+
+    def refuse(self, consumer: Consumer, offset: int, error: str, now_s: float) -> bool:
+        """A consumer failed with an event; False if it has no such event."""
+        subscription = consumer.subscription
+        if offset not in consumer.held:
+            return False
+        failed = subscription.refuse(offset, error, now_s)
+        assert failed is not None, "it is held, so it is in flight"
+        self._carry_out(subscription, [failed], now_s)
+        return True
+
+    def tick(self, now_s: float) -> None:
+        """Act on everything whose time has come."""
+        for subscription in self.timers.due(now_s):
+            expired = subscription.expire(now_s)
+            for one in expired.released:
+                if one.holder is not None:
+                    one.holder.outlet.released(one.holder, [one])
+                    self.awake[one.holder.outlet] = None
+            self._carry_out(subscription, expired.failed, now_s)
+        for message in self.pending.expire(now_s - self.options.pending_ttl_s):
+            reason = "its PUBREL never came"
+            self.dead_letter(gateway="json", reason=reason, raw=message.payload)
+
+    def _carry_out(
+        self, subscription: Subscription, failures: list[Failed], now_s: float
+    ) -> None:
+        for failed in failures:
+            if failed.then == "dead-letter":
+                self._bury(subscription, failed, now_s)
+            elif failed.then == "suspend":
+                self.suspend(subscription)
+        next_s = subscription.next_due_s()
+        if next_s is not None:
+            self.timers.arm(subscription, next_s)
+        self.wake(subscription)
+
+    def suspend(self, subscription: Subscription) -> None:
+        """Stop a subscription whose consumer does not answer, its position kept."""
+        for consumer in list(subscription.consumers):
+            consumer.detach()
+            consumer.outlet.ended(consumer, "suspended: no answer")
+            self.awake[consumer.outlet] = None
+        subscription.active, subscription.suspended = False, True
+        self.subscriptions.update(subscription)
+        logger.info(
+            "subscription of %s to %s suspended",
+            subscription.subscriber,
+            subscription.topic,
+            extra={"action": "subscription_suspended", "topic": subscription.topic},
+        )
+
+    # Dead letters
+
+    def dead_letter(self, *, gateway: str, reason: str, raw: bytes) -> None:
+        """Keep raw input that makes no sense."""
+        at_ms = self.log.now_ms()
+        letter = DeadLetter(gateway=gateway, reason=reason, at_ms=at_ms, raw=raw)
+        self._keep([letter])
+
+    def _bury(self, subscription: Subscription, failed: Failed, now_s: float) -> None:
+        found = subscription.cursor.find(failed.offset)
+        letter = DeadLetter(
+            gateway="delivery",
+            reason=failed.errors[-1],
+            at_ms=int(now_s * 1000),
+            topic=subscription.topic,
+            offset=failed.offset,
+            id=None if found is None else found[0].ids[found[1]],
+            subscriber=subscription.subscriber,
+            tries=failed.tries,
+            errors=failed.errors,
+        )
+        self._keep([letter])
+
+    def _keep(self, letters: list[DeadLetter]) -> None:
+        if LETTERS not in self.log.catalog:
+            self._create(LETTERS)
+        payloads = [letter.encode() for letter in letters]
+        self.log.append(LETTERS, Columns(payloads, letters[0].at_ms))

@@ -1,0 +1,107 @@
+"""What can be asked by name: a table of verbs, made from the methods of the desk.
+
+A verb's arguments are the keyword arguments of its method. They come from a peer, so
+they are checked against the annotations before the method sees them.
+"""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+from collections.abc import Callable, Mapping
+from enum import Enum
+from typing import Any, NamedTuple, TypeVar, get_type_hints
+
+import msgspec
+
+from penstock.errors import InvalidArgument, UnknownVerb
+
+Method = TypeVar("Method", bound=Callable[..., object])
+
+_MARK = "_penstock_verb"
+
+
+class Promise(Enum):
+    """What an answer promises, and so what it has to wait for."""
+
+    NOTHING = 0
+    STORED = 1
+    """That it is stored; if the write fails it was not done."""
+    KEPT = 2
+    """That it is stored; if the write fails it is written again."""
+
+
+class Verb(NamedTuple):
+    name: str
+    promise: Promise
+    exclusive: bool
+    """Whether it has to be done while no commit is under way."""
+    arguments: type[msgspec.Struct]
+    method: Callable[..., object]
+
+
+def verb(
+    name: str, promise: Promise = Promise.NOTHING, *, exclusive: bool = False
+) -> Callable[[Method], Method]:
+    """Have a method asked for by that name."""
+
+    def marked(method: Method) -> Method:
+        setattr(method, _MARK, (name, promise, exclusive))
+        return method
+
+    return marked
+
+
+def verbs_of(desk: object) -> dict[str, Verb]:
+    """All verbs of an object, by name."""
+    found = {}
+    for _, method in inspect.getmembers(desk, inspect.ismethod):
+        mark = getattr(method, _MARK, None)
+        if mark is not None:
+            found[mark[0]] = Verb(*mark, _arguments_of(method), method)
+    return found
+
+
+def find(verbs: Mapping[str, Verb], name: str) -> Verb:
+    """The verb of that name; raises UnknownVerb."""
+    if name not in verbs:
+        near = difflib.get_close_matches(name, verbs, 1, 0.5)
+        raise UnknownVerb(name, near[0] if near else "")
+    return verbs[name]
+
+
+def call(found: Verb, arguments: Mapping[str, object]) -> object:
+    """Carry a verb out; raises InvalidArgument for what it does not take."""
+    try:
+        checked = msgspec.convert(dict(arguments), found.arguments)
+    except msgspec.ValidationError as error:
+        raise InvalidArgument(found.name, _said(str(error))) from None
+    given = {name: getattr(checked, name) for name in checked.__struct_fields__}
+    return found.method(**given)
+
+
+def _arguments_of(method: Callable[..., object]) -> type[msgspec.Struct]:
+    """A struct with a field for each keyword argument of the method."""
+    hints = get_type_hints(method, include_extras=True)
+    fields: list[Any] = [
+        (name, hints[name])
+        if parameter.default is inspect.Parameter.empty
+        else (name, hints[name], parameter.default)
+        for name, parameter in inspect.signature(method).parameters.items()
+    ]
+    return msgspec.defstruct(
+        "Arguments", fields, kw_only=True, forbid_unknown_fields=True
+    )
+
+
+def _said(text: str) -> str:
+    """The decoder's words in ours."""
+    for theirs, ours in (
+        ("Object contains unknown field", "there is no argument"),
+        ("Object missing required field", "there has to be an argument"),
+        (" - at `$.", " (argument `"),
+    ):
+        if theirs in text:
+            text = text.replace(theirs, ours)
+            text += ")" if ours.endswith("(argument `") else ""
+    return text[:1].lower() + text[1:]

@@ -1,0 +1,177 @@
+"""What the desk tells: plain rows that travel as they are and are shown as they are.
+
+Times are milliseconds since 1970. A page that says ``more`` or ``next`` was cut: ask
+again from there.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+Status = Literal["open", "republished", "dropped", "closed"]
+State = Literal["connected", "waiting", "unsubscribed", "suspended"]
+
+
+class View(msgspec.Struct, frozen=True, kw_only=True):
+    """Root of all rows."""
+
+
+class TopicRow(View):
+    """``events`` counts offsets: compaction may have taken some of them."""
+
+    name: str
+    start_offset: int
+    end_offset: int
+    events: int
+    bytes: int
+    durability: str
+    subscriptions: int
+
+
+class TopicPage(View):
+    topics: list[TopicRow]
+    more: bool
+
+
+class SubscriptionRow(View):
+    """``position`` is the lowest offset not settled, ``lag`` how many are not.
+
+    ``in_flight`` are with a consumer, ``owed`` also wait to be sent again.
+    """
+
+    number: int
+    subscriber: str
+    topic: str
+    state: State
+    temporary: bool
+    position: int
+    lag: int
+    in_flight: int
+    owed: int
+    consumers: int
+
+
+class SubscriptionPage(View):
+    subscriptions: list[SubscriptionRow]
+    more: bool
+
+
+class TopicView(TopicRow):
+    retention_age_s: float | None
+    retention_bytes: int | None
+    compact: bool
+    segment_bytes: int
+    segment_age_s: float | None
+    levels: list[int]
+    """Priorities that occurred, highest first."""
+    readers: list[SubscriptionRow]
+    more_readers: bool
+
+
+class OwedRow(View):
+    offset: int
+    priority: int | None
+    """None: not looked at in log order."""
+    tries: int
+    stage: str
+    due_ms: int | None
+    errors: list[str]
+
+
+class SubscriptionView(SubscriptionRow):
+    order: str
+    window: int
+    qos: int
+    ack_timeout_s: float | None
+    tries: int | None
+    exhausted: str
+    deliveries: list[OwedRow]
+    more_deliveries: bool
+
+
+class Moved(View):
+    """A subscription that was moved."""
+
+    subscriber: str
+    topic: str
+    position: int
+
+
+class EventView(View):
+    offset: int
+    id: str
+    timestamp: int
+    priority: int
+    key: bytes | None
+    headers: dict[str, str]
+    parent: str | None
+    producer: str | None
+    payload: bytes
+
+
+class LetterRow(View):
+    """``raw`` is the beginning of raw input that has ``raw_bytes``."""
+
+    number: int
+    status: Status
+    at_ms: int
+    gateway: str
+    reason: str
+    topic: str | None
+    offset: int | None
+    id: str | None
+    subscriber: str | None
+    tries: int
+    raw: bytes | None
+    raw_bytes: int
+
+
+class LetterPage(View):
+    letters: list[LetterRow]
+    next: int | None
+
+
+class LetterView(LetterRow):
+    """``raw`` is whole; ``event`` is None if there is none, or none any more."""
+
+    errors: list[str]
+    event: EventView | None
+
+
+class Done(View):
+    """What became of one letter: ``text`` says it, ``done`` whether it is as asked."""
+
+    number: int
+    done: bool
+    text: str
+
+
+class DonePage(View):
+    results: list[Done]
+    next: int | None
+
+
+class LogEvent(View):
+    timestamp: int
+    priority: int
+    msg: bytes
+    id: str
+
+
+class SubscriberLog(View):
+    """Events a subscriber has not settled, highest priority first.
+
+    ``unsettled`` is how many there are; ``cut`` says that not all of them are here.
+    """
+
+    subscriber: str
+    unsettled: int
+    cut: bool
+    events: list[LogEvent]
+
+
+class LogPage(View):
+    subscribers: list[SubscriberLog]
+    more: bool

@@ -1,0 +1,127 @@
+"""``penstock serve``: the server as a process, from its flags to its exit code."""
+
+from __future__ import annotations
+
+import ipaddress
+import logging
+from collections.abc import Iterator
+from typing import Any
+
+import click
+
+from penstock import __version__
+from penstock.cli import show
+from penstock.cli.flags import setting_flags, settings_of
+from penstock.cli.messages import limited_to
+from penstock.cli.refusal import Refusal
+from penstock.config import Settings
+from penstock.errors import NotProtected
+from penstock.server.ready import Ready
+from penstock.server.users import Users
+
+# What to try first at a port, where a person can.
+TRY = {"line": "telnet", "consumer": "telnet", "publisher": "telnet"}
+
+
+@click.command()
+@setting_flags
+@click.option(
+    "--ready-file",
+    metavar="PATH",
+    help="Write process id, data directory and ports here as JSON, once all accept.",
+)
+@click.option(
+    "--insecure", is_flag=True, help="Listen beyond this machine without a users file."
+)
+@click.option("-v", "--verbose", is_flag=True, help="Say more on standard error.")
+@click.pass_context
+def serve(
+    context: click.Context,
+    /,
+    *,
+    ready_file: str | None,
+    insecure: bool,
+    verbose: bool,
+    **given: Any,
+) -> None:
+    """Run the broker, with all of its gateways.
+
+    Without any flags it listens on this machine only and keeps its data in the
+    directory penstock-data. Port 0 picks a free port. Every setting has a place in the
+    configuration file and in the environment as well; "penstock config show" lists
+    them, and what they are now.
+
+    Ctrl-C or SIGTERM stops it: nothing new is accepted, what was begun is finished
+    and synced. A second one ends it at once; whatever was confirmed is safe all the
+    same.
+
+    \b
+    Examples:
+      penstock serve
+      penstock serve --data data --no-maze --line-port 0 --ready-file ready.json
+      penstock serve --config penstock.toml --host 0.0.0.0 --users-file users
+    """
+    if verbose:
+        context.with_resource(limited_to(logging.INFO))
+    settings = settings_of(given)
+    check(settings, insecure=insecure)
+    context.exit(_run(settings, ready_file))
+
+
+def check(settings: Settings, *, insecure: bool) -> None:
+    """Refuse what no server should start with."""
+    listen = settings.listen
+    if all(getattr(listen, name) is None for name in listen.__slots__):
+        raise Refusal("every gateway is off", "leave at least one of them on")
+    server = settings.server
+    if server.users_file is not None:
+        Users.load(server.users_file)
+    elif not insecure and not is_loopback(server.host):
+        raise NotProtected(server.host)
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach the address; of a name nobody knows."""
+    if host.lower() == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def announcement(ready: Ready) -> Iterator[str]:
+    """What to tell a person at the terminal."""
+    rows = [("data", ready.data, "")]
+    rows += [_listener(ready, name) for name in ready.ports]
+    yield f"Penstock {__version__} is ready (pid {ready.pid})"
+    yield from (f"  {line}" for line in _table(rows))
+    yield "Press Ctrl-C to stop."
+
+
+def _run(settings: Settings, ready_file: str | None) -> int:
+    # Here and not above: the other commands need no event loop.
+    from penstock.server.run import serve as run
+
+    return run(settings, ready_file=ready_file, announce=_announce)
+
+
+def _announce(ready: Ready) -> None:
+    for line in announcement(ready):
+        click.echo(line)
+
+
+def _table(rows: list[tuple[str, str, str]]) -> list[str]:
+    # A long path must not push the other columns away.
+    data, *listeners = rows
+    width = max(len(name) for name, *_ in rows)
+    first = f"{data[0].ljust(width)}  {data[1]}"
+    padded = [(name.ljust(width), *rest) for name, *rest in listeners]
+    return [first, *(show.table(padded) if padded else [])]
+
+
+def _listener(ready: Ready, name: str) -> tuple[str, str, str]:
+    port = ready.ports[name]
+    host = f"[{ready.host}]" if ":" in ready.host else ready.host
+    hint = f"try: {TRY[name]} {ready.host} {port}" if name in TRY else ""
+    return name.replace("_", " "), f"{host}:{port}", hint

@@ -1,0 +1,125 @@
+"""``penstock users``: who may log in."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+import msgspec
+
+from penstock.cli.output import write_line
+from penstock.cli.refusal import Refusal
+from penstock.config import load
+from penstock.config.tree import nearest
+from penstock.server import users_file
+
+FILE = click.option(
+    "--file",
+    metavar="PATH",
+    help="The users file. Default: the setting users_file in [server].",
+)
+NAME = click.argument("name", metavar="NAME")
+
+
+@click.group()
+def users() -> None:
+    """Keep the users file.
+
+    The file has a line for each user with a salted scrypt hash of the password. A
+    running server notices a change at the next login. User names are
+    case-insensitive.
+    """
+
+
+@users.command("add")
+@NAME
+@FILE
+@click.option(
+    "--password-stdin",
+    is_flag=True,
+    help="Read the password from the first line of standard input.",
+)
+def add_command(name: str, file: str | None, *, password_stdin: bool) -> None:
+    """Add a user, or change a user's password.
+
+    Asks for the password twice, without showing it. The file is made if there is
+    none, readable for its owner only.
+
+    \b
+    Examples:
+      penstock users add anna --file users
+      pass show penstock/anna | penstock users add anna --file users --password-stdin
+    """
+    path = _path(file)
+    name = users_file.user_name(name)
+    password = _from_stdin() if password_stdin else _asked(name)
+    if users_file.set_password(path, name, password):
+        click.echo(f"added {name} to {path}")
+    else:
+        click.echo(f"changed the password of {name} in {path}")
+
+
+@users.command("remove")
+@NAME
+@FILE
+def remove_command(name: str, file: str | None) -> None:
+    """Remove a user.
+
+    Connections that are open stay open; the user cannot log in again.
+
+    \b
+    Example:
+      penstock users remove anna --file users
+    """
+    path = _path(file)
+    if not users_file.remove_user(path, name):
+        known = users_file.read_users(path)
+        near = nearest(name.lower(), known)
+        hint = f"did you mean {near}?" if near else "penstock users list names them all"
+        raise Refusal(f"user {name} is not in {path}", hint)
+    click.echo(f"removed {name.lower()} from {path}")
+
+
+@users.command("list")
+@FILE
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON array.")
+def list_command(file: str | None, *, as_json: bool) -> None:
+    """List the users, one name a line.
+
+    \b
+    Example:
+      penstock users list --file users
+    """
+    names = sorted(users_file.read_users(_path(file)))
+    if as_json:
+        write_line(msgspec.json.encode(names))
+        return
+    for name in names:
+        click.echo(name)
+
+
+def _path(file: str | None) -> Path:
+    found = file or load().server.users_file
+    if not found:
+        hint = "give --file PATH, or set users_file in [server]"
+        raise Refusal("there is no users file", hint)
+    return Path(found)
+
+
+def _from_stdin() -> str:
+    line = sys.stdin.readline()
+    return line.removesuffix("\n").removesuffix("\r")
+
+
+def _asked(name: str) -> str:
+    try:
+        text: str = click.prompt(
+            f"Password of {name}", hide_input=True, confirmation_prompt=True, err=True
+        )
+    except click.Abort:
+        click.echo(err=True)
+        raise Refusal(
+            "no password was given", "in scripts, use --password-stdin"
+        ) from None
+    return text

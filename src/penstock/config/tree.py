@@ -1,0 +1,125 @@
+"""The tree of settings: a table for each options class, a key for each field."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, fields
+from types import MappingProxyType
+from typing import Any, get_type_hints
+
+from penstock.broker.options import BrokerOptions
+from penstock.gateway.options import (
+    JsonOptions,
+    LineOptions,
+    MazeOptions,
+    NativeOptions,
+)
+from penstock.log import LogOptions, TopicOptions
+from penstock.model.option import limit_of
+from penstock.server.options import ListenOptions, ServerOptions
+
+TABLES = MappingProxyType(
+    {
+        "server": ServerOptions,
+        "listen": ListenOptions,
+        "line": LineOptions,
+        "json": JsonOptions,
+        "maze": MazeOptions,
+        "native": NativeOptions,
+        "broker": BrokerOptions,
+        "log": LogOptions,
+        "topics": TopicOptions,
+    }
+)
+
+# The log describes its options in docs/operations.md; this is the short form.
+LOG_HELP = {
+    "log.journal_file_bytes": "a journal file is ended when it would grow larger",
+    "log.checkpoint_bytes": (
+        "journal since the last checkpoint that calls for one; "
+        "bounds what a start replays"
+    ),
+    "log.group_bytes": (
+        "a commit is due when this much waits; twice as much is refused"
+    ),
+    "log.write_out_bytes": (
+        "confirmed events kept in memory before they go to segments"
+    ),
+    "log.tail_cache_bytes": "recent events kept in memory for readers after that",
+    "log.start_check_bytes": "part of the segments verified on start",
+    "log.max_event_bytes": "largest payload of an event",
+    "log.max_topics": "how many topics the log may hold",
+    "topics.durability": (
+        "when an event is confirmed: `sync` when it is on disk, "
+        "`os` when the operating system has it"
+    ),
+    "topics.retention_age_s": "sealed segments go when all their events are older",
+    "topics.retention_bytes": (
+        "the oldest sealed segments go when the topic is larger"
+    ),
+    "topics.compact": "whether only the last event of each key is kept",
+    "topics.segment_bytes": "a segment is sealed when it would grow larger",
+    "topics.segment_age_s": "a segment is sealed when it is older",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setting:
+    """One key of one table. ``kind`` is its type as annotated."""
+
+    table: str
+    name: str
+    kind: Any
+    default: object
+    help: str
+    limit: str
+
+    @property
+    def key(self) -> str:
+        return f"{self.table}.{self.name}"
+
+    @property
+    def is_size(self) -> bool:
+        return self.name.endswith("_bytes")
+
+    @property
+    def variable(self) -> str:
+        return f"PENSTOCK_{self.table}_{self.name}".upper()
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """The name most like this one, or nothing."""
+    return next(iter(difflib.get_close_matches(name, list(known), 1, 0.6)), "")
+
+
+def nearest_key(table: str, name: str) -> str:
+    """The key that was probably meant by one that is not there."""
+    for setting in SETTINGS.values():
+        if setting.name in (name, f"{table}_{name}"):
+            return setting.key
+    beside = [other.name for other in SETTINGS.values() if other.table == table]
+    if found := nearest(name, beside):
+        return f"{table}.{found}"
+    by_name = {setting.name: setting.key for setting in SETTINGS.values()}
+    return nearest(f"{table}.{name}", SETTINGS) or by_name.get(
+        nearest(name, by_name), ""
+    )
+
+
+def _settings() -> Iterator[Setting]:
+    for table, kind in TABLES.items():
+        types = get_type_hints(kind)
+        for one in fields(kind):
+            key = f"{table}.{one.name}"
+            yield Setting(
+                table=table,
+                name=one.name,
+                kind=types[one.name],
+                default=one.default,
+                help=one.metadata.get("help") or LOG_HELP.get(key, ""),
+                limit=limit_of(one.metadata),
+            )
+
+
+SETTINGS = MappingProxyType({setting.key: setting for setting in _settings()})

@@ -1,0 +1,1 @@
+"""Who still owes what to whom: cursors, windows, retries, handshakes, dead letters."""

@@ -1,0 +1,54 @@
+"""The handshakes of QoS 0, 1 and 2 as tables, for both roles of the broker.
+
+Towards a consumer (outbound), a delivery stands at a stage::
+
+    SENT ──ACK──> SETTLED                               QoS 1
+    SENT ──PUBREC──> RELEASED ──PUBCOMP──> SETTLED      QoS 2, PUBREL sent in between
+
+A repeated PUBREC finds the delivery RELEASED and is answered with PUBREL again.
+Whatever is not in the table names a message that is not in flight and changes nothing.
+
+The promise of QoS 2 hangs on one rule: **PUBREL leaves only when the disk knows of the
+PUBREC.** After a PUBREL the consumer forgets the message id, so a broker that forgot
+the PUBREC in a crash would send the event again and nobody could tell. For the same
+reason a reconnect resends PUB for what is SENT and PUBREL for what is RELEASED.
+
+From a publisher (inbound), a message is PENDING from its PUB, durable before PUBREC,
+until its PUBREL, which publishes it and forgets the id in one atomic step. A PUBREL of
+an unknown id is answered PUBCOMP: it can only be one that was answered before.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+
+class Stage(IntEnum):
+    """Where an outbound delivery stands."""
+
+    WAITING = 0
+    """Not sent, or to be sent again."""
+    SENT = 1
+    RELEASED = 2
+    SETTLED = 3
+
+
+class Answer(IntEnum):
+    """What a consumer says about a delivery."""
+
+    ACK = 1
+    PUBREC = 2
+    PUBCOMP = 3
+
+
+OUTBOUND: dict[tuple[int, Stage, Answer], Stage] = {
+    (1, Stage.SENT, Answer.ACK): Stage.SETTLED,
+    (2, Stage.SENT, Answer.PUBREC): Stage.RELEASED,
+    (2, Stage.RELEASED, Answer.PUBREC): Stage.RELEASED,
+    (2, Stage.RELEASED, Answer.PUBCOMP): Stage.SETTLED,
+}
+
+
+def next_stage(qos: int, stage: Stage, answer: Answer) -> Stage | None:
+    """Where the answer takes a delivery; None if it makes no sense there."""
+    return OUTBOUND.get((qos, stage, answer))

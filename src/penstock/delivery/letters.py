@@ -1,0 +1,127 @@
+"""Dead letters: what could not be handled, kept with the reason.
+
+A letter is an event of the topic ``$dead-letters``, so it is as durable as any event
+and costs no memory; its number is its offset there. This module knows which of them
+are closed (republished or dropped), as a floor and the numbers beyond it.
+
+Crash promise: precious. Replayed from the journal, carried by every checkpoint.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from penstock.delivery.unconfirmed import Unconfirmed
+from penstock.log import Record
+
+TOPIC = "$dead-letters"
+Verdict = Literal["republished", "dropped"]
+
+
+class DeadLetter(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What is known of one: an event (topic and offset) or raw input."""
+
+    gateway: str
+    reason: str
+    at_ms: int
+    topic: str | None = None
+    offset: int | None = None
+    id: str | None = None
+    subscriber: str | None = None
+    tries: int = 0
+    errors: list[str] = []
+    raw: bytes | None = None
+
+    def encode(self) -> bytes:
+        return _encode_letter(self)
+
+
+class Closed(msgspec.Struct, array_like=True, frozen=True):
+    numbers: list[int]
+    verdict: Verdict
+
+
+class State(msgspec.Struct, array_like=True, frozen=True):
+    floor: int
+    closed: dict[int, Verdict]
+
+
+_encode = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder(list[Closed]).decode
+_decode_state = msgspec.msgpack.Decoder(State).decode
+# JSON, so that the topic can be read as a table like any other.
+_encode_letter = msgspec.json.Encoder().encode
+decode_letter = msgspec.json.Decoder(DeadLetter).decode
+
+
+class Letters:
+    """Owner of the record of what was done with letters; see log.Owner."""
+
+    def __init__(self) -> None:
+        self.floor = 0
+        """Every letter in front of this number is closed."""
+        self._closed: dict[int, Verdict] = {}
+        self._changes: Unconfirmed[Closed] = Unconfirmed()
+
+    @property
+    def urgent(self) -> bool:
+        return bool(self._changes)
+
+    @property
+    def closed(self) -> int:
+        """How many letters behind the floor are closed."""
+        return len(self._closed)
+
+    def verdict(self, number: int) -> Verdict | None:
+        """What was done with a letter; None if it is open."""
+        if number < self.floor:
+            return self._closed.get(number, "dropped")
+        return self._closed.get(number)
+
+    def close(self, numbers: list[int], verdict: Verdict) -> None:
+        """Have letters closed with the group that is open."""
+        closed = Closed(numbers, verdict)
+        self._changes.add(closed)
+        self._apply(closed)
+
+    def confirmed(self) -> None:
+        """What the committed group closed is closed for good."""
+        self._changes.confirm()
+        if self._changes.confirmed:
+            self._raise_floor()
+
+    def _apply(self, closed: Closed) -> None:
+        for number in closed.numbers:
+            if number >= self.floor:
+                self._closed[number] = closed.verdict
+
+    def _raise_floor(self) -> None:
+        """Forget the numbers of letters that are closed without a gap."""
+        while self.floor in self._closed:
+            del self._closed[self.floor]
+            self.floor += 1
+
+    # The journal's side
+
+    def collect(self) -> list[tuple[bytes, bool]]:
+        closed = self._changes.close()
+        return [(_encode(closed), True)] if closed else []
+
+    def taken_back(self) -> None:
+        """Open the letters again that were closed by what failed."""
+        for closed in self._changes.take_back():
+            for number in closed.numbers:
+                self._closed.pop(number, None)
+
+    def snapshot(self) -> bytes:
+        return _encode(State(self.floor, self._closed))
+
+    def restore(self, snapshot: bytes) -> None:
+        state = _decode_state(snapshot)
+        self.floor, self._closed = state.floor, dict(state.closed)
+
+    def replay(self, record: Record) -> None:
+        for closed in _decode(record.data):
+            self._apply(closed)

@@ -1,0 +1,60 @@
+"""What a subscription hands out and gets back: the words of delivery."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from penstock.delivery.handshake import Stage
+from penstock.delivery.pages import Page
+from penstock.model.policy import Exhausted
+
+if TYPE_CHECKING:
+    from penstock.delivery.consumer import Consumer
+
+
+# One is made for every delivery: a plain class with slots is the cheapest.
+class Owed:
+    """An event that was handed out and is not settled."""
+
+    __slots__ = ("due_s", "holder", "level", "offset", "recorded", "stage", "tries")
+
+    def __init__(self, offset: int, level: int) -> None:
+        self.offset = offset
+        self.level = level
+        self.stage = Stage.WAITING
+        self.tries = 0
+        self.due_s = 0.0
+        """When to act if nothing happens; 0 for never."""
+        self.holder: Consumer | None = None
+        self.recorded = False
+        """Whether the journal has heard of it."""
+
+
+@dataclass(slots=True)
+class Portion:
+    """Events ``lo`` to ``hi`` of a page, to be sent; the try this is."""
+
+    page: Page
+    lo: int
+    hi: int
+    tries: int
+
+
+@dataclass(slots=True)
+class Failed:
+    """An event whose try has failed, and what is to be done beyond trying again."""
+
+    offset: int
+    tries: int
+    errors: list[str]
+    then: Exhausted | None
+
+
+@dataclass(slots=True)
+class Expired:
+    """What ran out of time, by what is to be done with it."""
+
+    failed: list[Failed]
+    released: list[Owed]
+    """PUBREL is to be sent again."""

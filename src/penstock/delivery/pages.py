@@ -1,0 +1,145 @@
+"""Batches of a topic that deliveries are made from, shared by all subscriptions.
+
+A page is one frame of the log with its columns decoded once, however many subscribers
+want it. The cache is bounded by bytes: a slow subscriber reads its part of the topic
+again, it does not keep it.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right, insort
+from collections import OrderedDict
+
+from penstock.log import Batch, Log
+
+# One block of an old backlog.
+READ_BYTES = 1 << 18
+# What a page costs besides the bytes of its frame.
+_OVERHEAD_BYTES = 1 << 10
+# Decoded columns and rendered lines take about this many times the frame.
+_COST_FACTOR = 3
+
+
+class Page:
+    """All events of one frame; columns are decoded when first asked for."""
+
+    __slots__ = (
+        "_ids",
+        "_payloads",
+        "_priorities",
+        "base",
+        "batch",
+        "end",
+        "rendered",
+        "singles",
+    )
+
+    def __init__(self, batch: Batch) -> None:
+        self.batch = batch
+        self.base = batch.header.base_offset
+        self.end = batch.header.end_offset
+        self.rendered: dict[str, list[bytes]] = {}
+        """What gateways made of the events, by protocol."""
+        self.singles = 0
+        """How often a single event was rendered."""
+        self._ids: list[str] | None = None
+        self._payloads: list[bytes] | None = None
+        self._priorities: list[int] | None = None
+
+    def __len__(self) -> int:
+        return self.batch.header.events
+
+    @property
+    def ids(self) -> list[str]:
+        if self._ids is None:
+            self._ids = self.batch.ids()
+        return self._ids
+
+    @property
+    def payloads(self) -> list[bytes]:
+        if self._payloads is None:
+            self._payloads = self.batch.payloads()
+        return self._payloads
+
+    @property
+    def priorities(self) -> list[int]:
+        if self._priorities is None:
+            self._priorities = self.batch.priorities()
+        return self._priorities
+
+    @property
+    def cost(self) -> int:
+        return self.batch.header.length * _COST_FACTOR + _OVERHEAD_BYTES
+
+
+class Pages:
+    """The pages read lately, oldest out first."""
+
+    def __init__(self, log: Log, max_bytes: int) -> None:
+        self._log = log
+        self._max_bytes = max_bytes
+        self._bytes = 0
+        self._pages: OrderedDict[tuple[str, int], Page] = OrderedDict()
+        self._bases: dict[str, list[int]] = {}
+
+    def at(self, topic: str, offset: int) -> Page | None:
+        """The page that holds ``offset`` or the next event behind; None at the end."""
+        found = self._cached(topic, offset)
+        if found is not None:
+            return found
+        owner = self._log.topic(topic)
+        offset = max(offset, owner.start_offset)
+        if offset >= owner.end_offset:
+            return None
+        while batches := owner.whole_batches(offset, READ_BYTES):
+            pages = [self._keep(topic, Page(batch)) for batch in batches]
+            for page in pages:
+                if page.batch.index_of(offset) < len(page):
+                    return page
+            offset = pages[-1].end
+        return None
+
+    def end(self, topic: str) -> int:
+        """Behind the last event of a topic that can be read."""
+        return self._log.topic(topic).end_offset
+
+    def forget(self, topic: str) -> None:
+        """Drop the pages of a topic that was deleted or changed."""
+        for base in self._bases.pop(topic, ()):
+            self._bytes -= self._pages.pop((topic, base)).cost
+
+    def _cached(self, topic: str, offset: int) -> Page | None:
+        bases = self._bases.get(topic)
+        if not bases:
+            return None
+        at = bisect_right(bases, offset) - 1
+        if at < 0:
+            return None
+        page = self._pages[topic, bases[at]]
+        if offset >= page.end or page.batch.index_of(offset) >= len(page):
+            return None
+        return page
+
+    def _keep(self, topic: str, page: Page) -> Page:
+        key = (topic, page.base)
+        known = self._pages.get(key)
+        if known is not None:
+            return known
+        self._pages[key] = page
+        bases = self._bases.setdefault(topic, [])
+        if bases and bases[-1] < page.base:
+            bases.append(page.base)
+        else:
+            insort(bases, page.base)
+        self._bytes += page.cost
+        while self._bytes > self._max_bytes and len(self._pages) > 1:
+            self._drop_oldest()
+        return page
+
+    def _drop_oldest(self) -> None:
+        (topic, base), page = self._pages.popitem(last=False)
+        self._bytes -= page.cost
+        bases = self._bases[topic]
+        del bases[bisect_right(bases, base) - 1]
+        if not bases:
+            del self._bases[topic]

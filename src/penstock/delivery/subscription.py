@@ -1,0 +1,355 @@
+"""One subscription: where it stands, what it owes, what it may send now.
+
+Theory. A subscription is a *cursor* (one place per priority level) and the events in
+front of it that are still *owed*: in flight, returned by a consumer that left, or
+waiting for a retry. Everything else in front of the cursor is settled. So memory grows
+with the window and never with the backlog, and the whole state fits into a few numbers
+that the journal can keep.
+
+``take`` hands events to a consumer within the window; ``settle`` and ``answer`` finish
+them; ``give_back`` returns those of a consumer that left; ``expire`` finds those whose
+time has run out. Nothing here reads a clock or writes a file: changes are noted in
+``touched`` and ``dirty`` for whoever keeps them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from heapq import heappop, heappush
+from typing import TYPE_CHECKING
+
+from penstock.delivery.cursor import TAKE_BYTES, Cursor, GetLevels
+from penstock.delivery.handshake import Answer, Stage, next_stage
+from penstock.delivery.owed import Expired, Failed, Owed, Portion
+from penstock.delivery.pages import Pages
+from penstock.delivery.retry import GiveUp, TryAgain, after_failure
+from penstock.model.policy import Policy
+
+if TYPE_CHECKING:
+    from penstock.delivery.consumer import Consumer
+
+# Errors remembered of the tries of one event, the newest.
+MAX_ERRORS = 20
+
+
+class Subscription:
+    def __init__(
+        self,
+        number: int,
+        subscriber: str,
+        topic: str,
+        policy: Policy,
+        start: int,
+        *,
+        temporary: bool,
+        dirty: dict[Subscription, None],
+    ) -> None:
+        self.number = number
+        self.subscriber = subscriber
+        self.topic = topic
+        self.policy = policy
+        self.temporary = temporary
+        self.active = True
+        """False: unsubscribed or suspended, with its position kept."""
+        self.suspended = False
+        self.cursor = Cursor(topic, policy.order, start)
+        self.owed: dict[int, Owed] = {}
+        self.errors: dict[int, list[str]] = {}
+        """Why earlier tries of owed events failed."""
+        self.consumers: list[Consumer] = []
+        self.touched: dict[int, None] = {}
+        """Offsets whose state the journal does not know as it is."""
+        self.urgent = False
+        """Whether something of that was promised to somebody."""
+        self.flying = 0
+        self.armed_s = 0.0
+        """When the broker looks at it next; 0 for never."""
+        self._returned: list[tuple[int, int]] = []
+        self._later = 0
+        self._dirty = dirty
+
+    def wire(self, pages: Pages, levels: GetLevels) -> None:
+        """Say where events come from; what is owed so far is to be sent again."""
+        self.cursor.wire(pages, levels)
+        waiting = [o for o in self.owed.values() if o.stage is Stage.WAITING]
+        self._returned = sorted((-one.level, one.offset) for one in waiting)
+        self.flying = len(self.owed) - len(waiting)
+
+    def owe(self, offset: int, level: int, tries: int, stage: Stage) -> None:
+        """Take up what the journal says is owed, before ``wire``."""
+        one = self.owed[offset] = Owed(offset, level)
+        one.tries, one.stage, one.recorded = tries, stage, True
+
+    # How it stands
+
+    @property
+    def credit(self) -> int:
+        """How many events may be sent now."""
+        return self.policy.window - self.flying - self._later
+
+    @property
+    def drained(self) -> bool:
+        """Nothing is owed and nothing is left to be sent."""
+        return not self.owed and self.cursor.next() is None
+
+    def lag(self) -> int:
+        """How many events are not settled."""
+        return self.cursor.unsent() + len(self.owed)
+
+    def position(self) -> int:
+        """The lowest offset that is not settled."""
+        return min(self.cursor.lowest(), *self.owed, self.cursor.end())
+
+    # Taking
+
+    def take(self, consumer: Consumer, now_s: float, limit: int) -> list[Portion]:
+        """Hand events to a consumer, in order, within window and ``limit``."""
+        free = min(self.credit, limit)
+        if free <= 0 or not self.active:
+            return []
+        if self.cursor.plain:
+            taken = self._take_returned(consumer, now_s, free)
+            level = self.cursor.plain_level
+            for portion in self.cursor.runs(free - len(taken)):
+                self._fly(portion, level, consumer, now_s)
+                taken.append(portion)
+        else:
+            taken = self._take_by_priority(consumer, now_s, free)
+        if taken:
+            self.note()
+        return taken
+
+    def _take_returned(
+        self, consumer: Consumer, now_s: float, free: int
+    ) -> list[Portion]:
+        """Events that were sent before and came back; they precede fresh ones."""
+        taken: list[Portion] = []
+        while self._returned and len(taken) < free:
+            portion = self._resend(heappop(self._returned)[1], consumer, now_s)
+            if portion is not None:
+                taken.append(portion)
+        return taken
+
+    def _take_by_priority(
+        self, consumer: Consumer, now_s: float, free: int
+    ) -> list[Portion]:
+        taken: list[Portion] = []
+        room = TAKE_BYTES
+        while len(taken) < free and room > 0:
+            fresh = self.cursor.next()
+            back = self._returned[0] if self._returned else None
+            if back is not None and (fresh is None or back <= fresh):
+                portion = self._resend(heappop(self._returned)[1], consumer, now_s)
+            elif fresh is not None:
+                portion = self.cursor.pick(-fresh[0], fresh[1])
+                if portion is not None:
+                    self._fly(portion, -fresh[0], consumer, now_s)
+            else:
+                break
+            if portion is not None:
+                taken.append(portion)
+                room -= len(portion.page.payloads[portion.lo])
+        return taken
+
+    def _fly(
+        self, portion: Portion, level: int, consumer: Consumer, now_s: float
+    ) -> None:
+        """Note events as sent. Per event: keep it short."""
+        if self.policy.qos == 0:
+            return
+        page, lo, hi = portion.page, portion.lo, portion.hi
+        if page.batch.dense:
+            offsets: Iterable[int] = range(page.base + lo, page.base + hi)
+        else:
+            offsets = page.batch.offsets()[lo:hi]
+        due_s, sent = self._due(now_s), Stage.SENT
+        owed, touched, held = self.owed, self.touched, consumer.held
+        for offset in offsets:
+            one = Owed(offset, level)
+            one.stage = sent
+            one.tries = 1
+            one.due_s = due_s
+            one.holder = consumer
+            owed[offset] = one
+            held[offset] = None
+        if not self.temporary:
+            touched.update(dict.fromkeys(offsets))
+        self.flying += hi - lo
+
+    def _resend(self, offset: int, consumer: Consumer, now_s: float) -> Portion | None:
+        one = self.owed.get(offset)
+        if one is None or one.stage is not Stage.WAITING or one.due_s:
+            return None  # settled or put off while it waited
+        found = self.cursor.find(offset)
+        if found is None:
+            self._drop(one)  # retention or compaction took it
+            return None
+        one.stage = Stage.SENT
+        one.tries += 1
+        one.due_s = self._due(now_s)
+        one.holder = consumer
+        consumer.held[offset] = None
+        self.flying += 1
+        self._touch(one)
+        return Portion(found[0], found[1], found[1] + 1, one.tries)
+
+    def _due(self, now_s: float) -> float:
+        timeout_s = self.policy.ack_timeout_s
+        return 0.0 if timeout_s is None else now_s + timeout_s
+
+    # Settling
+
+    def settle(self, offset: int) -> bool:
+        """Finish a delivery in flight; False if there is none."""
+        one = self.owed.get(offset)
+        if one is None or one.stage is Stage.WAITING:
+            return False
+        self._drop(one)
+        self.note(urgent=True)
+        return True
+
+    def answer(self, offset: int, answer: Answer, now_s: float) -> Stage | None:
+        """Move a handshake on; None if the answer makes no sense."""
+        one = self.owed.get(offset)
+        if one is None:
+            return None
+        stage = next_stage(self.policy.qos, one.stage, answer)
+        if stage is Stage.SETTLED:
+            self._drop(one)
+        elif stage is Stage.RELEASED and one.stage is not Stage.RELEASED:
+            one.stage = stage
+            one.tries = 1  # from now on the tries of PUBREL
+            one.due_s = now_s + self.policy.release_interval_s
+            self._touch(one)
+        if stage is not None:
+            self.note(urgent=True)
+        return stage
+
+    def resume(self, consumer: Consumer, now_s: float) -> list[Owed]:
+        """Deliveries that wait for PUBCOMP, taken over by a new consumer."""
+        found = [one for one in self.owed.values() if one.stage is Stage.RELEASED]
+        for one in found:
+            one.holder = consumer
+            one.tries = 1
+            one.due_s = now_s + self.policy.release_interval_s
+            consumer.held[one.offset] = None
+        return found
+
+    def refuse(self, offset: int, error: str, now_s: float) -> Failed | None:
+        """A consumer failed with an event; None if it has no such event."""
+        one = self.owed.get(offset)
+        if one is None or one.stage is not Stage.SENT:
+            return None
+        self.note(urgent=True)
+        return self._fail(one, error, now_s)
+
+    def add_back(self, offset: int, priority: int) -> bool:
+        """Owe an event again that was settled before; False if it is owed already."""
+        if offset in self.owed:
+            return False
+        one = self.owed[offset] = Owed(offset, self.cursor.level_of(priority))
+        self._queue(one)
+        self._touch(one)
+        self.note(urgent=True)
+        return True
+
+    def give_back(self, consumer: Consumer) -> None:
+        """Return what a consumer held, for the next one."""
+        for offset in consumer.held:
+            one = self.owed[offset]
+            one.holder = None
+            one.due_s = 0.0
+            if one.stage is Stage.SENT:
+                self.flying -= 1
+                self._queue(one)
+        consumer.held.clear()
+
+    def seek(self, offset: int) -> None:
+        """Begin anew at ``offset``: nothing is owed any more."""
+        for one in list(self.owed.values()):
+            self._drop(one)
+        self.cursor.seek(offset)
+
+    def note(self, *, urgent: bool = False) -> None:
+        """Have the changes so far written, soon if somebody waits for it."""
+        if not self.temporary:
+            self._dirty[self] = None
+            if urgent:
+                self.urgent = True
+
+    def _queue(self, one: Owed) -> None:
+        one.stage = Stage.WAITING
+        heappush(self._returned, (-one.level, one.offset))
+
+    def _drop(self, one: Owed) -> None:
+        del self.owed[one.offset]
+        if self.errors:
+            self.errors.pop(one.offset, None)
+        if one.holder is not None:
+            one.holder.held.pop(one.offset, None)
+        if one.stage is not Stage.WAITING:
+            self.flying -= 1
+        elif one.due_s:
+            self._later -= 1
+        if one.recorded:
+            self.touched[one.offset] = None
+        else:
+            self.touched.pop(one.offset, None)
+
+    def _touch(self, one: Owed) -> None:
+        if not self.temporary:
+            self.touched[one.offset] = None
+
+    # Time
+
+    def next_due_s(self) -> float | None:
+        """The earliest moment at which something runs out of time."""
+        return min((one.due_s for one in self.owed.values() if one.due_s), default=None)
+
+    def expire(self, now_s: float) -> Expired:
+        """Act on everything whose time has come."""
+        done = Expired([], [])
+        for one in [o for o in self.owed.values() if o.due_s and o.due_s <= now_s]:
+            if one.stage is Stage.WAITING:  # the pause before a retry is over
+                one.due_s = 0.0
+                self._later -= 1
+                self._queue(one)
+            elif one.stage is Stage.SENT:
+                error = f"no answer within {self.policy.ack_timeout_s:g} s"
+                done.failed.append(self._fail(one, error, now_s))
+            elif one.tries >= self.policy.release_tries:
+                self._drop(one)  # counts as received
+            else:
+                one.tries += 1
+                one.due_s = now_s + self.policy.release_interval_s
+                done.released.append(one)
+        self.note()
+        return done
+
+    def _fail(self, one: Owed, error: str, now_s: float) -> Failed:
+        """A try has failed: queue the next one, or tell what follows the last."""
+        decision = after_failure(self.policy, one.tries, now_s)
+        errors = self.errors.setdefault(one.offset, [])
+        errors.append(error)
+        del errors[:-MAX_ERRORS]
+        then = decision.then if isinstance(decision, GiveUp) else None
+        failed = Failed(one.offset, one.tries, list(errors), then)
+        if then == "dead-letter":
+            self._drop(one)
+            return failed
+        if one.holder is not None:
+            one.holder.held.pop(one.offset, None)
+            one.holder = None
+        self.flying -= 1
+        one.due_s = 0.0
+        self._touch(one)
+        if isinstance(decision, TryAgain) and decision.at_s > now_s:
+            one.stage = Stage.WAITING
+            one.due_s = decision.at_s
+            self._later += 1
+            return failed
+        if then == "suspend":
+            one.tries = 0  # whoever subscribes again begins anew
+            self.errors.pop(one.offset)
+        self._queue(one)
+        return failed

@@ -1,0 +1,313 @@
+"""All subscriptions of a broker, and how the journal keeps them.
+
+Changes are noted per subscription and become one record when a group is closed,
+however many deliveries and settlements there were. A record holds subscriptions as
+they are (new ones, and all of them after a failed commit), what changed in others, and
+the numbers of those that are gone.
+
+Crash promise: precious. Replayed from the journal, carried by every checkpoint. What
+only the counting of tries would miss waits for the next commit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import msgspec
+
+from penstock.delivery.cursor import GetLevels
+from penstock.delivery.handshake import Stage
+from penstock.delivery.owed import Owed
+from penstock.delivery.pages import Pages
+from penstock.delivery.subscription import Subscription
+from penstock.errors import LimitReached
+from penstock.log import Record
+from penstock.model.policy import Policy
+
+# Offset, level, tries, stage.
+OwedRow = tuple[int, int, int, int]
+
+
+class Full(msgspec.Struct, array_like=True, frozen=True):
+    """A subscription with everything that is kept of it."""
+
+    number: int
+    subscriber: str
+    topic: str
+    policy: Policy
+    start: int
+    sent: int
+    active: bool
+    suspended: bool
+    places: dict[int, int]
+    owed: list[OwedRow]
+    errors: dict[int, list[str]]
+
+
+class Change(msgspec.Struct, array_like=True, frozen=True):
+    """What is different since the record before."""
+
+    number: int
+    sent: int
+    active: bool
+    suspended: bool
+    places: dict[int, int]
+    owed: list[OwedRow]
+    settled: list[int]
+    errors: dict[int, list[str]]
+
+
+class Changes(msgspec.Struct, array_like=True, frozen=True):
+    full: list[Full] = []
+    changed: list[Change] = []
+    gone: list[int] = []
+    whole: bool = False
+    """Whether ``full`` is all there is: others are gone."""
+
+
+_encode = msgspec.msgpack.Encoder().encode
+_decode_changes = msgspec.msgpack.Decoder(Changes).decode
+_decode_snapshot = msgspec.msgpack.Decoder(tuple[int, list[Full]]).decode
+
+
+class Subscriptions:
+    """Owner of the subscriptions' records; see log.Owner."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._next_number = 0
+        self._by_number: dict[int, Subscription] = {}
+        self._by_topic: dict[str, dict[int, Subscription]] = {}
+        self._by_subscriber: dict[str, dict[str, Subscription]] = {}
+        self._dirty: dict[Subscription, None] = {}
+        self._unsaid: dict[Subscription, None] = {}
+        self._gone: list[int] = []
+        self._whole = False
+        self._pages: Pages | None = None
+        self._levels: GetLevels = _no_levels
+
+    def wire(self, pages: Pages, levels: GetLevels) -> None:
+        """Say where events come from, once the log is open."""
+        self._pages, self._levels = pages, levels
+        for one in self._by_number.values():
+            one.wire(pages, levels)
+
+    def __len__(self) -> int:
+        return len(self._by_number)
+
+    def __iter__(self) -> Iterator[Subscription]:
+        return iter(self._by_number.values())
+
+    def get(self, subscriber: str, topic: str) -> Subscription | None:
+        return self._by_subscriber.get(subscriber, {}).get(topic)
+
+    def of_topic(self, topic: str) -> Iterable[Subscription]:
+        return self._by_topic.get(topic, {}).values()
+
+    def of_subscriber(self, subscriber: str) -> list[Subscription]:
+        return list(self._by_subscriber.get(subscriber, {}).values())
+
+    @property
+    def urgent(self) -> bool:
+        """Whether anything waits that was promised to somebody."""
+        return (
+            bool(self._unsaid or self._gone or self._whole)
+            or any(one.urgent for one in self._dirty)  # few: those of one tick
+        )
+
+    @property
+    def dirty(self) -> bool:
+        """Whether anything waits to be written."""
+        return bool(self._dirty or self._unsaid or self._gone or self._whole)
+
+    def add(
+        self,
+        subscriber: str,
+        topic: str,
+        policy: Policy,
+        start: int,
+        *,
+        temporary: bool,
+    ) -> Subscription:
+        """Make a subscription; raises LimitReached."""
+        if len(self._by_number) >= self._limit:
+            raise LimitReached("subscriptions", self._limit, "max_subscriptions")
+        self._next_number += 1
+        one = self._make(
+            self._next_number, subscriber, topic, policy, start, temporary=temporary
+        )
+        if not temporary:
+            self._unsaid[one] = None
+        return one
+
+    def remove(self, one: Subscription) -> None:
+        """Forget a subscription with its position."""
+        self._take_out(one)
+        if not one.temporary:
+            self._gone.append(one.number)
+
+    def update(self, one: Subscription) -> None:
+        """Have a change of policy, start or activity written."""
+        if not one.temporary:
+            self._unsaid[one] = None
+
+    def _make(
+        self,
+        number: int,
+        subscriber: str,
+        topic: str,
+        policy: Policy,
+        start: int,
+        *,
+        temporary: bool = False,
+    ) -> Subscription:
+        one = Subscription(
+            number,
+            subscriber,
+            topic,
+            policy,
+            start,
+            temporary=temporary,
+            dirty=self._dirty,
+        )
+        if self._pages is not None:
+            one.wire(self._pages, self._levels)
+        self._by_number[number] = one
+        self._by_topic.setdefault(topic, {})[number] = one
+        self._by_subscriber.setdefault(subscriber, {})[topic] = one
+        return one
+
+    def _take_out(self, one: Subscription) -> None:
+        del self._by_number[one.number]
+        topics = self._by_topic[one.topic]
+        del topics[one.number]
+        if not topics:
+            del self._by_topic[one.topic]
+        owned = self._by_subscriber[one.subscriber]
+        del owned[one.topic]
+        if not owned:
+            del self._by_subscriber[one.subscriber]
+        self._dirty.pop(one, None)
+        self._unsaid.pop(one, None)
+
+    # The journal's side
+
+    def collect(self) -> list[tuple[bytes, bool]]:
+        if not self.dirty:
+            return []
+        urgent = self.urgent
+        full = [_full(one) for one in self._unsaid]
+        changed = [_change(one) for one in self._dirty if one not in self._unsaid]
+        data = _encode(Changes(full, changed, self._gone, self._whole))
+        for one in self._dirty:
+            _said(one, one.touched)
+        for one in self._unsaid:
+            _said(one, one.owed)
+        self._dirty.clear()
+        self._unsaid.clear()
+        self._gone, self._whole = [], False
+        return [(data, urgent)]
+
+    def taken_back(self) -> None:
+        """Say everything again: the lost records said some of it."""
+        self._unsaid = {one: None for one in self if not one.temporary}
+        self._whole = True
+
+    def snapshot(self) -> bytes:
+        lasting = [_full(one) for one in self if not one.temporary]
+        return _encode((self._next_number, lasting))
+
+    def restore(self, snapshot: bytes) -> None:
+        self._next_number, rows = _decode_snapshot(snapshot)
+        for row in rows:
+            self._take_up(row)
+
+    def replay(self, record: Record) -> None:
+        changes = _decode_changes(record.data)
+        if changes.whole:
+            for one in list(self):
+                self._take_out(one)
+        for row in changes.full:
+            if (known := self._by_number.get(row.number)) is not None:
+                self._take_out(known)
+            self._take_up(row)
+        for change in changes.changed:
+            _apply(self._by_number[change.number], change)
+        for number in changes.gone:
+            if (known := self._by_number.get(number)) is not None:
+                self._take_out(known)
+
+    def _take_up(self, row: Full) -> None:
+        self._next_number = max(self._next_number, row.number)
+        one = self._make(row.number, row.subscriber, row.topic, row.policy, row.start)
+        one.active, one.suspended = row.active, row.suspended
+        one.cursor.sent, one.cursor.places = row.sent, row.places
+        one.errors = row.errors
+        for offset, level, tries, stage in row.owed:
+            one.owe(offset, level, tries, Stage(stage))
+
+
+def _full(one: Subscription) -> Full:
+    rows = [_row(owed) for owed in one.owed.values()]
+    return Full(
+        one.number,
+        one.subscriber,
+        one.topic,
+        one.policy,
+        one.cursor.start,
+        one.cursor.sent,
+        one.active,
+        one.suspended,
+        one.cursor.places,
+        rows,
+        one.errors,
+    )
+
+
+def _change(one: Subscription) -> Change:
+    rows: list[OwedRow] = []
+    settled: list[int] = []
+    owed = one.owed
+    for offset in one.touched:
+        found = owed.get(offset)
+        if found is None:
+            settled.append(offset)
+        else:
+            rows.append(_row(found))
+    return Change(
+        one.number,
+        one.cursor.sent,
+        one.active,
+        one.suspended,
+        one.cursor.places,
+        rows,
+        settled,
+        one.errors,
+    )
+
+
+def _row(owed: Owed) -> OwedRow:
+    stage = Stage.RELEASED if owed.stage is Stage.RELEASED else Stage.WAITING
+    return owed.offset, owed.level, owed.tries, stage
+
+
+def _said(one: Subscription, offsets: Iterable[int]) -> None:
+    for offset in offsets:
+        if (owed := one.owed.get(offset)) is not None:
+            owed.recorded = True
+    one.touched.clear()
+    one.urgent = False
+
+
+def _apply(one: Subscription, change: Change) -> None:
+    one.active, one.suspended = change.active, change.suspended
+    one.cursor.sent, one.cursor.places = change.sent, change.places
+    one.errors = change.errors
+    for offset in change.settled:
+        one.owed.pop(offset, None)
+    for offset, level, tries, stage in change.owed:
+        one.owe(offset, level, tries, Stage(stage))
+
+
+def _no_levels(topic: str) -> None:
+    return None

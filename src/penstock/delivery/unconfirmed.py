@@ -1,0 +1,47 @@
+"""Changes that the journal does not hold for sure yet, so that they can be undone.
+
+A change is *open* until the group it belongs to is closed, then *flying* until that
+group's commit has ended. A failed commit takes back both.
+"""
+
+from __future__ import annotations
+
+from typing import Generic, TypeVar
+
+Change = TypeVar("Change")
+
+
+class Unconfirmed(Generic[Change]):
+    __slots__ = ("_flying", "_open")
+
+    def __init__(self) -> None:
+        self._open: list[Change] = []
+        self._flying: list[Change] = []
+
+    def __bool__(self) -> bool:
+        """Whether changes wait for a group to be closed."""
+        return bool(self._open)
+
+    def add(self, change: Change) -> None:
+        self._open.append(change)
+
+    def close(self) -> list[Change]:
+        """The open changes; they belong to the group that is closed now."""
+        closed, self._open = self._open, []
+        self._flying += closed
+        return closed
+
+    def confirm(self) -> None:
+        """The closed group was committed."""
+        self._flying.clear()
+
+    @property
+    def confirmed(self) -> bool:
+        """Whether there is nothing that could be taken back."""
+        return not self._open and not self._flying
+
+    def take_back(self) -> list[Change]:
+        """Everything that is not confirmed, the newest first."""
+        lost = [*self._flying, *self._open]
+        self._open, self._flying = [], []
+        return lost[::-1]

@@ -1,0 +1,54 @@
+"""What the server needs of a protocol: bytes in, bytes out, no I/O.
+
+The server calls ``output`` after every ``receive`` and whenever the gateway is in
+``broker.awake``. A gateway that has to check a password sets ``login`` and gets no
+more input until the server has called ``logged_in``: checking takes a while on purpose
+and happens elsewhere. Work that needs an idle log goes into ``errands``.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from typing import NamedTuple
+
+
+class LoginRequest(NamedTuple):
+    user: str
+    password: str
+
+
+class Gateway:
+    """One connection of some protocol."""
+
+    closing = False
+    """Whether the connection is to be closed once the output is drained."""
+    login: LoginRequest | None = None
+    """A password to be checked."""
+    settled = True
+    """Whether the peer has said who it is, as far as the protocol asks for it."""
+    errands: deque[Callable[[], None]] | None = None
+    """What is to be done while no commit is under way."""
+
+    def connected(self, now_s: float) -> None:
+        """The connection stands: greet."""
+
+    def receive(self, data: bytes, now_s: float) -> None:
+        """Take in one read from the socket."""
+        raise NotImplementedError
+
+    def eof(self, now_s: float) -> None:
+        """The peer sends no more: what it began and did not end is all there is."""
+        raise NotImplementedError
+
+    def logged_in(self, ok: bool, now_s: float) -> None:
+        """The answer to ``login``."""
+        raise NotImplementedError
+
+    def output(self, now_s: float, room: int) -> list[bytes]:
+        """What is to be sent now, about ``room`` bytes at most."""
+        raise NotImplementedError
+
+    def disconnected(self, now_s: float) -> None:
+        """The connection is gone."""
+        raise NotImplementedError

@@ -1,0 +1,254 @@
+"""The consumers' side of the JSON gateway: login, subscriptions, QoS 2 outwards.
+
+A delivery is one PUB at a time per topic, ``msgId`` its offset plus one: unique in its
+topic for ever, and the same after a restart. PUBREL leaves when the PUBREC is durable;
+the next PUB follows the OK of the PUBCOMP. See delivery/handshake.py.
+"""
+
+from __future__ import annotations
+
+from typing import assert_never
+
+from penstock.broker.broker import Broker
+from penstock.delivery.consumer import Consumer
+from penstock.delivery.handshake import Answer, Stage
+from penstock.delivery.owed import Owed
+from penstock.errors import PenstockError
+from penstock.gateway.gateway import Gateway, LoginRequest
+from penstock.gateway.json_letters import RawLetters
+from penstock.gateway.options import JsonOptions
+from penstock.gateway.outbox import Outbox
+from penstock.model.policy import Policy
+from penstock.wire.jsonq import (
+    ConsumerPacket,
+    Pubcomp,
+    Pubrec,
+    Refusal,
+    Sub,
+    Unsub,
+    parse_consumer,
+    parse_login,
+    replies,
+)
+from penstock.wire.lines import TOO_LONG, LineSplitter
+
+
+class Share:
+    """A connection's share in one topic."""
+
+    __slots__ = ("blocked", "consumer")
+
+    def __init__(self, consumer: Consumer) -> None:
+        self.consumer = consumer
+        self.blocked = 0
+        """Answers that have to go before the next PUB."""
+
+
+class ConsumerGateway(Gateway):
+    """One connection of a consumer."""
+
+    def __init__(
+        self,
+        broker: Broker,
+        options: JsonOptions,
+        users: dict[str, ConsumerGateway],
+        *,
+        authenticate: bool = False,
+    ) -> None:
+        self.closing = False
+        self.login: LoginRequest | None = None
+        self.settled = False
+        self._broker = broker
+        self._options = options
+        self._users = users
+        """Who is connected; shared by all connections."""
+        self._authenticate = authenticate
+        self._splitter = LineSplitter(options.max_line_bytes)
+        self._letters = RawLetters(broker, options)
+        self._outbox: Outbox[Share] = Outbox(broker.log)
+        self._user: str | None = None
+        self._attempts = 0
+        self._shares: dict[str, Share] = {}
+        self._held: list[bytes] = []
+
+    def connected(self, now_s: float) -> None:
+        self._outbox.now(replies.PLEASE_LOGIN)
+
+    def receive(self, data: bytes, now_s: float) -> None:
+        self._lines(self._splitter.feed(data), now_s)
+
+    def eof(self, now_s: float) -> None:
+        if self._user is not None and self._splitter.rest.strip():
+            self._line(self._splitter.rest, now_s)
+        self.closing = True
+
+    def logged_in(self, ok: bool, now_s: float) -> None:
+        request, self.login = self.login, None
+        assert request is not None, "nobody asked"
+        if ok:
+            self._enter(request.user, now_s)
+        else:
+            self._not_in()
+        held, self._held = self._held, []
+        self._lines(held, now_s)
+
+    def output(self, now_s: float, room: int) -> list[bytes]:
+        out: list[bytes] = []
+        for data, share in self._outbox.take():
+            out.append(data)
+            if share is not None:
+                share.blocked -= 1
+        for share in self._shares.values():
+            if not share.blocked:
+                out += self._push(share, now_s)
+        if self._outbox:
+            self._broker.waiting[self] = None
+        return out
+
+    def disconnected(self, now_s: float) -> None:
+        for share in self._shares.values():
+            self._broker.detach(share.consumer)
+        self._shares.clear()
+        if self._user is not None:
+            del self._users[self._user]
+            self._user = None
+
+    def released(self, consumer: Consumer, owed: list[Owed]) -> None:
+        for one in owed:
+            self._outbox.now(replies.pubrel(one.offset + 1))
+
+    def ended(self, consumer: Consumer, reason: str) -> None:
+        """Nothing is said: the protocol has no word for it."""
+        self._shares.pop(consumer.subscription.topic, None)
+
+    def _push(self, share: Share, now_s: float) -> list[bytes]:
+        sent: list[bytes] = []
+        for portion in self._broker.take(share.consumer, now_s, 1):
+            page, index = portion.page, portion.lo
+            offset = page.batch.offset_of(index)
+            topic = share.consumer.subscription.topic
+            sent.append(replies.pub(topic, offset + 1, page.payloads[index]))
+        return sent
+
+    # Lines
+
+    def _lines(self, lines: list[bytes], now_s: float) -> None:
+        for at, line in enumerate(lines):
+            if self.closing:
+                return
+            if self.login is not None:
+                self._held = lines[at:]
+                return
+            if self._user is None:
+                self._login_line(line, now_s)
+            else:
+                self._line(line, now_s)
+
+    def _login_line(self, line: bytes, now_s: float) -> None:
+        login = None if line == TOO_LONG else parse_login(line)
+        if login is None or (login.password is None) == self._authenticate:
+            self._not_in()
+        elif login.password is not None:
+            self.login = LoginRequest(login.user, login.password)
+        else:
+            self._enter(login.user, now_s)
+
+    def _not_in(self) -> None:
+        self._attempts += 1
+        self.closing = self._attempts >= self._options.login_attempts
+        answer = replies.LOGIN_FAILED if self.closing else replies.PLEASE_LOGIN
+        self._outbox.now(answer)
+
+    def _enter(self, user: str, now_s: float) -> None:
+        if user in self._users:
+            self._outbox.now(replies.NAME_TAKEN)
+            self.closing = True
+            return
+        self._user = user
+        self._users[user] = self
+        self.settled = True
+        self._outbox.now(replies.LOGGED_IN)
+        if self._options.resume_on_login:
+            for one in self._broker.subscriptions.of_subscriber(user):
+                if one.active or one.suspended:
+                    self._attach(one.topic, now_s)
+
+    def _line(self, line: bytes, now_s: float) -> None:
+        if line == TOO_LONG:
+            self._letters.add_overlong("consumer")
+            self._outbox.now(replies.INVALID_JSON)
+            return
+        packet = parse_consumer(line)
+        if isinstance(packet, Refusal):
+            self._letters.add(line, "consumer", packet)
+            self._outbox.now(packet.value)
+            return
+        try:
+            self._packet(packet, now_s)
+        except PenstockError as error:
+            self._outbox.now(replies.error(str(error)))
+
+    def _packet(self, packet: ConsumerPacket, now_s: float) -> None:
+        match packet:
+            case Sub(topic):
+                self._sub(topic, now_s)
+            case Unsub(topic):
+                self._unsub(topic)
+            case Pubrec(msg_id, topic):
+                self._answer(topic, msg_id, Answer.PUBREC, now_s)
+            case Pubcomp(msg_id, topic):
+                self._answer(topic, msg_id, Answer.PUBCOMP, now_s)
+            case _:
+                assert_never(packet)
+
+    def _sub(self, topic: str, now_s: float) -> None:
+        if topic in self._shares:
+            self._outbox.now(replies.OK)
+            return
+        if topic not in self._broker.log.catalog:
+            self._broker.create_topic(topic)
+        share = self._attach(topic, now_s, answer=replies.OK)
+        share.blocked += 1
+
+    def _attach(self, topic: str, now_s: float, answer: bytes = b"") -> Share:
+        assert self._user is not None, "only after login"
+        subscription = self._broker.subscribe(self._user, topic, self._policy())
+        consumer = self._broker.attach(subscription, self)
+        share = self._shares[topic] = Share(consumer)
+        if answer:
+            self._outbox.after(self._broker.promised, answer, mark=share)
+        self.released(consumer, self._broker.resume(consumer, now_s))
+        return share
+
+    def _unsub(self, topic: str) -> None:
+        share = self._shares.pop(topic, None)
+        if share is not None:
+            self._broker.unsubscribe(share.consumer)
+        self._outbox.after(self._broker.promised, replies.OK)
+
+    def _answer(self, topic: str, msg_id: int, answer: Answer, now_s: float) -> None:
+        share = self._shares.get(topic)
+        stage = None
+        if share is not None:
+            stage = self._broker.answer(share.consumer, msg_id - 1, answer, now_s)
+        if share is None or stage is None:
+            self._outbox.now(replies.UNKNOWN_MESSAGE)
+            return
+        data = replies.OK
+        if stage is Stage.RELEASED:
+            data += replies.pubrel(msg_id)
+        share.blocked += 1
+        self._outbox.after(self._broker.promised, data, mark=share)
+
+    def _policy(self) -> Policy:
+        options = self._options
+        return Policy(
+            order="log",
+            window=1,
+            qos=2,
+            ack_timeout_s=options.pub_interval_s,
+            tries=options.pub_tries,
+            exhausted="suspend",
+            release_tries=options.pubrel_tries,
+            release_interval_s=options.pubrel_interval_s,
+        )

@@ -1,0 +1,44 @@
+"""Lines that make no sense: to the topic for them, and to the dead letters."""
+
+from __future__ import annotations
+
+import msgspec
+
+from penstock.broker.broker import Broker
+from penstock.errors import PenstockError
+from penstock.gateway.options import JsonOptions
+from penstock.log import Columns
+from penstock.wire.jsonq import Refusal
+
+_REASONS = {
+    Refusal.INVALID_JSON: "invalid JSON",
+    Refusal.UNKNOWN_COMMAND: "unknown command",
+}
+
+
+class RawLetters:
+    """Keeps the raw lines of one connection."""
+
+    def __init__(self, broker: Broker, options: JsonOptions) -> None:
+        self._broker = broker
+        self._topic = options.dead_letter_topic
+        self._limit = options.max_line_bytes
+
+    def add(self, line: bytes, side: str, refusal: Refusal) -> None:
+        """Keep a line that could not be understood."""
+        self._keep(line, side, _REASONS[refusal])
+
+    def add_overlong(self, side: str) -> None:
+        """Keep the fact of a line that was too long to be kept."""
+        self._keep(b"", side, f"line exceeds {self._limit} bytes")
+
+    def _keep(self, line: bytes, side: str, reason: str) -> None:
+        raw = line.rstrip(b"\r\n")
+        payload = msgspec.json.encode(raw.decode(errors="replace"))
+        headers = {"reason": reason, "gateway": f"json {side}"}
+        columns = Columns([payload], self._broker.log.now_ms(), headers=[headers])
+        try:
+            self._broker.publish(self._topic, columns)
+            self._broker.dead_letter(gateway=f"json {side}", reason=reason, raw=raw)
+        except PenstockError:
+            return  # the log refuses everything now; the sender is answered anyway

@@ -1,0 +1,270 @@
+"""The line gateway: the manners of ``pub``, ``sub``, ``ack`` and their answers.
+
+One read may hold thousands of lines. Runs of ``pub`` become one batch per topic, runs
+of ``ack`` one answer, and events go out as slices of pages that were rendered once for
+all subscribers.
+
+Promises: with ``confirm on`` a publisher hears ``published`` after the commit; a named
+subscriber hears that an ack counts after the commit, and the next event after that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import count
+
+from penstock.broker.acceptance import accepted_subscriber
+from penstock.broker.broker import Broker
+from penstock.delivery.consumer import Consumer
+from penstock.delivery.owed import Owed
+from penstock.delivery.subscription import Subscription
+from penstock.errors import PenstockError, RemoteProtocolError
+from penstock.gateway.gateway import Gateway, LoginRequest
+from penstock.gateway.line_pub import Publisher
+from penstock.gateway.line_share import Share
+from penstock.gateway.options import LineOptions
+from penstock.gateway.outbox import Outbox
+from penstock.model.policy import MAX_WINDOW, Policy
+from penstock.wire.line import ARITY, Word, publishes, replies, split, text, unknown
+from penstock.wire.lines import TOO_LONG, LineSplitter
+
+_connections = count(1)
+
+
+class LineGateway(Gateway):
+    """One connection of the line protocol."""
+
+    def __init__(
+        self, broker: Broker, options: LineOptions, *, authenticate: bool = False
+    ) -> None:
+        self.closing = False
+        self.login: LoginRequest | None = None
+        self.settled = not authenticate
+        self._broker = broker
+        self._options = options
+        self._splitter = LineSplitter(options.max_line_bytes)
+        self._name: str | None = None
+        self._number = next(_connections)
+        self._window = options.window
+        self._shares: dict[str, Share] = {}
+        self._outbox: Outbox[Share] = Outbox(broker.log)
+        self._publisher = Publisher(broker, self._outbox)
+        self._held: list[bytes] = []
+
+    def connected(self, now_s: float) -> None:
+        self._outbox.now(replies.GREETING)
+
+    def receive(self, data: bytes, now_s: float) -> None:
+        self._lines(self._splitter.feed(data), now_s)
+
+    def eof(self, now_s: float) -> None:
+        """A line without an end is carried out too, as a person's last one may be."""
+        rest = self._splitter.rest
+        if rest.strip():
+            self._lines([rest], now_s)
+        self.closing = True
+
+    def logged_in(self, ok: bool, now_s: float) -> None:
+        request, self.login = self.login, None
+        assert request is not None, "nobody asked"
+        if ok:
+            self.settled = True
+            self._name_subscriber(request.user)
+        else:
+            self._outbox.now(replies.error(f"wrong password for {request.user}"))
+        held, self._held = self._held, []
+        self._lines(held, now_s)
+
+    def output(self, now_s: float, room: int) -> list[bytes]:
+        out: list[bytes] = []
+        for data, share in self._outbox.take():
+            out.append(data)
+            if share is not None:
+                share.blocked -= 1
+                if not share.blocked and not share.ended:
+                    out += share.next(now_s) or [replies.NO_MESSAGE] * share.asked
+                    share.asked = False
+        room -= sum(map(len, out))
+        for share in self._shares.values():
+            if room <= 0:
+                break
+            if not share.blocked:
+                sent = share.push(now_s)
+                room -= sum(map(len, sent))
+                out += sent
+        if self._outbox:
+            self._broker.waiting[self] = None
+        return out
+
+    def disconnected(self, now_s: float) -> None:
+        for share in self._shares.values():
+            self._broker.detach(share.consumer)
+        self._shares.clear()
+
+    def released(self, consumer: Consumer, owed: list[Owed]) -> None:
+        raise AssertionError("this protocol has no PUBREL")
+
+    def ended(self, consumer: Consumer, reason: str) -> None:
+        topic = consumer.subscription.topic
+        self._shares.pop(topic).ended = True
+        self._outbox.now(replies.error(f"subscription to {topic} ended: {reason}"))
+
+    # Commands
+
+    def _lines(self, lines: list[bytes], now_s: float) -> None:
+        at, end = 0, len(lines)
+        while at < end:
+            if self.settled:
+                topics, events, at = publishes(lines, at)
+                if events:
+                    self._publisher.publish(topics, events, now_s)
+                at = self._acks(lines, at, now_s)
+            if at < end:
+                self._command(lines[at], now_s)
+                at += 1
+            if self.login is not None:
+                self._held = lines[at:]
+                return
+
+    def _command(self, line: bytes, now_s: float) -> None:
+        if line == TOO_LONG:
+            self._outbox.now(replies.line_too_long(self._options.max_line_bytes))
+            return
+        parts = split(line)
+        word = parts[0]
+        if word == Word.AS and len(parts) in (2, 3):
+            self._guarded(self._as, parts)
+        elif ARITY.get(word) != len(parts):
+            self._outbox.now(unknown(parts))
+        elif not self.settled:
+            self._outbox.now(replies.error("log in first: as <name> <password>"))
+        elif word == Word.PUB:
+            self._publisher.publish([parts[1]], [parts[2]], now_s)
+        elif word == Word.ACK:
+            self._acks([line], 0, now_s)
+        elif word == Word.SUB:
+            self._guarded(self._sub, parts)
+        elif word == Word.UNSUB:
+            self._guarded(self._unsub, parts)
+        elif word == Word.CONFIRM and parts[1] in (b"on", b"off"):
+            self._publisher.confirm = parts[1] == b"on"
+            on = self._publisher.confirm
+            self._outbox.now(replies.CONFIRM_ON if on else replies.CONFIRM_OFF)
+        elif word == Word.WINDOW:
+            self._guarded(self._set_window, parts)
+        else:
+            self._outbox.now(unknown(parts))
+
+    def _guarded(
+        self, command: Callable[[list[bytes]], None], parts: list[bytes]
+    ) -> None:
+        try:
+            command(parts)
+        except PenstockError as error:
+            self._outbox.now(replies.error(str(error)))
+
+    def _as(self, parts: list[bytes]) -> None:
+        if self._shares:
+            raise RemoteProtocolError("line", "as must come before the first sub")
+        limit = self._broker.options.max_id_bytes
+        name = accepted_subscriber(text("name", parts[1]), limit)
+        if len(parts) == 3 and not self.settled:
+            self.login = LoginRequest(name, text("password", parts[2]))
+        elif len(parts) == 3 or not self.settled:
+            needs = "as <name>" if self.settled else "as <name> <password>"
+            raise RemoteProtocolError("line", f"say it as: {needs}")
+        else:
+            self._name_subscriber(name)
+
+    def _name_subscriber(self, name: str) -> None:
+        self._name = name
+        self._outbox.now(replies.subscriber(name))
+
+    def _set_window(self, parts: list[bytes]) -> None:
+        if not parts[1].isdigit() or not 1 <= int(parts[1]) <= MAX_WINDOW:
+            shown = text("window", parts[1])[:80]
+            limit = f"must be an integer from 1 to {MAX_WINDOW}"
+            raise RemoteProtocolError("line", f"window is {shown}: {limit}")
+        self._window = int(parts[1])
+        for share in self._shares.values():
+            self._subscribe(share.topic)
+        self._outbox.now(replies.window(self._window))
+
+    def _sub(self, parts: list[bytes]) -> None:
+        topic = text("topic", parts[1])
+        if topic not in self._broker.log.catalog:
+            if not self._options.create_on_sub:
+                self._outbox.now(replies.no_topic(topic))
+                return
+            self._broker.create_topic(topic)
+        done = replies.subscribed(topic)
+        if topic in self._shares:
+            self._outbox.now(done)
+            return
+        end = self._broker.log.topic(topic).next_offset
+        consumer = self._broker.attach(self._subscribe(topic), self)
+        share = self._shares[topic] = Share(self._broker, consumer, end)
+        self._promise(done, share)
+
+    def _subscribe(self, topic: str) -> Subscription:
+        name = self._name or f"$line-{self._number}"
+        policy = Policy(order="priority", window=self._window)
+        return self._broker.subscribe(name, topic, policy, temporary=not self._name)
+
+    def _unsub(self, parts: list[bytes]) -> None:
+        topic = text("topic", parts[1])
+        share = self._shares.pop(topic, None)
+        if share is not None:
+            share.ended = True
+            self._broker.unsubscribe(share.consumer)
+        done = replies.unsubscribed(topic)
+        if share is None or not self._name:
+            self._outbox.now(done)
+        else:
+            self._outbox.after(self._broker.promised, done)
+
+    def _acks(self, lines: list[bytes], at: int, now_s: float) -> int:
+        """Settle a run of ``ack`` lines; where it ends."""
+        answers: list[bytes] = []
+        asked: dict[str, Share] = {}
+        while at < len(lines):
+            parts = split(lines[at])
+            if parts[0] != b"ack" or len(parts) != 3:
+                break
+            at += 1
+            try:
+                topic, id_ = parts[1].decode(), parts[2].decode()
+            except UnicodeDecodeError:
+                answers.append(replies.error("ack is not valid UTF-8"))
+                continue
+            share = self._shares.get(topic)
+            if share is None:
+                answers.append(replies.not_a_subscriber(topic))
+                continue
+            answer = share.ack(id_)
+            if answer is None:
+                answers.append(replies.no_event(id_))
+            else:
+                answers.append(answer)
+                asked[topic] = share
+        if answers:
+            self._answer_acks(b"".join(answers), list(asked.values()))
+        return at
+
+    def _answer_acks(self, data: bytes, shares: list[Share]) -> None:
+        if not shares:
+            self._outbox.now(data)
+            return
+        self._promise(data, shares[0])
+        for share in shares[1:]:
+            self._promise(b"", share)
+        for share in shares:
+            share.asked = True
+
+    def _promise(self, data: bytes, share: Share) -> None:
+        """An answer that the next event of the share has to follow."""
+        share.blocked += 1
+        if share.consumer.subscription.temporary:
+            self._outbox.now(data, share)
+        else:
+            self._outbox.after(self._broker.promised, data, mark=share)

@@ -1,0 +1,136 @@
+"""A line connection's share in one topic: what it was sent, by id."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from penstock.broker.broker import Broker
+from penstock.delivery.consumer import Consumer
+from penstock.delivery.owed import Portion
+from penstock.delivery.pages import Page
+from penstock.log.frame import Column
+from penstock.wire.line import render_events, replies
+
+# Events that a push asks for at once; the window and the bytes limit it first.
+_MANY = 1 << 20
+# A page of which single events were wanted this often is rendered as a whole.
+_SINGLES = 4
+_FORMAT = "line"
+
+
+class Share:
+    __slots__ = (
+        "_broker",
+        "_delivered",
+        "asked",
+        "blocked",
+        "consumer",
+        "ended",
+        "session_start",
+        "topic",
+    )
+
+    def __init__(self, broker: Broker, consumer: Consumer, session_start: int) -> None:
+        self._broker = broker
+        self.consumer = consumer
+        self.topic = consumer.subscription.topic
+        self.session_start = session_start
+        """Events in front of it are from the logs, others from this session."""
+        self.blocked = 0
+        """Answers that have to go before the next event."""
+        self.asked = False
+        """Whether an ack waits for an event or ``no available message``."""
+        self.ended = False
+        self._delivered: dict[str, int | list[int]] = {}
+
+    def ack(self, id_: str) -> bytes | None:
+        """Settle the event of that id that was delivered first; the answer, if any."""
+        found = self._delivered.pop(id_, None)
+        if found is None:
+            return None
+        if isinstance(found, list):
+            offset = found.pop(0)
+            if found:
+                self._delivered[id_] = found
+        else:
+            offset = found
+        if not self.consumer.subscription.settle(offset):
+            return None
+        if offset < self.session_start:
+            return replies.acknowledged_from_logs(id_)
+        return replies.ACKNOWLEDGED
+
+    def next(self, now_s: float) -> list[bytes]:
+        """What follows an ack: events, or nothing while some are still on their way.
+
+        Empty only if there is nothing at all, which is what the ack is told.
+        """
+        sent = self.push(now_s)
+        if sent or not self.consumer.subscription.drained:
+            return sent or [b""]
+        return []
+
+    def push(self, now_s: float) -> list[bytes]:
+        """The lines of events that may be sent now."""
+        return [
+            self._lines(portion)
+            for portion in self._broker.take(self.consumer, now_s, _MANY)
+        ]
+
+    def _lines(self, portion: Portion) -> bytes:
+        page, lo, hi = portion.page, portion.lo, portion.hi
+        self._note(page, lo, hi)
+        if hi - lo == 1:
+            return _single(page, lo)
+        return b"".join(_rendered(page)[lo:hi])
+
+    def _note(self, page: Page, lo: int, hi: int) -> None:
+        ids = page.ids[lo:hi]
+        if page.batch.dense:
+            offsets: Sequence[int] = range(page.base + lo, page.base + hi)
+        else:
+            offsets = page.batch.offsets()[lo:hi]
+        new = dict(zip(ids, offsets, strict=True))
+        delivered = self._delivered
+        if len(new) == hi - lo and delivered.keys().isdisjoint(new):
+            delivered.update(new)
+            return
+        for id_, offset in zip(ids, offsets, strict=True):
+            known = delivered.get(id_)
+            if known is None:
+                delivered[id_] = offset
+            elif isinstance(known, list):
+                known.append(offset)
+            else:
+                delivered[id_] = [known, offset]
+
+
+def _single(page: Page, index: int) -> bytes:
+    known = page.rendered.get(_FORMAT)
+    if known is None:
+        page.singles += 1
+        if page.singles <= _SINGLES and len(page) > 1:
+            return _render(page, index, index + 1)[0]
+        known = _rendered(page)
+    return known[index]
+
+
+def _rendered(page: Page) -> list[bytes]:
+    known = page.rendered.get(_FORMAT)
+    if known is None:
+        known = page.rendered[_FORMAT] = _render(page, 0, len(page))
+    return known
+
+
+def _render(page: Page, lo: int, hi: int) -> list[bytes]:
+    fields = None
+    if Column.HEADERS in page.batch.columns():
+        headers = page.batch.headers()
+        fields = [one.get("fields") for one in headers[lo:hi]]
+    return render_events(
+        page.batch.topic,
+        page.priorities[lo:hi],
+        page.payloads[lo:hi],
+        page.ids[lo:hi],
+        fields,
+    )

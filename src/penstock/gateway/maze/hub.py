@@ -1,0 +1,172 @@
+"""The maze itself, shared by all its connections: source in, clients out.
+
+    receive -> parse -> (opening of a new source) -> reorder -> route -> publish
+
+A whole receive goes through each step at once. Clients are told without waiting for
+the disk, as the protocol knows no acknowledgement; the events are published in the
+order they were processed in, and with the state of the maze they outlive the process.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Any, Protocol
+
+from penstock.errors import Backlogged
+from penstock.gateway.maze.letters import DeadLetterBox, Letters
+from penstock.gateway.maze.opening import Opening, Verdict
+from penstock.gateway.maze.reorder import Reorder, Taken
+from penstock.gateway.maze.router import NO_KIND, Item, Router
+from penstock.gateway.maze.state import MazeState
+from penstock.gateway.options import MazeOptions
+from penstock.log import Appended, Columns
+from penstock.wire.maze import parse
+
+# Events that may wait while the log is behind, for as long as it takes a server to
+# stop reading: a few large receives.
+MAX_UNPUBLISHED = 200_000
+
+logger = logging.getLogger(__name__)
+
+
+class Broker(DeadLetterBox, Protocol):
+    """What the maze wants of the broker."""
+
+    @property
+    def awake(self) -> dict[Any, None]: ...
+    def publish(self, topic: str, events: Columns, /) -> Appended: ...
+
+
+class MazeHub:
+    """To be made when the state has caught up with its topic.
+
+    ``unregistered`` counts clients that are connected and have not sent their id: they
+    want to be heard before the next events are.
+    """
+
+    def __init__(self, broker: Broker, state: MazeState, options: MazeOptions) -> None:
+        self.broker = broker
+        self.options = options
+        self.unregistered = 0
+        self.letters = Letters(broker)
+        self.router = Router(
+            state.followers, self.letters, store_absent=options.store_absent
+        )
+        self._state = state
+        self._reorder: Reorder[Item] = Reorder(
+            options.hold_back, options.gap_s, state.expected
+        )
+        self._opening: Opening[Item] | None = None
+        self._source: object | None = None
+        self._unpublished: list[bytes] = []
+
+    @property
+    def absent(self) -> int:
+        """Notifications whose client was not there to take them."""
+        return self.router.absent
+
+    @property
+    def backlogged(self) -> bool:
+        """Whether anything waits for the log: a reason to read no more for now."""
+        return bool(self._unpublished or self.letters)
+
+    def source_connected(self, source: object) -> bool:
+        """False if another source is connected: there is one at a time."""
+        if self._source is not None:
+            return False
+        self._source = source
+        if self._reorder.expected > 1:
+            options = self.options
+            self._opening = Opening(options.restart_window, options.gap_s)
+        return True
+
+    def source_left(self, now_s: float) -> None:
+        """Nothing more will come: process what was held back, whatever is missing."""
+        if self._opening is not None:
+            self._decide(Verdict.GOES_ON, now_s)
+        self._process(self._reorder.flush(), now_s)
+        self._source = None
+
+    def receive(self, lines: list[bytes], now_s: float) -> None:
+        """Process lines of the source, without their newlines."""
+        numbers, items = self._parsed(lines)
+        if self._opening is None:
+            self._process(self._reorder.take(numbers, items, now_s), now_s)
+            return
+        verdict = self._opening.take(numbers, items, now_s)
+        if verdict is not None:
+            self._decide(verdict, now_s)
+
+    def tick(self, now_s: float) -> None:
+        """Give up what was waited for too long; to be called every second or so."""
+        if self._opening is not None and self._opening.overdue(now_s):
+            self._decide(Verdict.GOES_ON, now_s)
+        self._process(self._reorder.expire(now_s), now_s)
+        self.letters.flush()
+
+    def _parsed(self, lines: list[bytes]) -> tuple[list[int], list[Item]]:
+        """Numbers and events of the lines that have them; the others are refused."""
+        rows, raws, bad = parse(lines)
+        items: list[Item] = list(zip(rows, raws, strict=True))
+        for raw, number, reason in bad:
+            self.letters.keep(reason, raw)
+            if number is not None:
+                # The number is used up; the line is kept already.
+                items.append(((number, NO_KIND, 0, 0), b""))
+        return [row[0] for row, _ in items], items
+
+    def _decide(self, verdict: Verdict, now_s: float) -> None:
+        assert self._opening is not None
+        numbers, items = self._opening.numbers, self._opening.items
+        self._opening = None
+        if verdict is Verdict.AFRESH:
+            logger.info(
+                "a new maze source starts afresh", extra={"action": "maze_restarted"}
+            )
+            self._reorder.restart()
+            self._state.restart()
+        self._process(self._reorder.take(numbers, items, now_s), now_s)
+
+    def _process(self, taken: Taken[Item], now_s: float) -> None:
+        expected = self._reorder.expected
+        for row, raw in taken.late:
+            if raw:
+                reason = f"number {row[0]} is old or came twice, next is {expected}"
+                self.letters.keep(reason, raw)
+        if taken.gaps:
+            _report(taken.gaps)
+        if taken.ready:
+            self.router.route(taken.ready)
+            self._state.expected = expected
+            self._unpublished += [raw.rstrip() for _, raw in taken.ready if raw]
+        if self._unpublished:
+            self._publish(now_s)
+
+    def _publish(self, now_s: float) -> None:
+        columns = Columns(self._unpublished, int(now_s * 1000))
+        try:
+            appended = self.broker.publish(self.options.topic, columns)
+        except Backlogged:
+            if len(self._unpublished) > MAX_UNPUBLISHED:
+                raise
+            return  # the next receive or tick tries again
+        self._unpublished.clear()
+        self._state.applied = appended.base_offset + appended.count
+
+
+def _report(gaps: list[tuple[int, int]]) -> None:
+    """Once for all that is given up together, or a lossy source floods the log."""
+    first, last = gaps[0][0], gaps[-1][1]
+    missing = sum(high - low + 1 for low, high in gaps)
+    logger.warning(
+        "maze events from %d to %d did not come: %d missing, skipped",
+        first,
+        last,
+        missing,
+        extra={
+            "action": "maze_gap_skipped",
+            "first": first,
+            "last": last,
+            "missing": missing,
+        },
+    )

@@ -1,0 +1,93 @@
+"""What the maze knows and must not forget: the graph, and the number expected next.
+
+Every event that was processed is in the topic, in the order it was processed in, so
+the topic is the journal of this state. A snapshot says up to which offset it holds it,
+and ``catch_up`` applies the rest. An event applied twice does no harm as long as all
+behind it are applied again as well: a snapshot may know more than its offset says,
+never less.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+
+from penstock.gateway.maze.followers import Followers, Graph
+from penstock.log import Batch, Record
+from penstock.wire.maze import FOLLOW, UNFOLLOW, Row, parse
+
+_VERSION = 1
+
+
+class _Snapshot(msgspec.Struct, array_like=True, frozen=True):
+    version: int
+    expected: int
+    applied: int
+    graph: Graph
+
+
+class MazeState:
+    """An owner of the log, to be given to it when it is opened.
+
+    ``applied`` is the offset in the topic up to which the state holds its events.
+    """
+
+    def __init__(self) -> None:
+        self.followers = Followers()
+        self.expected = 1
+        self.applied = 0
+        # Where the topic is on disk for certain, from before this start.
+        self._opened_at = 0
+
+    def restore(self, snapshot: bytes) -> None:
+        kept = msgspec.msgpack.decode(snapshot, type=_Snapshot)
+        self.followers = Followers(kept.graph)
+        self.expected = kept.expected
+        self.applied = self._opened_at = kept.applied
+
+    def replay(self, record: Record) -> None:
+        """Nothing: the events in the topic are all the records there are."""
+
+    def snapshot(self) -> bytes:
+        return msgspec.msgpack.encode(
+            _Snapshot(_VERSION, self.expected, self.applied, self.followers.graph)
+        )
+
+    def collect(self) -> Iterable[tuple[bytes, bool]]:
+        """Nothing: what there is to record is published."""
+        return ()
+
+    def taken_back(self) -> None:
+        """Offsets are given again: know of none until the next events are published.
+
+        The state keeps the effect of the events that were lost: their notifications
+        have gone out.
+        """
+        self.applied = self._opened_at
+
+    def catch_up(self, batches: Iterable[Batch]) -> None:
+        """Apply the events of the topic that the snapshot does not hold."""
+        for batch in batches:
+            # What is no event was published by somebody else, and is no matter of ours.
+            for row in parse(batch.since(self.applied).payloads()).rows:
+                self._apply(row)
+            self.applied = max(self.applied, batch.end_offset)
+        self._opened_at = self.applied
+
+    def restart(self) -> None:
+        """Forget everything: a source has started afresh."""
+        self.followers.clear()
+        self.expected = 1
+
+    def _apply(self, row: Row) -> None:
+        number, kind, one, other = row
+        if number == 1:
+            self.restart()
+        elif number < self.expected:
+            return
+        self.expected = number + 1
+        if kind == FOLLOW:
+            self.followers.follow(one, other)
+        elif kind == UNFOLLOW:
+            self.followers.unfollow(one, other)

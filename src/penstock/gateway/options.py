@@ -1,0 +1,138 @@
+"""Settings of the gateways, one class for each, all with defaults that work."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from penstock.errors import InvalidName, InvalidOption
+from penstock.model.option import check_options, option
+from penstock.model.topic import topic_name
+
+KIB = 1 << 10
+MIB = 1 << 20
+# Deliveries in flight are kept in memory.
+MAX_WINDOW = 100_000
+
+Durability = Literal["sync", "os"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LineOptions:
+    """Settings of the line gateway."""
+
+    max_line_bytes: int = option(
+        MIB,
+        "longest line of a client; a longer one is answered with an error",
+        least=1,
+    )
+    create_on_sub: bool = option(
+        False, "whether `sub` creates a topic that does not exist, or is refused"
+    )
+    window: int = option(
+        1,
+        "events sent to a subscriber ahead of its acks",
+        least=1,
+        most=MAX_WINDOW,
+    )
+
+    def __post_init__(self) -> None:
+        check_options(self)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JsonOptions:
+    """Settings of the JSON gateway, of both its ports."""
+
+    max_line_bytes: int = option(
+        MIB, "longest line of a client; a longer one is a dead letter", least=1
+    )
+    pub_tries: int = option(
+        5,
+        "how often PUB is sent to a consumer that does not answer; "
+        "then it is unsubscribed, and its position kept",
+        least=1,
+    )
+    pub_interval_s: float = option(10.0, "time from one PUB to the next try", above=0)
+    pubrel_tries: int = option(
+        5,
+        "how often PUBREL is sent to a consumer that does not answer; "
+        "then the message counts as received",
+        least=1,
+    )
+    pubrel_interval_s: float = option(
+        10.0, "time from one PUBREL to the next try", above=0
+    )
+    resume_on_login: bool = option(
+        True, "whether a login resumes the topics of a user, or waits for a SUB"
+    )
+    login_attempts: int = option(
+        5, "failed logins before a connection is closed", least=1
+    )
+    dead_letter_topic: str = option(
+        "deadLetterChan", "topic that gets the lines that cannot be understood"
+    )
+
+    def __post_init__(self) -> None:
+        check_options(self)
+        _topic("dead_letter_topic", self.dead_letter_topic)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MazeOptions:
+    """Settings of the maze gateway, of both its ports."""
+
+    max_line_bytes: int = option(
+        64 * KIB,
+        "longest line of a source or client; a longer one is a dead letter",
+        least=1,
+    )
+    topic: str = option("maze", "topic that gets every event in order")
+    hold_back: int = option(
+        10_000, "events held back until the one in front of them comes", least=1
+    )
+    gap_s: float = option(
+        5.0, "how long a missing event is waited for, before it is skipped", above=0
+    )
+    restart_window: int = option(
+        128,
+        "a new source starts afresh if event 1 is among this many of its first ones",
+        least=1,
+    )
+    store_absent: bool = option(
+        False,
+        "whether events for clients that are not there are stored as dead letters, "
+        "or only counted",
+    )
+    durability: Durability = option(
+        "os",
+        "when an event of the source is safe: `sync` on disk, `os` with the system",
+        choices=("sync", "os"),
+    )
+    max_client_buffer_bytes: int = option(
+        8 * MIB,
+        "events kept for a client that does not read, before it is disconnected",
+        least=1,
+    )
+
+    def __post_init__(self) -> None:
+        check_options(self)
+        _topic("topic", self.topic)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NativeOptions:
+    """Settings of the native gateway, which the commands and clients use."""
+
+    max_message_bytes: int = option(64 * MIB, "largest message of a client", least=KIB)
+
+    def __post_init__(self) -> None:
+        check_options(self)
+
+
+def _topic(name: str, value: str) -> None:
+    try:
+        topic_name(value)
+    except InvalidName as error:
+        limit = f"a topic name; this one {error.reason}"
+        raise InvalidOption(name, value, limit) from error

@@ -1,0 +1,61 @@
+"""How a subscription treats its events: order, window, retries, the end of patience."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from penstock.errors import InvalidOption
+
+Order = Literal["priority", "log"]
+Exhausted = Literal["dead-letter", "suspend"]
+
+# A window costs memory for every event in it.
+MAX_WINDOW = 100_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Policy:
+    """The rules of one subscription, stored with it.
+
+    order: ``priority`` sends the highest priority first over the whole backlog,
+        ``log`` sends events as they were published. It never changes.
+    window: how many unsettled deliveries there may be at once.
+    ack_timeout_s: a delivery not settled by then is tried again; None waits for ever.
+    tries: how often an event is sent at most; None has no limit.
+    backoff_s, backoff_factor, max_backoff_s: pause before a second try, its growth.
+    exhausted: what follows the last try.
+    qos: 0 settles on sending, 1 on an acknowledgement, 2 on a handshake.
+    release_tries, release_interval_s: how often the second half of a QoS 2 handshake
+        is sent before the event counts as received.
+    """
+
+    order: Order = "log"
+    window: int = 1
+    ack_timeout_s: float | None = None
+    tries: int | None = None
+    backoff_s: float = 0.0
+    backoff_factor: float = 2.0
+    max_backoff_s: float = 300.0
+    exhausted: Exhausted = "dead-letter"
+    qos: Literal[0, 1, 2] = 1
+    release_tries: int = 5
+    release_interval_s: float = 10.0
+
+    def __post_init__(self) -> None:
+        if self.order not in ("priority", "log"):
+            raise InvalidOption("order", self.order, "'priority' or 'log'")
+        if self.exhausted not in ("dead-letter", "suspend"):
+            limit = "'dead-letter' or 'suspend'"
+            raise InvalidOption("exhausted", self.exhausted, limit)
+        if self.qos not in (0, 1, 2):
+            raise InvalidOption("qos", self.qos, "0, 1 or 2")
+        if not 1 <= self.window <= MAX_WINDOW:
+            raise InvalidOption("window", self.window, f"from 1 to {MAX_WINDOW}")
+        if self.tries is not None and self.tries < 1:
+            raise InvalidOption("tries", self.tries, "at least 1, or left out")
+        if self.ack_timeout_s is not None and not self.ack_timeout_s > 0:
+            limit = "more than 0, or left out"
+            raise InvalidOption("ack_timeout_s", self.ack_timeout_s, limit)
+        if not self.backoff_s >= 0:
+            raise InvalidOption("backoff_s", self.backoff_s, "at least 0")

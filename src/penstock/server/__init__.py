@@ -1,0 +1,1 @@
+"""The event loop: listeners, connections, flow control, group commit, users."""

@@ -1,0 +1,247 @@
+"""One connection: a socket that drives a gateway.
+
+Reading stops while the server is congested, while a password is checked, and while the
+peer does not read what it was sent: so what a connection costs in memory is bounded by
+one read and its output buffer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import Protocol, cast
+
+from penstock.gateway.gateway import Gateway, LoginRequest
+from penstock.server.engine import Engine
+from penstock.server.options import ServerOptions
+
+logger = logging.getLogger(__name__)
+
+# A gateway that gave this much at once may have more.
+_MORE_BYTES = 1 << 16
+
+
+class Door(Protocol):
+    """Who is let in."""
+
+    def enter(self, connection: Connection) -> str | None:
+        """Count a connection in; or why it may not come in."""
+
+    def leave(self, connection: Connection) -> None: ...
+
+    def check(self, request: LoginRequest, answer: Callable[[bool], None]) -> None:
+        """Have a password checked; ``answer`` is called in the loop."""
+
+
+class Connection(asyncio.BufferedProtocol):
+    """Made by a listener for each peer."""
+
+    def __init__(
+        self, engine: Engine, gateway: Gateway, options: ServerOptions, door: Door
+    ) -> None:
+        self.engine = engine
+        self.gateway = gateway
+        self.address = ""
+        self.since_s = engine.now_s()
+        self.active_s = self.since_s
+        self._options = options
+        self._door = door
+        self._inside = False
+        self._buffer = memoryview(bytearray(0))
+        self._transport: asyncio.Transport | None = None
+        self._held: list[bytes] = []
+        self._reading = True
+        self._unread = False
+        """The peer does not read: nothing more is made for it."""
+        self._ended = False
+        """The peer sends no more."""
+        self._checking = False
+        self._stopped = False
+
+    # Called by the transport
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        # uvloop's transports have the methods of asyncio.Transport, not its name.
+        transport = self._transport = cast(asyncio.Transport, transport)
+        self.address = _address(transport)
+        refusal = self._door.enter(self)
+        if refusal is not None:
+            transport.write(f"error: {refusal}\r\n".encode())
+            self.close(refusal)
+            return
+        self._inside = True
+        transport.set_write_buffer_limits(high=self._options.output_buffer_bytes)
+        self.engine.enter(self)
+        self._guarded(lambda: self.gateway.connected(self.engine.now_s()))
+        self.flush(self.engine.now_s())
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        if not self._buffer:
+            self._buffer = self.engine.buffer(self._options.read_bytes)
+        return self._buffer
+
+    def buffer_updated(self, nbytes: int) -> None:
+        self._take_in(bytes(self._buffer[:nbytes]))
+
+    def eof_received(self) -> bool:
+        self._ended = True
+        if not self._held:
+            self._end()
+        return True  # we close when our side has been said
+
+    def pause_writing(self) -> None:
+        self._unread = True
+        self._stop_reading()
+
+    def resume_writing(self) -> None:
+        self._unread = False
+        self.flush(self.engine.now_s())
+        self.resume()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._transport = None
+        if not self._inside:
+            return
+        self._door.leave(self)
+        self._guarded(lambda: self.gateway.disconnected(self.engine.now_s()))
+        self.engine.leave(self)
+
+    # Called by the engine
+
+    def flush(self, now_s: float) -> None:
+        """Send what the gateway has, unless the peer has to read first."""
+        transport = self._transport
+        if transport is None or self._unread:
+            return
+        room = self._options.output_buffer_bytes
+        out: list[bytes] = []
+        self._guarded(lambda: out.extend(self.gateway.output(now_s, room)))
+        if out:
+            data = out[0] if len(out) == 1 else b"".join(out)
+            if data:
+                transport.write(data)
+            if len(data) >= _MORE_BYTES:
+                self.engine.broker.awake[self.gateway] = None
+                self.engine.kick()
+                return
+        if self.gateway.closing and self.gateway not in self.engine.broker.waiting:
+            transport.close()
+
+    def resume(self) -> None:
+        """Go on with what was held, then with reading."""
+        while self._held and not self._blocked():
+            self._receive(self._held.pop(0))
+        if self._held:
+            self._hold_up()
+        elif self._ended:
+            self._end()
+        elif not self._reading and self._transport is not None and not self._blocked():
+            self._reading = True
+            self._transport.resume_reading()
+
+    def stop_reading(self) -> None:
+        """Take in no more, for good: the server ends."""
+        self._stop_reading()
+        self._stopped = True
+
+    def finish(self) -> None:
+        """Send the last answers and close."""
+        self.flush(self.engine.now_s())
+        if self._transport is not None:
+            self._transport.close()
+
+    def close(self, reason: str) -> None:
+        """End the connection for a reason of ours."""
+        if self._transport is not None:
+            logger.info(
+                "connection of %s closed: %s",
+                self.address,
+                reason,
+                extra={"action": "connection_closed", "peer": self.address},
+            )
+            self._transport.close()
+
+    def abort(self) -> None:
+        if self._transport is not None:
+            self._transport.abort()
+
+    # Taking in
+
+    def _take_in(self, data: bytes) -> None:
+        if self._held or self._blocked():
+            self._held.append(data)
+            self._hold_up()
+        else:
+            self._receive(data)
+
+    def _receive(self, data: bytes) -> None:
+        engine, gateway = self.engine, self.gateway
+        now_s = self.active_s = engine.now_s()
+        try:
+            gateway.receive(data, now_s)
+        except Exception:
+            self._fail()
+            return
+        if gateway.login is not None:
+            self._log_in(gateway.login)
+        if gateway.errands:
+            engine.errand(gateway)
+        self.flush(now_s)
+        engine.kick()
+
+    def _blocked(self) -> bool:
+        return self.engine.congested or self._unread or self._checking or self._stopped
+
+    def _hold_up(self) -> None:
+        self._stop_reading()
+        if self.engine.congested:
+            self.engine.pause(self)
+
+    def _stop_reading(self) -> None:
+        if self._reading and self._transport is not None:
+            self._reading = False
+            self._transport.pause_reading()
+
+    def _end(self) -> None:
+        now_s = self.engine.now_s()
+        self._guarded(lambda: self.gateway.eof(now_s))
+        self.flush(now_s)
+        self.engine.kick()
+
+    def _log_in(self, request: LoginRequest) -> None:
+        self._checking = True
+        self._stop_reading()
+
+        def answered(ok: bool) -> None:
+            self._checking = False
+            now_s = self.engine.now_s()
+            self._guarded(lambda: self.gateway.logged_in(ok, now_s))
+            if self.gateway.login is not None:
+                self._log_in(self.gateway.login)
+            self.flush(now_s)
+            self.resume()
+            self.engine.kick()
+
+        self._door.check(request, answered)
+
+    def _guarded(self, step: Callable[[], None]) -> None:
+        try:
+            step()
+        except Exception:
+            self._fail()
+
+    def _fail(self) -> None:
+        """A mistake of ours: it costs this connection, and nobody else."""
+        logger.exception(
+            "connection of %s failed",
+            self.address,
+            extra={"action": "connection_failed", "peer": self.address},
+        )
+        self.abort()
+
+
+def _address(transport: asyncio.Transport) -> str:
+    """Where the peer is; nothing if it is on this machine, at the local socket."""
+    peer = transport.get_extra_info("peername")
+    return str(peer[0]) if isinstance(peer, tuple) else ""

@@ -1,0 +1,209 @@
+"""The pump: what came in is committed, what is ready goes out.
+
+One turn of the pump follows every read and every commit that has ended, however many
+connections took part:
+
+    begin a commit if somebody waits for one and none is under way
+    write out segments if that is due
+    let every connection that was woken send what it has
+
+So the next group collects while this one syncs, and everybody who published meanwhile
+shares one sync. When more is under way than memory should hold, the connections stop
+reading until it is less.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING
+
+from penstock.broker.broker import Broker
+from penstock.clock import Clock
+from penstock.gateway.gateway import Gateway
+from penstock.log.commit import Commit
+from penstock.log.core import StoreWork
+from penstock.server.workers import Worker
+
+if TYPE_CHECKING:
+    from penstock.server.connection import Connection
+
+logger = logging.getLogger(__name__)
+
+# Pause after a failed commit, so that a full disk does not keep a core busy.
+RETRY_S = 1.0
+# What may be lost in a crash without anybody having been promised anything (the
+# counting of tries) waits this long for a commit that happens anyway.
+LAZY_S = 0.2
+TICK_S = 0.1
+
+
+class Engine:
+    def __init__(
+        self, broker: Broker, clock: Clock, loop: asyncio.AbstractEventLoop
+    ) -> None:
+        self.broker = broker
+        self.loop = loop
+        self.connections: dict[Gateway, Connection] = {}
+        self.deserted = asyncio.Event()
+        """Set while there are no connections."""
+        self.deserted.set()
+        self._clock = clock
+        self._log = broker.log
+        self._syncer = Worker(loop, "penstock-sync")
+        self._writer = Worker(loop, "penstock-write")
+        self._commit: Commit | None = None
+        self._store: StoreWork | None = None
+        self._scheduled = False
+        self._held_until_s = 0.0
+        self._lazy_since_s = 0.0
+        self._paused: dict[Connection, None] = {}
+        self._errands: dict[Gateway, None] = {}
+        self._ended = asyncio.Event()
+        """Set whenever a piece of work has ended."""
+        self._draining = False
+        self._buffer = memoryview(b"")
+        options = self._log.options
+        self._most_pending = options.group_bytes // 2
+        self._most_unwritten = 2 * options.write_out_bytes
+
+    def now_s(self) -> float:
+        return self._clock.now_s()
+
+    @property
+    def congested(self) -> bool:
+        """Whether more is under way than should be."""
+        log = self._log
+        return (
+            log.pending_bytes > self._most_pending
+            or log.keeper.unwritten_bytes > self._most_unwritten
+        ) and (self._commit is not None or self._store is not None)
+
+    @property
+    def idle(self) -> bool:
+        """Whether no work is under way."""
+        return self._commit is None and self._store is None
+
+    def buffer(self, size: int) -> memoryview:
+        """Where reads go: one for all, as what was read is copied at once."""
+        if len(self._buffer) < size:
+            self._buffer = memoryview(bytearray(size))
+        return self._buffer
+
+    def enter(self, connection: Connection) -> None:
+        self.connections[connection.gateway] = connection
+        self.deserted.clear()
+
+    def leave(self, connection: Connection) -> None:
+        del self.connections[connection.gateway]
+        if not self.connections:
+            self.deserted.set()
+        self.kick()
+
+    def pause(self, connection: Connection) -> None:
+        """Have a connection resumed when there is room again."""
+        self._paused[connection] = None
+
+    def errand(self, gateway: Gateway) -> None:
+        """Do the gateway's errands as soon as no work is under way."""
+        self._errands[gateway] = None
+        self.kick()
+
+    def kick(self) -> None:
+        """Have the pump turn, once, before the loop waits again."""
+        if not self._scheduled:
+            self._scheduled = True
+            self.loop.call_soon(self._turn)
+
+    def tick(self) -> None:
+        """What time brings; called every TICK_S."""
+        self.broker.tick(self.now_s())
+        self.kick()
+
+    async def drain(self) -> None:
+        """Return when everything that was begun is committed."""
+        self._draining = True
+        while self._commit or self._store or self._scheduled or self.broker.dirty:
+            self._ended.clear()
+            self.kick()
+            await self._ended.wait()
+
+    def stop(self) -> None:
+        self._syncer.stop()
+        self._writer.stop()
+
+    def _turn(self) -> None:
+        self._scheduled = False
+        if self._errands and self.idle:
+            self._run_errands()
+        if not self._errands:
+            self._begin_commit()
+            self._begin_store()
+        self._send()
+        if self._paused and not self.congested:
+            paused, self._paused = self._paused, {}
+            for connection in paused:
+                connection.resume()
+        if self._draining:
+            self._ended.set()
+
+    def _begin_commit(self) -> None:
+        if self._commit is not None:
+            return
+        now_s = self.now_s()
+        if now_s < self._held_until_s or not self._wanted(now_s):
+            return
+        commit = self._log.begin_commit()
+        if commit is not None:
+            self._commit = commit
+            self._lazy_since_s = 0.0
+            self._syncer.submit(commit.run, self._commit_done)
+
+    def _wanted(self, now_s: float) -> bool:
+        if self.broker.urgent:
+            return True
+        if not self.broker.dirty:
+            return False
+        self._lazy_since_s = self._lazy_since_s or now_s
+        return self._draining or now_s - self._lazy_since_s >= LAZY_S
+
+    def _commit_done(self) -> None:
+        commit, self._commit = self._commit, None
+        assert commit is not None, "one commit at a time"
+        if self._log.end_commit(commit) is not None:
+            self._held_until_s = self.now_s() + RETRY_S
+        self._after_work()
+
+    def _begin_store(self) -> None:
+        if self._store is None and (work := self._log.begin_store()) is not None:
+            self._store = work
+            self._writer.submit(work.run, self._store_done)
+
+    def _store_done(self) -> None:
+        work, self._store = self._store, None
+        assert work is not None, "one piece of work at a time"
+        self._log.end_store(work)
+        self._after_work()
+
+    def _after_work(self) -> None:
+        self._ended.set()
+        self.kick()
+
+    def _send(self) -> None:
+        awake = self.broker.awake
+        if not awake:
+            return
+        turn = list(awake)
+        awake.clear()
+        now_s = self.now_s()
+        for gateway in turn:
+            connection = self.connections.get(gateway)  # type: ignore[call-overload]
+            if connection is not None:
+                connection.flush(now_s)
+
+    def _run_errands(self) -> None:
+        errands, self._errands = self._errands, {}
+        for gateway in errands:
+            while gateway.errands:
+                gateway.errands.popleft()()
+            self.broker.awake[gateway] = None

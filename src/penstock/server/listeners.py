@@ -1,0 +1,143 @@
+"""The listening sockets: which port speaks which protocol, and who is let in."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import socket
+from collections import Counter
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+from penstock.gateway.gateway import Gateway, LoginRequest
+from penstock.server.connection import Connection
+from penstock.server.engine import Engine
+from penstock.server.options import ServerOptions
+from penstock.server.users import Users
+
+logger = logging.getLogger(__name__)
+
+BACKLOG = 1024
+SOCKET_NAME = "penstock.sock"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Port:
+    """One listener: its name, its bound socket, and what speaks there."""
+
+    name: str
+    sock: socket.socket
+    make_gateway: Callable[[], Gateway]
+    connection: type[Connection] = Connection
+
+
+def bind(host: str, port: int, name: str) -> socket.socket:
+    """A socket bound to the address; raises OSError naming the listener."""
+    infos = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    family, kind, protocol, _, address = infos[0]
+    sock = socket.socket(family, kind, protocol)
+    try:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        sock.bind(address)
+        # Listening claims the port: binding alone lets two servers share it.
+        sock.listen(BACKLOG)
+    except OSError as error:
+        sock.close()
+        where = f"{name} port {host}:{port}"
+        raise OSError(error.errno, error.strerror, where) from None
+    sock.setblocking(False)
+    return sock
+
+
+def bind_local(directory: str) -> socket.socket:
+    """The socket in the data directory, for commands on this machine."""
+    sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    # Through a descriptor, as the path of a socket may have 107 bytes only.
+    holder = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+    path = Path(f"/proc/self/fd/{holder}/{SOCKET_NAME}")
+    try:
+        path.unlink(missing_ok=True)
+        sock.bind(str(path))
+        path.chmod(0o600)
+        sock.listen(BACKLOG)
+    except BaseException:
+        sock.close()
+        raise
+    finally:
+        os.close(holder)
+    sock.setblocking(False)
+    return sock
+
+
+class Listeners:
+    """Accepts connections within the limits, and checks who they are."""
+
+    def __init__(
+        self, engine: Engine, options: ServerOptions, users: Users | None
+    ) -> None:
+        self._engine = engine
+        self._options = options
+        self._users = users
+        self._logins = ThreadPoolExecutor(1, "penstock-login")
+        self._servers: list[asyncio.Server] = []
+        self._addresses: Counter[str] = Counter()
+
+    async def listen(self, port: Port) -> None:
+        def make() -> Connection:
+            gateway = port.make_gateway()
+            return port.connection(self._engine, gateway, self._options, self)
+
+        loop = self._engine.loop
+        if port.sock.family == socket.AF_UNIX:
+            server = await loop.create_unix_server(make, sock=port.sock)
+        else:
+            server = await loop.create_server(make, sock=port.sock, backlog=BACKLOG)
+        self._servers.append(server)
+
+    def close(self) -> None:
+        """Accept no more."""
+        for server in self._servers:
+            server.close()
+        self._logins.shutdown(wait=False, cancel_futures=True)
+
+    # The door
+
+    def enter(self, connection: Connection) -> str | None:
+        options, address = self._options, connection.address
+        if self._addresses.total() >= options.max_connections:
+            return f"too many connections, limit {options.max_connections}"
+        limit = options.max_connections_per_address
+        if address and limit and self._addresses[address] >= limit:
+            return f"too many connections from {address}, limit {limit}"
+        self._addresses[address] += 1
+        return None
+
+    def leave(self, connection: Connection) -> None:
+        self._addresses[connection.address] -= 1
+        if not self._addresses[connection.address]:
+            del self._addresses[connection.address]
+
+    def check(self, request: LoginRequest, answer: Callable[[bool], None]) -> None:
+        assert self._users is not None, "gateways ask only if there are users"
+        loop = self._engine.loop
+        future = self._logins.submit(self._users.check, *request)
+        future.add_done_callback(
+            lambda done: loop.call_soon_threadsafe(answer, _passed(done))
+        )
+
+    def check_idle(self, now_s: float) -> None:
+        """Close connections that take too long to say who they are, or anything."""
+        options = self._options
+        for connection in list(self._engine.connections.values()):
+            waiting_s = now_s - connection.since_s
+            if not connection.gateway.settled and waiting_s > options.login_s:
+                connection.close(f"no login within {options.login_s:g} s")
+            elif options.idle_s and now_s - connection.active_s > options.idle_s:
+                connection.close(f"nothing came for {options.idle_s:g} s")
+
+
+def _passed(done: Future[bool]) -> bool:
+    return not done.cancelled() and done.exception() is None and done.result()

@@ -1,0 +1,78 @@
+"""Settings of the server: where it listens and stores, and its limits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from penstock.errors import InvalidOption
+from penstock.model.option import check_options, option
+
+KIB = 1 << 10
+MIB = 1 << 20
+MAX_PORT = 65_535
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerOptions:
+    """Settings of the process and of every connection."""
+
+    data: str = option("penstock-data", "data directory; it is created if need be")
+    host: str = option(
+        "127.0.0.1",
+        "address or name to listen on; other than loopback needs `users_file`",
+    )
+    users_file: str | None = option(
+        None, "file of users and passwords; `off` lets everybody in without a login"
+    )
+    max_connections: int = option(
+        10_000, "connections at a time, over all gateways", least=1
+    )
+    max_connections_per_address: int = option(
+        1_000, "connections at a time from one address; 0 is no limit", least=0
+    )
+    idle_s: float = option(
+        0.0,
+        "a connection that sends nothing for so long is closed; 0 is never",
+        least=0,
+    )
+    login_s: float = option(
+        30.0, "time to log in, or to send the first whole line", above=0
+    )
+    output_buffer_bytes: int = option(
+        MIB, "output kept for a connection that does not read; no more is made", least=1
+    )
+    read_bytes: int = option(256 * KIB, "most bytes of one read of a socket", least=1)
+    drain_s: float = option(
+        10.0, "time to finish what was begun when the server is told to stop", least=0
+    )
+
+    def __post_init__(self) -> None:
+        check_options(self)
+        for name in ("data", "host", "users_file"):
+            value = getattr(self, name)
+            if value is not None and (not value or "\0" in value):
+                raise InvalidOption(name, value, "not empty, and without NUL")
+
+
+def _port(help_: str, number: int) -> int | None:
+    return option(number, f"{help_}; 0 is a free one", least=0, most=MAX_PORT)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListenOptions:
+    """The ports. None: nobody listens."""
+
+    line_port: int | None = _port("port of the line gateway", 8000)
+    consumer_port: int | None = _port("port of the JSON gateway for consumers", 4040)
+    publisher_port: int | None = _port("port of the JSON gateway for publishers", 4041)
+    maze_event_port: int | None = _port("port of the maze gateway for the source", 9090)
+    maze_client_port: int | None = _port("port of the maze gateway for clients", 9099)
+    native_port: int | None = _port("port of the native gateway", 8410)
+
+    def __post_init__(self) -> None:
+        check_options(self)
+        taken: dict[int, str] = {}
+        for name in self.__slots__:
+            port = getattr(self, name)
+            if port and taken.setdefault(port, name) != name:
+                raise InvalidOption(name, port, f"another port than {taken[port]}")

@@ -1,0 +1,92 @@
+"""Which protocol is spoken at which port."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable
+
+from penstock.broker.broker import Broker
+from penstock.broker.desk import Desk
+from penstock.gateway.gateway import Gateway
+from penstock.gateway.json_consumer import ConsumerGateway
+from penstock.gateway.json_publisher import PublisherGateway
+from penstock.gateway.line import LineGateway
+from penstock.gateway.maze import MazeClient, MazeHub, MazeSource, MazeState
+from penstock.gateway.native import NativeGateway
+from penstock.log import TopicOptions
+from penstock.server.listeners import Port
+from penstock.server.maze_source import MazeSourceConnection
+from penstock.server.settings import Settings
+
+# The socket in the data directory: whoever may open it is trusted.
+LOCAL = "local"
+
+
+class Ports:
+    def __init__(
+        self,
+        settings: Settings,
+        broker: Broker,
+        state: MazeState,
+        sockets: dict[str, socket.socket],
+    ) -> None:
+        self._settings = settings
+        self._broker = broker
+        self._sockets = sockets
+        self._hub = _maze_hub(settings, broker, state)
+
+    def ports(self, *, authenticate: bool) -> list[Port]:
+        """All listeners that have a socket."""
+        makers = self._makers(authenticate=authenticate)
+        ports = []
+        for name, sock in self._sockets.items():
+            port = Port(name=name, sock=sock, make_gateway=makers[name])
+            if name == "maze_event":
+                port = Port(
+                    name=name,
+                    sock=sock,
+                    make_gateway=makers[name],
+                    connection=MazeSourceConnection,
+                )
+            ports.append(port)
+        return ports
+
+    def tick(self, now_s: float) -> None:
+        """What time brings to the gateways themselves."""
+        self._hub.tick(now_s)
+
+    def _makers(self, *, authenticate: bool) -> dict[str, Callable[[], Gateway]]:
+        settings, broker, hub = self._settings, self._broker, self._hub
+        users: dict[str, ConsumerGateway] = {}
+        desk = Desk(broker)
+        native = settings.native
+        return {
+            "line": lambda: LineGateway(
+                broker, settings.line, authenticate=authenticate
+            ),
+            "consumer": lambda: ConsumerGateway(
+                broker, settings.json, users, authenticate=authenticate
+            ),
+            "publisher": lambda: PublisherGateway(
+                broker, settings.json, authenticate=authenticate
+            ),
+            "maze_event": lambda: MazeSource(hub),
+            "maze_client": lambda: MazeClient(hub),
+            "native": lambda: NativeGateway(
+                broker, desk, native, authenticate=authenticate
+            ),
+            LOCAL: lambda: NativeGateway(broker, desk, native, authenticate=False),
+        }
+
+
+def _maze_hub(settings: Settings, broker: Broker, state: MazeState) -> MazeHub:
+    """The maze, caught up with what its topic holds."""
+    options, log = settings.maze, broker.log
+    if options.topic in log.catalog:
+        offset = max(state.applied, log.topic(options.topic).start_offset)
+        while batches := log.read(options.topic, offset):
+            state.catch_up(batches)
+            offset = batches[-1].end_offset
+    elif settings.listen.maze_event_port is not None:
+        broker.create_topic(options.topic, TopicOptions(durability=options.durability))
+    return MazeHub(broker, state, options)

@@ -1,0 +1,25 @@
+"""What a server says of itself once all of its listeners accept."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ready:
+    """``ports`` has the port of each listener that is on.
+
+    Their names are line, consumer, publisher, maze_event, maze_client and native.
+    """
+
+    pid: int
+    data: str
+    host: str
+    ports: Mapping[str, int]
+
+    def to_json(self) -> bytes:
+        """The content of a ready file."""
+        told = {"pid": self.pid, "data": self.data, "ports": dict(self.ports)}
+        return json.dumps(told, ensure_ascii=False).encode() + b"\n"

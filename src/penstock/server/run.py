@@ -1,0 +1,180 @@
+"""The life of a server: bind, open, listen, run, drain, close.
+
+Everything that can be refused is refused before anything is started: ports are bound
+first, then the data directory is opened, then the listeners accept.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+import socket
+import sys
+from collections.abc import Callable
+from contextlib import ExitStack
+from functools import partial
+from pathlib import Path
+
+import uvloop
+
+from penstock.broker.broker import MAZE, Broker
+from penstock.clock import SystemClock
+from penstock.files import Files, replace_file
+from penstock.gateway.maze import MazeState
+from penstock.log import Log
+from penstock.server.engine import TICK_S, Engine
+from penstock.server.listeners import Listeners, Port, bind, bind_local
+from penstock.server.ports import LOCAL, Ports
+from penstock.server.ready import Ready
+from penstock.server.settings import Settings
+from penstock.server.upkeep import Upkeep
+from penstock.server.users import Users
+
+logger = logging.getLogger(__name__)
+
+# A thread that has synced wants the interpreter back at once, not after 5 ms.
+SWITCH_INTERVAL_S = 0.0005
+
+Announce = Callable[[Ready], None]
+
+
+def serve(settings: Settings, *, ready_file: str | None, announce: Announce) -> int:
+    """Run until told to stop; the exit code.
+
+    Raises PenstockError or OSError if it cannot start; then nothing was started.
+    """
+    sys.setswitchinterval(SWITCH_INTERVAL_S)
+    with ExitStack() as stack:
+        sockets = _bind(settings, stack)
+        state = MazeState()
+        broker = Broker(
+            partial(Log.open, settings.server.data, settings.log),
+            settings.broker,
+            settings.topics,
+            owners={MAZE: state},
+        )
+        stack.callback(broker.log.abandon)  # nothing, once it is closed
+        sockets[LOCAL] = stack.enter_context(bind_local(settings.server.data))
+        server = Server(settings, broker, state, sockets)
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            return runner.run(server.run(ready_file, announce))
+
+
+def _bind(settings: Settings, stack: ExitStack) -> dict[str, socket.socket]:
+    """A socket for every listener that is on."""
+    sockets = {}
+    listen = settings.listen
+    for field in listen.__slots__:
+        port = getattr(listen, field)
+        if port is not None:
+            name = field.removesuffix("_port")
+            sock = stack.enter_context(bind(settings.server.host, port, name))
+            sockets[name] = sock
+    return sockets
+
+
+class Server:
+    def __init__(
+        self,
+        settings: Settings,
+        broker: Broker,
+        state: MazeState,
+        sockets: dict[str, socket.socket],
+    ) -> None:
+        self._settings = settings
+        self._broker = broker
+        self._state = state
+        self._sockets = sockets
+        self._stop = asyncio.Event()
+
+    async def run(self, ready_file: str | None, announce: Announce) -> int:
+        """Startup, run, shutdown."""
+        options = self._settings.server
+        loop = asyncio.get_running_loop()
+        clock = SystemClock()
+        engine = Engine(self._broker, clock, loop)
+        users = None if options.users_file is None else Users.load(options.users_file)
+        listeners = Listeners(engine, options, users)
+        ports = Ports(self._settings, self._broker, self._state, self._sockets)
+        self._catch_signals(loop)
+        try:
+            await self._listen(listeners, ports.ports(authenticate=users is not None))
+            self._say_ready(ready_file, announce)
+            await self._tick(engine, ports, Upkeep(self._broker.log), listeners)
+        finally:
+            listeners.close()
+        await self._drain(engine)
+        engine.stop()
+        self._broker.log.close()
+        return 0
+
+    async def _listen(self, listeners: Listeners, ports: list[Port]) -> None:
+        for port in ports:
+            await listeners.listen(port)
+
+    async def _tick(
+        self, engine: Engine, ports: Ports, upkeep: Upkeep, listeners: Listeners
+    ) -> None:
+        """What time brings, until told to stop."""
+        seconds = 0.0
+        while not self._stop.is_set():
+            engine.tick()
+            seconds += TICK_S
+            if seconds >= 1:
+                seconds = 0.0
+                now_s = engine.now_s()
+                listeners.check_idle(now_s)
+                ports.tick(now_s)
+                if engine.idle:
+                    upkeep.step(now_s)
+            try:
+                await asyncio.wait_for(self._stop.wait(), TICK_S)
+            except TimeoutError:
+                continue
+
+    async def _drain(self, engine: Engine) -> None:
+        """Finish what was begun: commit it, and let the answers go out."""
+        for connection in list(engine.connections.values()):
+            connection.stop_reading()
+        try:
+            async with asyncio.timeout(self._settings.server.drain_s):
+                await engine.drain()
+                for connection in list(engine.connections.values()):
+                    connection.finish()
+                await engine.deserted.wait()
+        except TimeoutError:
+            logger.warning(
+                "connections were cut off: not drained within %g s",
+                self._settings.server.drain_s,
+                extra={"action": "drain_timeout"},
+            )
+        for connection in list(engine.connections.values()):
+            connection.abort()
+
+    def _catch_signals(self, loop: asyncio.AbstractEventLoop) -> None:
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self._signalled)
+
+    def _signalled(self) -> None:
+        if self._stop.is_set():
+            # At once: whatever was confirmed is on disk.
+            os._exit(1)
+        self._stop.set()
+
+    def _say_ready(self, ready_file: str | None, announce: Announce) -> None:
+        ready = Ready(
+            pid=os.getpid(),
+            data=str(Path(self._settings.server.data).absolute()),
+            host=self._settings.server.host,
+            ports={
+                name: sock.getsockname()[1]
+                for name, sock in self._sockets.items()
+                if name != LOCAL
+            },
+        )
+        if ready_file is not None:
+            path = Path(ready_file).absolute()
+            replace_file(Files(), str(path), ready.to_json())
+        announce(ready)

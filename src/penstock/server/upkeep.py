@@ -1,0 +1,52 @@
+"""What the log wants done while nobody needs it: retention, and a look at old bytes."""
+
+from __future__ import annotations
+
+import logging
+
+from penstock.errors import LogError
+from penstock.log import Log, TopicOptions
+
+logger = logging.getLogger(__name__)
+
+# Retention is decided in minutes and hours.
+MAINTAIN_S = 30.0
+# Verified per step: about a millisecond of work.
+SCRUB_BYTES = 1 << 20
+# Pause between two looks at everything.
+SCRUB_PAUSE_S = 24 * 3600.0
+
+
+class Upkeep:
+    def __init__(self, log: Log) -> None:
+        self._log = log
+        self._maintain_at_s = 0.0
+        self._scrub_at_s = 0.0
+
+    def step(self, now_s: float) -> None:
+        """Do a little; called every second or so while no work is under way."""
+        if now_s >= self._maintain_at_s:
+            self._maintain_at_s = now_s + MAINTAIN_S
+            if any(_wants(topic.options) for topic in self._log.catalog):
+                self._maintain()
+        if now_s >= self._scrub_at_s and self._log.scrub(SCRUB_BYTES):
+            self._scrub_at_s = now_s + SCRUB_PAUSE_S
+
+    def _maintain(self) -> None:
+        try:
+            self._log.maintain()
+        except LogError as error:
+            logger.error(
+                "retention and compaction failed: %s",
+                error,
+                extra={"action": "maintain_failed"},
+            )
+
+
+def _wants(options: TopicOptions) -> bool:
+    return (
+        options.retention_age_s is not None
+        or options.retention_bytes is not None
+        or options.segment_age_s is not None
+        or options.compact
+    )

@@ -1,0 +1,86 @@
+"""Who may log in: the users of a users file, as it is at this moment."""
+
+from __future__ import annotations
+
+import logging
+import os
+from pathlib import Path
+from threading import Lock
+
+from penstock.errors import BadUsersFile
+from penstock.server import password as passwords
+from penstock.server.password import Password
+from penstock.server.users_file import MAX_PASSWORD_BYTES, read_users
+
+logger = logging.getLogger(__name__)
+
+# What tells one state of a file from another: time of change, size, inode.
+Stamp = tuple[int, int, int]
+
+
+class Users:
+    """Checks logins. Follows changes of the file; several threads may use it.
+
+    A file that becomes unusable is reported, and the users stay as they were.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self._path = Path(path)
+        self._lock = Lock()
+        # The stamp first: a change in between is then seen at the next look.
+        self._seen: Stamp | None = _stamp(self._path)
+        self._users = read_users(self._path)
+        # Checked in place of a user who is not there, which takes as long.
+        self._nobody = passwords.stored("")
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Users:
+        """Raises BadUsersFile or OSError if the file cannot be used."""
+        return cls(path)
+
+    def __len__(self) -> int:
+        return len(self._users)
+
+    def check(self, name: str, password: str) -> bool:
+        """Whether this user has this password; takes about 50 ms either way.
+
+        Call it from a thread: the interpreter is free meanwhile.
+        """
+        if len(password) > MAX_PASSWORD_BYTES:
+            return False
+        known = self._current().get(name.lower())
+        matches = (known or self._nobody).matches(password)
+        return matches and known is not None
+
+    def _current(self) -> dict[str, Password]:
+        with self._lock:
+            try:
+                stamp: Stamp | None = _stamp(self._path)
+            except OSError:
+                stamp = None
+            if stamp != self._seen:
+                self._seen = stamp
+                self._read_again()
+            return self._users
+
+    def _read_again(self) -> None:
+        try:
+            self._users = read_users(self._path)
+        except (OSError, BadUsersFile) as error:
+            logger.error(
+                "the users stay as they were: %s",
+                error,
+                extra={"action": "users_failed", "file": str(self._path)},
+            )
+            return
+        logger.info(
+            "%s was read again, users: %d",
+            self._path,
+            len(self._users),
+            extra={"action": "users_reloaded", "file": str(self._path)},
+        )
+
+
+def _stamp(path: Path) -> Stamp:
+    status = path.stat()
+    return status.st_mtime_ns, status.st_size, status.st_ino

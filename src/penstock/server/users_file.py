@@ -1,0 +1,154 @@
+"""The users file: who may log in, and with which password.
+
+A line is ``name:password``, the password as in ``penstock.server.password``. Empty
+lines and lines that begin with ``#`` say nothing. User names are case-insensitive and
+stored in lower case.
+
+Crash promise: precious. The file is replaced whole or not at all, and only its owner
+may read a new one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from pathlib import Path
+
+from penstock.errors import BadUsersFile, InvalidUser
+from penstock.files import Files, replace_file
+from penstock.server import password as passwords
+from penstock.server.password import Password
+
+MAX_NAME_BYTES = 256
+# A password is hashed whole; more than this is none.
+MAX_PASSWORD_BYTES = 1024
+NEW_FILE_MODE = 0o600
+
+
+def read_users(path: Path) -> dict[str, Password]:
+    """The users by name; raises BadUsersFile naming the line, or OSError."""
+    return _parsed(path, _lines(path))
+
+
+def set_password(path: Path, name: str, password: str) -> bool:
+    """Store a user's password; True if the user is new.
+
+    The file is made if there is none. Other lines stay as they are. Raises
+    InvalidUser if name or password cannot be one.
+    """
+    name = user_name(name)
+    _check_password(name, password)
+    lines = _lines(path) if path.exists() else []
+    is_new = name not in _parsed(path, lines)
+    line = f"{name}:{passwords.stored(password)}"
+    if is_new:
+        lines.append(line)
+    else:
+        lines = [line if _name_of(other) == name else other for other in lines]
+    _replace(path, lines)
+    return is_new
+
+
+def remove_user(path: Path, name: str) -> bool:
+    """Take a user out of the file; False if there is none of this name."""
+    lines = _lines(path)
+    if name.lower() not in _parsed(path, lines):
+        return False
+    _replace(path, [line for line in lines if _name_of(line) != name.lower()])
+    return True
+
+
+def user_name(text: str) -> str:
+    """``text`` as a user name, in lower case; raises InvalidUser if it is none."""
+    name = text.lower()
+    if not name:
+        raise InvalidUser(text, "the name is empty")
+    if ":" in name or name.startswith("#"):
+        raise InvalidUser(text, "the name has a ':', or begins with '#'")
+    if " " in name or not name.isprintable():
+        raise InvalidUser(text, "the name has white space or control characters")
+    if len(name.encode()) > MAX_NAME_BYTES:
+        raise InvalidUser(text, f"the name has more than {MAX_NAME_BYTES} bytes")
+    return name
+
+
+def _check_password(name: str, password: str) -> None:
+    if not password:
+        raise InvalidUser(name, "the password is empty")
+    if not password.isprintable():
+        raise InvalidUser(name, "the password has control characters")
+    if password != password.strip():
+        raise InvalidUser(name, "the password begins or ends with white space")
+    if len(password.encode()) > MAX_PASSWORD_BYTES:
+        limit = f"more than {MAX_PASSWORD_BYTES} bytes"
+        raise InvalidUser(name, f"the password has {limit}")
+
+
+def _lines(path: Path) -> list[str]:
+    data = path.read_bytes()
+    try:
+        text = data.decode()
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise BadUsersFile(str(path), line, "is not UTF-8 text") from None
+    # Not splitlines(), which ends a line at characters that are none of ours.
+    return text.removesuffix("\n").split("\n") if text else []
+
+
+def _parsed(path: Path, lines: list[str]) -> dict[str, Password]:
+    found: dict[str, Password] = {}
+    for number, line in enumerate(lines, 1):
+        if not _says_something(line):
+            continue
+        try:
+            name, password = _user_of(line)
+        except ValueError as error:
+            raise BadUsersFile(str(path), number, str(error)) from error
+        except InvalidUser as error:
+            raise BadUsersFile(str(path), number, error.reason) from error
+        if name in found:
+            raise BadUsersFile(str(path), number, f"user {name} is there already")
+        found[name] = password
+    return found
+
+
+def _says_something(line: str) -> bool:
+    return bool(line.strip()) and not line.startswith("#")
+
+
+def _user_of(line: str) -> tuple[str, Password]:
+    name, colon, password = line.strip().partition(":")
+    if not colon:
+        raise ValueError("there is no ':' between name and password")
+    return user_name(name), passwords.parse(password)
+
+
+def _name_of(line: str) -> str:
+    """The user of a line, or nothing."""
+    return line.strip().partition(":")[0].lower() if _says_something(line) else ""
+
+
+def _replace(path: Path, lines: list[str]) -> None:
+    """Write the file anew, behind a link if it is one, for the same readers."""
+    target = path.resolve()
+    data = "".join(f"{line}\n" for line in lines).encode()
+    replace_file(_PrivateFiles(target), str(target), data)
+
+
+class _PrivateFiles(Files):
+    """Files that are made with the owner and mode of another, or for us alone."""
+
+    def __init__(self, like: Path) -> None:
+        self._like = like
+
+    def open(self, path: str, *, write: bool = False, create: bool = False) -> int:
+        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+        handle = os.open(path, flags, NEW_FILE_MODE)
+        os.fchmod(handle, NEW_FILE_MODE)
+        if self._like.exists():
+            status = self._like.stat()
+            # Only root may give a file to somebody else.
+            with contextlib.suppress(PermissionError):
+                os.fchown(handle, status.st_uid, status.st_gid)
+            os.fchmod(handle, status.st_mode & 0o777)
+        return handle

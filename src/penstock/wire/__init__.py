@@ -1,0 +1,1 @@
+"""Bytes <-> packets, one folder per protocol. No sockets, files, clocks, broker."""

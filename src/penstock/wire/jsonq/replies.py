@@ -1,0 +1,66 @@
+"""Everything the JSON protocol sends, word for word, with its line end.
+
+Keys stand in alphabetical order, as they always did.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import lru_cache
+from typing import Final
+
+import msgspec
+
+from penstock.wire.json_text import one_line
+from penstock.wire.jsonq.packets import Refusal
+
+PLEASE_LOGIN: Final = b"Please login!\r\n"
+LOGGED_IN: Final = b"Succesfully logged in!\r\n"
+OK: Final = b"OK\r\n"
+INVALID_JSON: Final = Refusal.INVALID_JSON.value
+UNKNOWN_COMMAND: Final = Refusal.UNKNOWN_COMMAND.value
+UNKNOWN_MESSAGE: Final = b"UNKNOWN MESSAGE\r\n"
+
+_CACHED_TOPICS = 1024
+
+
+def error(text: str) -> bytes:
+    """``ERROR "text"``: the connection ends after it."""
+    return b"ERROR %b\r\n" % msgspec.json.encode(text)
+
+
+LOGIN_FAILED: Final = error("Unknown login error")
+NAME_TAKEN: Final = error("A connection for this username already exists")
+
+
+def pub(topic: str, msg_id: int, payload: bytes) -> bytes:
+    """To a consumer: the event."""
+    return b'{"msg":%b,"msgId":%d%b' % (one_line(payload), msg_id, _pub_tail(topic))
+
+
+def pubrel(msg_id: int) -> bytes:
+    """To a consumer: its PUBREC was received."""
+    return b'{"msgId":%d,"type":"PUBREL"}\r\n' % msg_id
+
+
+def pubrec(msg_id: int) -> bytes:
+    """To a publisher: its PUB is pending under this id."""
+    return b'{"msgId":%d,"type":"PUBREC"}\r\n' % msg_id
+
+
+def pubcomp(msg_id: int) -> bytes:
+    """To a publisher: its PUB is in the topic."""
+    return b'{"msgId":%d,"type":"PUBCOMP"}\r\n' % msg_id
+
+
+def pubrecs(msg_ids: Iterable[int]) -> bytes:
+    return b"".join(map(pubrec, msg_ids))
+
+
+def pubcomps(msg_ids: Iterable[int]) -> bytes:
+    return b"".join(map(pubcomp, msg_ids))
+
+
+@lru_cache(_CACHED_TOPICS)
+def _pub_tail(topic: str) -> bytes:
+    return b',"topic":%b,"type":"PUB"}\r\n' % msgspec.json.encode(topic)

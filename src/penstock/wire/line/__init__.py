@@ -1,0 +1,28 @@
+"""The line protocol: ``pub``, ``sub``, ``unsub``, ``ack`` and a few more."""
+
+from __future__ import annotations
+
+from penstock.wire.line import replies
+from penstock.wire.line.commands import ARITY, Word, publishes, split, text, unknown
+from penstock.wire.line.events import (
+    Decoded,
+    decode_event,
+    decode_events,
+    decode_mixed,
+)
+from penstock.wire.line.rendering import render_events
+
+__all__ = [
+    "ARITY",
+    "Decoded",
+    "Word",
+    "decode_event",
+    "decode_events",
+    "decode_mixed",
+    "publishes",
+    "render_events",
+    "replies",
+    "split",
+    "text",
+    "unknown",
+]

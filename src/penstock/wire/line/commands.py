@@ -1,0 +1,125 @@
+"""Command lines: words and how many of them, and the notation for all others.
+
+A line is trimmed and split at single spaces into at most three parts. The first is
+the command, in lower case; the number of parts must be right exactly. Everything else
+is unknown and quoted back in the notation of Elixir, as the clients know it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Final
+
+from penstock.errors import RemoteProtocolError
+
+
+class Word:
+    """The commands."""
+
+    PUB: Final = b"pub"
+    SUB: Final = b"sub"
+    UNSUB: Final = b"unsub"
+    ACK: Final = b"ack"
+    AS: Final = b"as"
+    CONFIRM: Final = b"confirm"
+    WINDOW: Final = b"window"
+
+
+# Parts of a line of each command, its own word included.
+ARITY: Final = {
+    Word.PUB: 3,
+    Word.SUB: 2,
+    Word.UNSUB: 2,
+    Word.ACK: 3,
+    Word.AS: 2,
+    Word.CONFIRM: 2,
+    Word.WINDOW: 2,
+}
+MAX_PARTS = 3
+
+# Elixir shows as text what it can print (String.printable?), with these escapes,
+# and cuts off behind so many characters or bytes.
+_NOT_PRINTABLE = re.compile(
+    "[^\a\b\t\n\v\f\r\x1b\x7f -~\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"
+)
+_ESCAPED = re.compile('["\\\\\a\b\t\n\v\f\r\x1b\x7f]|#(?={)')
+_ESCAPES = {
+    '"': '\\"',
+    "\\": "\\\\",
+    "#": "\\#",
+    "\a": "\\a",
+    "\b": "\\b",
+    "\t": "\\t",
+    "\n": "\\n",
+    "\v": "\\v",
+    "\f": "\\f",
+    "\r": "\\r",
+    "\x1b": "\\e",
+    "\x7f": "\\d",
+}
+_SHOWN_CHARACTERS = 4096
+_SHOWN_BYTES = 50
+
+
+def split(line: bytes) -> list[bytes]:
+    """The parts of a line: one at least (empty, if the line is), three at most."""
+    return line.strip().split(b" ", MAX_PARTS - 1)
+
+
+def publishes(
+    lines: Sequence[bytes], start: int = 0
+) -> tuple[list[bytes], list[bytes], int]:
+    """Topics and events of the ``pub`` lines from ``start`` on, and where they end.
+
+    Takes lines while they are plain, which all honest ones are: no space in front,
+    and an event that starts with ``{``. For any other line, an ill-formed ``pub``
+    included, see ``split``. A run of one topic costs least.
+    """
+    topics: list[bytes] = []
+    events: list[bytes] = []
+    topic, prefix, cut = b"", b"pub  {", 5
+    for index in range(start, len(lines)):
+        line = lines[index]
+        if not line.startswith(prefix):
+            parts = line.split(b" ", 2)
+            if len(parts) < 3 or parts[0] != b"pub" or parts[2][:1] != b"{":
+                return topics, events, index
+            topic = parts[1]
+            cut = len(topic) + 5
+            prefix = line[: cut + 1]
+        topics.append(topic)
+        events.append(line[cut:])
+    return topics, events, len(lines)
+
+
+def text(name: str, part: bytes) -> str:
+    """A part as text; raises RemoteProtocolError if it is not UTF-8."""
+    try:
+        return part.decode()
+    except UnicodeDecodeError as error:
+        reason = f"{name} is not valid UTF-8 (byte {error.start})"
+        raise RemoteProtocolError("line", reason) from None
+
+
+def unknown(parts: Sequence[bytes]) -> bytes:
+    """The answer to a line that is no command."""
+    shown = ", ".join(map(_inspect, parts))
+    return f"error: unknown command: [{shown}]\r\n".encode()
+
+
+def _inspect(part: bytes) -> str:
+    try:
+        string = part.decode()
+    except UnicodeDecodeError:
+        return _inspect_bytes(part)
+    if _NOT_PRINTABLE.search(string):
+        return _inspect_bytes(part)
+    shown = string[:_SHOWN_CHARACTERS]
+    escaped = _ESCAPED.sub(lambda match: _ESCAPES[match[0]], shown)
+    return f'"{escaped}"' + (" <> ..." if len(string) > _SHOWN_CHARACTERS else "")
+
+
+def _inspect_bytes(part: bytes) -> str:
+    shown = ", ".join(map(str, part[:_SHOWN_BYTES]))
+    return f"<<{shown}" + (", ...>>" if len(part) > _SHOWN_BYTES else ">>")

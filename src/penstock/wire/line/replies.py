@@ -1,0 +1,68 @@
+"""Everything the line protocol answers, word for word, with its line end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+GREETING: Final = b"Successfully connected to message_broker\r\n"
+ACKNOWLEDGED: Final = b"acknowledged from current session\r\n"
+NO_MESSAGE: Final = b"no available message\r\n"
+CONFIRM_ON: Final = b"confirm on\r\n"
+CONFIRM_OFF: Final = b"confirm off\r\n"
+
+
+def subscribed(topic: str) -> bytes:
+    return b"successfully subscribed to topic %b\r\n" % topic.encode()
+
+
+def unsubscribed(topic: str) -> bytes:
+    return b"successfully unsubscribe from topic %b\r\n" % topic.encode()
+
+
+def acknowledged_from_logs(id: str) -> bytes:
+    return b"acknowledged from logs ev_id=%b\r\n" % id.encode()
+
+
+def no_event(id: str) -> bytes:
+    return b"no_event_error: %b\r\n" % id.encode()
+
+
+def not_a_subscriber(topic: str) -> bytes:
+    return error(f"not a topic {topic} subscriber")
+
+
+def no_topic(topic: str) -> bytes:
+    return error(f"topic {topic} does not exist")
+
+
+def published(topic: str, ids: Iterable[str], base_offset: int) -> bytes:
+    """One line for each event, offsets counting from ``base_offset``."""
+    head = f"published {topic} "
+    lines = [f"{head}{id} {offset}\r\n" for offset, id in enumerate(ids, base_offset)]
+    return "".join(lines).encode()
+
+
+def subscriber(name: str) -> bytes:
+    return b"subscriber %b\r\n" % name.encode()
+
+
+def window(count: int) -> bytes:
+    return b"window %d\r\n" % count
+
+
+def error(text: str) -> bytes:
+    """``text`` comes from many places: whatever it holds, this is one line."""
+    return f"error: {text}\r\n".encode() if _fits(text) else error(_one_line(text))
+
+
+def line_too_long(max_bytes: int) -> bytes:
+    return error(f"line exceeds {max_bytes} bytes")
+
+
+def _fits(text: str) -> bool:
+    return "\n" not in text and "\r" not in text
+
+
+def _one_line(text: str) -> str:
+    return text.replace("\n", " ").replace("\r", " ")

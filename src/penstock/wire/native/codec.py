@@ -1,0 +1,81 @@
+"""Messages <-> bytes. Junk of the peer is a RemoteProtocolError, and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Sized
+
+import msgspec
+
+from penstock.errors import LocalProtocolError, RemoteProtocolError
+from penstock.wire.native.frames import frame
+from penstock.wire.native.messages import (
+    ClientMessage,
+    Events,
+    Publish,
+    ServerMessage,
+)
+
+_encode = msgspec.msgpack.Encoder().encode
+_decode_client = msgspec.msgpack.Decoder(ClientMessage).decode
+_decode_server = msgspec.msgpack.Decoder(ServerMessage).decode
+
+# Columns that must be as long as ``payloads`` if they are there.
+_PUBLISH_COLUMNS = ("ids", "keys", "priorities", "headers", "parents", "dedup_ids")
+_EVENTS_COLUMNS = (
+    "offsets",
+    "tries",
+    "timestamps",
+    "ids",
+    "priorities",
+    "keys",
+    "headers",
+    "parents",
+    "producers",
+)
+
+
+def encode(message: ClientMessage | ServerMessage) -> bytes:
+    """The frame of a message; raises LocalProtocolError if it cannot be one."""
+    try:
+        body = _encode(message)
+    except (TypeError, ValueError, OverflowError, RecursionError) as error:
+        name = type(message).__name__
+        raise LocalProtocolError("native", f"{name}: {error}") from None
+    return frame(body)
+
+
+def decode_client(body: bytes | memoryview) -> ClientMessage:
+    """The message of a client; raises RemoteProtocolError."""
+    try:
+        message: ClientMessage = _decode_client(body)
+    except (ValueError, RecursionError) as error:
+        raise RemoteProtocolError(
+            "native", f"not a client's message: {error}"
+        ) from None
+    if isinstance(message, Publish):
+        _check_columns(message, _PUBLISH_COLUMNS)
+    return message
+
+
+def decode_server(body: bytes | memoryview) -> ServerMessage:
+    """The message of a server; raises RemoteProtocolError."""
+    try:
+        message: ServerMessage = _decode_server(body)
+    except (ValueError, RecursionError) as error:
+        raise RemoteProtocolError(
+            "native", f"not a server's message: {error}"
+        ) from None
+    if isinstance(message, Events):
+        _check_columns(message, _EVENTS_COLUMNS)
+    return message
+
+
+def _check_columns(message: Publish | Events, names: tuple[str, ...]) -> None:
+    count = len(message.payloads)
+    for name in names:
+        column: Sized | None = getattr(message, name)
+        if column is not None and len(column) != count:
+            raise RemoteProtocolError(
+                "native",
+                f"{type(message).__name__}: {len(column)} {name} for {count} payloads",
+            )

@@ -1,0 +1,145 @@
+"""The messages of the native protocol.
+
+Each is a MessagePack array: its number, then its fields in this order. Many events
+travel in one message, in columns: entry ``i`` of every list belongs to event ``i``,
+and a column that all events leave at the default is None.
+
+``seq`` is chosen by the client and comes back in the answer (Published, Subscribed,
+Answer or Problem). ``channel`` is chosen by the server for a subscription and stands
+for it on this connection. Fields are only ever added, at the end, with a default.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class Hello(msgspec.Struct, array_like=True, frozen=True, tag=1):
+    """First message of a client. Answered by Welcome, or Problem (seq 0) and close."""
+
+    user: str | None
+    password: str | None
+    name: str  # of the program, for people who look at connections
+
+
+class Publish(msgspec.Struct, array_like=True, frozen=True, tag=2):
+    """Events for one topic. Answered by Published when they are durable."""
+
+    seq: int
+    topic: str
+    payloads: list[bytes]
+    ids: list[str | None] | None = None
+    keys: list[bytes | None] | None = None
+    priorities: list[int] | None = None
+    headers: list[dict[str, str]] | None = None
+    parents: list[str | None] | None = None
+    dedup_ids: list[str | None] | None = None
+
+
+class Subscribe(msgspec.Struct, array_like=True, frozen=True, tag=3):
+    """Answered by Subscribed; then Events follow. No subscriber: a temporary one."""
+
+    seq: int
+    topic: str
+    subscriber: str | None = None
+    start: str | int = "latest"  # latest, earliest, an offset, time:<milliseconds>
+    order: str = "log"  # log, priority
+    window: int = 1000
+    ack_timeout_s: float | None = None
+    tries: int | None = None
+    auto_ack: bool = False
+
+
+class Settle(msgspec.Struct, array_like=True, frozen=True, tag=4):
+    """These events are done with. No answer."""
+
+    channel: int
+    offsets: list[int]
+
+
+class Refuse(msgspec.Struct, array_like=True, frozen=True, tag=5):
+    """This try failed: the subscription's policy decides what follows. No answer."""
+
+    channel: int
+    offset: int
+    error: str
+
+
+class Unsubscribe(msgspec.Struct, array_like=True, frozen=True, tag=6):
+    """Answered by Answer, then no more Events on the channel."""
+
+    seq: int
+    channel: int
+
+
+class Ask(msgspec.Struct, array_like=True, frozen=True, tag=7):
+    """A question or order to the administration. Answered by Answer or Problem."""
+
+    seq: int
+    verb: str
+    arguments: dict[str, object]
+
+
+class Welcome(msgspec.Struct, array_like=True, frozen=True, tag=64):
+    """The client may go on. ``version`` is the server's."""
+
+    version: str
+
+
+class Published(msgspec.Struct, array_like=True, frozen=True, tag=65):
+    """The events are durable. ``offsets``: the first, if the others count on."""
+
+    seq: int
+    offsets: int | list[int]
+    ids: list[str] | None = None
+
+
+class Subscribed(msgspec.Struct, array_like=True, frozen=True, tag=66):
+    """``position`` is the first offset not delivered yet."""
+
+    seq: int
+    channel: int
+    position: int
+
+
+class Events(msgspec.Struct, array_like=True, frozen=True, tag=67):
+    """Deliveries on a channel."""
+
+    channel: int
+    offsets: list[int]
+    tries: list[int] | None  # None: the first try of all of them
+    timestamps: list[int]
+    ids: list[str]
+    payloads: list[bytes]
+    priorities: list[int] | None = None
+    keys: list[bytes | None] | None = None
+    headers: list[dict[str, str]] | None = None
+    parents: list[str | None] | None = None
+    producers: list[str | None] | None = None
+
+
+class Answer(msgspec.Struct, array_like=True, frozen=True, tag=68):
+    """The result of an Ask or Unsubscribe."""
+
+    seq: int
+    result: object
+
+
+class Problem(msgspec.Struct, array_like=True, frozen=True, tag=69):
+    """What was asked with ``seq`` was not done. ``error`` is the class in errors.py."""
+
+    seq: int
+    error: str
+    text: str
+    hint: str = ""
+
+
+class Ended(msgspec.Struct, array_like=True, frozen=True, tag=70):
+    """The channel is closed by the server."""
+
+    channel: int
+    reason: str
+
+
+ClientMessage = Hello | Publish | Subscribe | Settle | Refuse | Unsubscribe | Ask
+ServerMessage = Welcome | Published | Subscribed | Events | Answer | Problem | Ended

@@ -1,0 +1,61 @@
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import Any
+
+import pytest
+
+from penstock.errors import InvalidOption
+from penstock.server.options import ListenOptions, ServerOptions
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "value"),
+    [
+        (ServerOptions, "data", ""),
+        (ServerOptions, "data", "a\0b"),
+        (ServerOptions, "host", ""),
+        (ServerOptions, "users_file", ""),
+        (ServerOptions, "max_connections", 0),
+        (ServerOptions, "max_connections_per_address", -1),
+        (ServerOptions, "idle_s", -0.1),
+        (ServerOptions, "login_s", 0),
+        (ServerOptions, "output_buffer_bytes", 0),
+        (ServerOptions, "read_bytes", 0),
+        (ServerOptions, "drain_s", -1),
+        (ListenOptions, "line_port", -1),
+        (ListenOptions, "native_port", 65_536),
+    ],
+)
+def test_setting_outside_its_limits_is_refused(
+    kind: Any, name: str, value: object
+) -> None:
+    with pytest.raises(InvalidOption) as caught:
+        kind(**{name: value})
+
+    assert (caught.value.name, caught.value.value) == (name, value)
+
+
+def test_one_port_is_not_given_twice() -> None:
+    with pytest.raises(InvalidOption, match="another port than line_port") as caught:
+        ListenOptions(line_port=4041)
+
+    assert (caught.value.name, caught.value.value) == ("publisher_port", 4041)
+
+
+def test_several_ports_may_be_free_ones_or_off() -> None:
+    listen = ListenOptions(
+        line_port=0, consumer_port=0, maze_event_port=None, maze_client_port=None
+    )
+
+    assert (listen.line_port, listen.maze_event_port) == (0, None)
+
+
+def test_a_server_is_for_this_machine_unless_told() -> None:
+    assert ServerOptions().host == "127.0.0.1"
+    assert ServerOptions().users_file is None
+
+
+@pytest.mark.parametrize("kind", [ServerOptions, ListenOptions])
+def test_every_setting_has_a_help_text(kind: Any) -> None:
+    assert [one.name for one in fields(kind) if not one.metadata["help"]] == []

@@ -1,0 +1,127 @@
+from __future__ import annotations
+
+import os
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from penstock.errors import BadUsersFile
+from penstock.server import password
+from penstock.server.users import Users
+from penstock.server.users_file import remove_user, set_password
+
+
+@pytest.fixture(autouse=True)
+def cheap(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(password, "COST_N", 2)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    path = tmp_path / "users"
+    set_password(path, "anna", "geheim")
+    return path
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "is_right"),
+    [
+        ("anna", "geheim", True),
+        ("ANNA", "geheim", True),
+        ("anna", "Geheim", False),
+        ("anna", "", False),
+        ("bert", "geheim", False),
+        ("bert", "", False),
+        ("", "", False),
+        ("anna", "x" * 1025, False),
+    ],
+)
+def test_a_user_needs_the_right_password(
+    path: Path, name: str, text: str, *, is_right: bool
+) -> None:
+    assert Users.load(path).check(name, text) is is_right
+
+
+def test_a_user_who_is_not_there_costs_as_much(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    users = Users.load(path)
+    costs: list[tuple[int, int, int]] = []
+    plain = password._scrypt
+
+    def counted(text: str, salt: bytes, n: int, r: int, p: int, length: int) -> bytes:
+        costs.append((n, r, p))
+        return plain(text, salt, n, r, p, length)
+
+    monkeypatch.setattr(password, "_scrypt", counted)
+
+    users.check("anna", "wrong")
+    users.check("nobody", "wrong")
+
+    assert costs[0] == costs[1]
+
+
+def test_threads_may_check_at_a_time(path: Path) -> None:
+    users = Users.load(path)
+
+    with ThreadPoolExecutor(4) as pool:
+        found = pool.map(users.check, ["anna", "bert"] * 20, ["geheim"] * 40)
+
+    assert list(found) == [True, False] * 20
+
+
+def test_a_change_of_the_file_counts_at_the_next_check(
+    path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO", "penstock")
+    users = Users.load(path)
+
+    set_password(path, "bert", "neu")
+    assert users.check("bert", "neu")
+    remove_user(path, "anna")
+    assert not users.check("anna", "geheim")
+    users.check("bert", "neu")
+
+    actions = [vars(record)["action"] for record in caplog.records]
+    assert actions == ["users_reloaded", "users_reloaded"]
+    assert len(users) == 1
+
+
+def test_a_change_in_place_is_seen_by_its_time(path: Path) -> None:
+    users = Users.load(path)
+    path.write_bytes(path.read_bytes().replace(b"anna", b"ANNE"))
+    os.utime(path, ns=(1, 1))
+
+    assert users.check("anne", "geheim")
+
+
+@pytest.mark.parametrize("harm", ["malformed", "gone"])
+def test_a_file_that_becomes_unusable_changes_nothing_and_is_said_once(
+    path: Path, harm: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    users = Users.load(path)
+    before = path.read_bytes()
+    if harm == "gone":
+        path.unlink()
+    else:
+        path.write_text("rubbish")
+
+    assert users.check("anna", "geheim")
+    assert users.check("anna", "geheim")
+
+    (record,) = caplog.records
+    assert vars(record)["action"] == "users_failed"
+    assert str(path) in record.getMessage()
+    path.write_bytes(before.replace(b"anna", b"bert"))
+    assert users.check("bert", "geheim")
+
+
+def test_a_file_that_is_unusable_at_once_is_an_error(path: Path) -> None:
+    path.write_text("rubbish")
+    with pytest.raises(BadUsersFile):
+        Users.load(path)
+
+    path.unlink()
+    with pytest.raises(FileNotFoundError):
+        Users.load(path)

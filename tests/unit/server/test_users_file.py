@@ -1,0 +1,234 @@
+from __future__ import annotations
+
+import stat
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from penstock.errors import BadUsersFile, InvalidUser
+from penstock.server import password
+from penstock.server.users_file import (
+    read_users,
+    remove_user,
+    set_password,
+    user_name,
+)
+
+STORED = str(password.Password(n=2, r=1, p=1, salt=b"s" * 16, hash=b"h" * 32))
+
+
+@pytest.fixture(autouse=True)
+def cheap(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(password, "COST_N", 2)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "users"
+
+
+def test_a_user_is_added_and_found(path: Path) -> None:
+    assert set_password(path, "Anna", "geheim")
+
+    users = read_users(path)
+    assert list(users) == ["anna"]
+    assert users["anna"].matches("geheim")
+
+
+def test_a_password_is_changed_in_its_place(path: Path) -> None:
+    set_password(path, "anna", "one")
+    set_password(path, "bert", "two")
+
+    assert not set_password(path, "ANNA", "three")
+
+    users = read_users(path)
+    assert list(users) == ["anna", "bert"]
+    assert users["anna"].matches("three")
+    assert users["bert"].matches("two")
+
+
+def test_a_user_is_removed(path: Path) -> None:
+    set_password(path, "anna", "one")
+    set_password(path, "bert", "two")
+
+    assert remove_user(path, "Anna")
+
+    assert list(read_users(path)) == ["bert"]
+    assert not remove_user(path, "anna")
+
+
+def test_what_a_person_wrote_beside_users_is_kept(path: Path) -> None:
+    path.write_text(f"# ours: all\n\nanna:{STORED}\n  \n#anna:old\nbert:{STORED}")
+
+    remove_user(path, "anna")
+    set_password(path, "cora", "x")
+
+    lines = path.read_text().split("\n")
+    assert lines[:4] == ["# ours: all", "", "  ", "#anna:old"]
+    assert lines[4] == f"bert:{STORED}"
+    assert lines[5].startswith("cora:scrypt$2$8$1$")
+    assert lines[6:] == [""]
+
+
+def test_lines_may_end_like_those_of_other_systems(path: Path) -> None:
+    path.write_bytes(f"# hi\r\n\r\nAnna:{STORED}\r\n".encode())
+
+    assert list(read_users(path)) == ["anna"]
+
+
+def test_an_empty_file_has_no_users(path: Path) -> None:
+    path.touch()
+
+    assert read_users(path) == {}
+
+
+def test_a_file_that_is_not_there_is_an_error_but_for_adding(path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        read_users(path)
+    with pytest.raises(FileNotFoundError):
+        remove_user(path, "anna")
+
+
+def test_a_new_file_is_for_its_owner_alone(path: Path) -> None:
+    set_password(path, "anna", "one")
+
+    assert mode(path) == 0o600
+
+
+def test_a_file_that_is_there_keeps_its_mode(path: Path) -> None:
+    path.touch()
+    path.chmod(0o640)
+
+    set_password(path, "anna", "one")
+
+    assert mode(path) == 0o640
+
+
+def test_what_an_interrupted_change_left_behind_gives_nothing_away(path: Path) -> None:
+    left = path.with_name("users.tmp")
+    left.write_text("x" * 10_000)
+    left.chmod(0o666)
+
+    set_password(path, "anna", "one")
+
+    assert mode(path) == 0o600
+    assert list(read_users(path)) == ["anna"]
+    assert not left.exists()
+
+
+def test_a_link_stays_a_link(path: Path) -> None:
+    target = path.with_name("real")
+    target.touch()
+    path.symlink_to(target)
+
+    set_password(path, "anna", "one")
+
+    assert path.is_symlink()
+    assert list(read_users(target)) == ["anna"]
+
+
+def test_a_relative_path_is_one(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(path.parent)
+
+    set_password(Path("users"), "anna", "one")
+
+    assert list(read_users(path)) == ["anna"]
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "reason"),
+    [
+        ("anna", 1, "there is no ':' between name and password"),
+        (f"#\nanna:{STORED}\nbert:x", 3, "the password must be scrypt$n$r$p$salt$hash"),
+        (f"\n:{STORED}", 2, "the name is empty"),
+        (f"an na:{STORED}", 1, "the name has white space or control characters"),
+        (f"anna:{STORED}\nANNA:{STORED}", 2, "user anna is there already"),
+        (f"anna:{STORED}\x0bbert", 1, "salt and hash must be base64"),
+    ],
+)
+def test_a_malformed_line_is_named(
+    path: Path, text: str, line: int, reason: str
+) -> None:
+    path.write_text(text)
+
+    with pytest.raises(BadUsersFile) as caught:
+        read_users(path)
+
+    error = caught.value
+    assert (error.file, error.line, error.reason) == (str(path), line, reason)
+
+
+def test_bytes_that_are_no_text_are_named(path: Path) -> None:
+    path.write_bytes(f"anna:{STORED}\n\n\xff".encode("latin-1"))
+
+    with pytest.raises(BadUsersFile, match="line 3: is not UTF-8 text"):
+        read_users(path)
+
+
+def test_a_malformed_file_is_not_changed(path: Path) -> None:
+    path.write_text("rubbish\n")
+
+    with pytest.raises(BadUsersFile):
+        set_password(path, "anna", "one")
+    with pytest.raises(BadUsersFile):
+        remove_user(path, "anna")
+
+    assert path.read_text() == "rubbish\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("", "the name is empty"),
+        ("a:b", "the name has a ':', or begins with '#'"),
+        ("#a", "the name has a ':', or begins with '#'"),
+        ("a b", "the name has white space or control characters"),
+        ("a\n", "the name has white space or control characters"),
+        ("a\ud800", "the name has white space or control characters"),
+        ("é" * 129, "the name has more than 256 bytes"),
+    ],
+)
+def test_a_name_that_cannot_be_one_is_refused(
+    path: Path, name: str, reason: str
+) -> None:
+    with pytest.raises(InvalidUser) as caught:
+        set_password(path, name, "geheim")
+
+    assert caught.value.reason == reason
+    assert not path.exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("", "the password is empty"),
+        ("a\nb", "the password has control characters"),
+        ("\0", "the password has control characters"),
+        (" a", "the password begins or ends with white space"),
+        ("é" * 513, "the password has more than 1024 bytes"),
+    ],
+)
+def test_a_password_that_cannot_be_one_is_refused(
+    path: Path, text: str, reason: str
+) -> None:
+    with pytest.raises(InvalidUser) as caught:
+        set_password(path, "anna", text)
+
+    assert caught.value.reason == reason
+    assert text not in str(caught.value) or not text.strip()
+
+
+@given(st.text(min_size=1, max_size=20))
+def test_any_name_that_is_accepted_is_read_back(text: str) -> None:
+    try:
+        name = user_name(text)
+    except InvalidUser:
+        return
+    assert user_name(name) == name
+    assert name == name.strip()
+
+
+def mode(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)

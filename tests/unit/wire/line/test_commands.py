@@ -1,0 +1,108 @@
+from __future__ import annotations
+
+import pytest
+
+from penstock.errors import RemoteProtocolError
+from penstock.wire.line.commands import (
+    ARITY,
+    MAX_PARTS,
+    Word,
+    publishes,
+    split,
+    text,
+    unknown,
+)
+
+
+@pytest.mark.parametrize(
+    ("line", "parts"),
+    [
+        (b"", [b""]),
+        (b" \t\r", [b""]),
+        (b"sub a\r", [b"sub", b"a"]),
+        (b"  sub a  ", [b"sub", b"a"]),
+        (b"sub  a", [b"sub", b"", b"a"]),
+        (b"ack t an id", [b"ack", b"t", b"an id"]),
+        (b'pub t {"a": 1}\r', [b"pub", b"t", b'{"a": 1}']),
+        (b"a b c d e", [b"a", b"b", b"c d e"]),
+    ],
+)
+def test_line_is_trimmed_and_split_into_three_at_most(
+    line: bytes, parts: list[bytes]
+) -> None:
+    assert split(line) == parts
+
+
+def test_every_word_has_its_arity() -> None:
+    words = {value for name, value in vars(Word).items() if name.isupper()}
+
+    assert words == set(ARITY)
+    assert max(ARITY.values()) == MAX_PARTS
+
+
+@pytest.mark.parametrize(
+    ("parts", "shown"),
+    [
+        ([b""], '[""]'),
+        ([b"hello"], '["hello"]'),
+        ([b"sub", b"a", b"b"], '["sub", "a", "b"]'),
+        ([b'"\\'], r'["\"\\"]'),
+        ([b"#{x} # #"], r'["\#{x} # #"]'),
+        ([b"\a\b\t\n\v\f\r\x1b\x7f"], r'["\a\b\t\n\v\f\r\e\d"]'),
+        (["é€😀".encode()], '["é€😀"]'),
+        ([b"h\xff"], "[<<104, 255>>]"),
+        ([b"a\0"], "[<<97, 0>>]"),
+        ([b"\x01"], "[<<1>>]"),
+        (["\x80".encode()], "[<<194, 128>>]"),
+        ([b"x" * 4096], '["' + "x" * 4096 + '"]'),
+        ([b"x" * 4097], '["' + "x" * 4096 + '" <> ...]'),
+        ([b"\0" * 50], "[<<" + ", ".join("0" * 50) + ">>]"),
+        ([b"\0" * 51], "[<<" + ", ".join("0" * 50) + ", ...>>]"),
+    ],
+    ids=range(15),
+)
+def test_unknown_command_is_quoted_in_elixir_notation(
+    parts: list[bytes], shown: str
+) -> None:
+    assert unknown(parts) == f"error: unknown command: {shown}\r\n".encode()
+
+
+def test_text_that_is_not_utf8_is_the_fault_of_the_peer() -> None:
+    assert text("topic", "é".encode()) == "é"
+    with pytest.raises(RemoteProtocolError) as caught:
+        text("topic", b"a\xff")
+    assert caught.value.text == "topic is not valid UTF-8 (byte 1)"
+
+
+def test_a_run_of_publishes_is_taken_at_once() -> None:
+    lines = [b"pub a {1}\r", b"pub a {2}", b"pub b {3} ", b"sub a", b"pub a {4}"]
+
+    assert publishes(lines) == ([b"a", b"a", b"b"], [b"{1}\r", b"{2}", b"{3} "], 3)
+    assert publishes(lines, 3) == ([], [], 3)
+    assert publishes(lines, 4) == ([b"a"], [b"{4}"], 5)
+    assert publishes(lines, 5) == ([], [], 5)
+    assert publishes([]) == ([], [], 0)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"",
+        b"\n",
+        b"pub",
+        b"pub a",
+        b"pub a ",
+        b"pub a 5",
+        b" pub a {}",
+        b"PUB a {}",
+        b"pub  a {}",
+        b"publish a {}",
+    ],
+)
+def test_a_line_that_is_not_plain_ends_the_run(line: bytes) -> None:
+    assert publishes([b"pub a {}", line, b"pub a {}"]) == ([b"a"], [b"{}"], 1)
+
+
+def test_a_publish_to_no_topic_is_one_all_the_same() -> None:
+    assert publishes([b"pub  {}"]) == ([b""], [b"{}"], 1)
+    assert split(b"pub  {}") == [b"pub", b"", b"{}"]

@@ -1,0 +1,165 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from penstock.errors import LocalProtocolError, RemoteProtocolError
+from penstock.wire.native import (
+    Answer,
+    Ask,
+    ClientMessage,
+    Ended,
+    Events,
+    FrameSplitter,
+    Hello,
+    Problem,
+    Publish,
+    Published,
+    Refuse,
+    ServerMessage,
+    Settle,
+    Subscribe,
+    Subscribed,
+    Unsubscribe,
+    Welcome,
+    decode_client,
+    decode_server,
+    encode,
+)
+
+DATA = Path(__file__).resolve().parents[3] / "data" / "native"
+CLIENT: list[ClientMessage] = [
+    Hello("bob", None, "cli"),
+    Publish(1, "t", [b"x"]),
+    Publish(
+        2,
+        "é",
+        [b"", b"\xff"],
+        ["a", None],
+        [b"k", None],
+        [0, 255],
+        [{"h": "1"}, {}],
+        [None, "p"],
+        ["d", None],
+    ),
+    Subscribe(3, "t"),
+    Subscribe(4, "t", "bob", 17, "priority", 5, 2.5, 3, True),
+    Settle(0, [1, 2, 3]),
+    Refuse(0, 7, "boom"),
+    Unsubscribe(5, 0),
+    Ask(6, "topics", {"prefix": "a", "limit": 3}),
+]
+SERVER: list[ServerMessage] = [
+    Welcome("1.0"),
+    Published(1, 40, ["a"]),
+    Published(2, [7, 9], None),
+    Subscribed(3, 0, 40),
+    Events(0, [40], None, [1700000000000], ["a"], [b"x"]),
+    Events(
+        1,
+        [40, 41],
+        [1, 2],
+        [5, 6],
+        ["a", "b"],
+        [b"x", b"y"],
+        [0, 3],
+        [None, b"k"],
+        [{}, {"h": "1"}],
+        [None, "p"],
+        ["bob", None],
+    ),
+    Answer(6, {"topics": ["a", None, 2.5, True]}),
+    Problem(7, "UnknownTopic", "topic t does not exist", "create it"),
+    Ended(0, "the topic was deleted"),
+]
+
+
+def golden(name: str) -> list[bytes]:
+    lines = (DATA / name).read_text().splitlines()
+    return [bytes.fromhex(line) for line in lines if not line.startswith("#")]
+
+
+def test_client_messages_are_the_bytes_they_always_were() -> None:
+    assert [encode(message) for message in CLIENT] == golden("client.hex")
+
+
+def test_server_messages_are_the_bytes_they_always_were() -> None:
+    assert [encode(message) for message in SERVER] == golden("server.hex")
+
+
+def test_golden_bytes_are_the_messages() -> None:
+    splitter = FrameSplitter(1000)
+    client = splitter.feed(b"".join(golden("client.hex")))
+    server = splitter.feed(b"".join(golden("server.hex")))
+
+    assert [decode_client(body) for body in client] == CLIENT
+    assert [decode_server(body) for body in server] == SERVER
+
+
+@pytest.mark.parametrize("message", [*CLIENT, *SERVER])
+def test_a_cut_message_is_refused(message: ClientMessage | ServerMessage) -> None:
+    body = encode(message)[4:]
+
+    for cut in range(len(body)):
+        with pytest.raises(RemoteProtocolError):
+            decode_client(body[:cut])
+        with pytest.raises(RemoteProtocolError):
+            decode_server(body[:cut])
+
+
+@pytest.mark.parametrize("message", CLIENT)
+def test_a_server_does_not_send_what_clients_say(message: object) -> None:
+    with pytest.raises(RemoteProtocolError, match="not a server's message: Invalid"):
+        decode_server(msgspec.msgpack.encode(message))
+
+
+@pytest.mark.parametrize("message", SERVER)
+def test_a_client_does_not_send_what_servers_say(message: object) -> None:
+    with pytest.raises(RemoteProtocolError, match="not a client's message: Invalid"):
+        decode_client(msgspec.msgpack.encode(message))
+
+
+def test_fields_that_a_later_version_adds_are_ignored() -> None:
+    later = msgspec.msgpack.encode([6, 5, 0, "more"])
+
+    assert decode_client(later) == Unsubscribe(5, 0)
+
+
+@pytest.mark.parametrize(
+    "junk",
+    [
+        b"",
+        b"\xc1",
+        b"\x90",
+        b"\x80",
+        msgspec.msgpack.encode([99]),
+        msgspec.msgpack.encode([6, "5", 0]),
+        msgspec.msgpack.encode([6, 5]),
+        b"\x93\x01\xa1\xff\xc0",
+        b"\x94\x07\x01\xa1v\x81\xa1a" + b"\x91" * 100_000 + b"\xc0",
+    ],
+    ids=range(9),
+)
+def test_junk_is_the_fault_of_the_peer(junk: bytes) -> None:
+    with pytest.raises(RemoteProtocolError, match="not a client's message"):
+        decode_client(junk)
+    with pytest.raises(RemoteProtocolError, match="not a server's message"):
+        decode_server(junk)
+
+
+def test_columns_are_as_long_as_the_payloads() -> None:
+    with pytest.raises(RemoteProtocolError) as publish:
+        decode_client(encode(Publish(1, "t", [b"x"], keys=[b"a", b"b"]))[4:])
+    with pytest.raises(RemoteProtocolError) as events:
+        decode_server(encode(Events(1, [0], None, [], ["a"], [b"x"]))[4:])
+
+    assert publish.value.text == "Publish: 2 keys for 1 payloads"
+    assert events.value.text == "Events: 0 timestamps for 1 payloads"
+
+
+@pytest.mark.parametrize("value", [object(), 1 << 70, "\ud800"])
+def test_what_cannot_be_encoded_is_our_fault(value: object) -> None:
+    with pytest.raises(LocalProtocolError, match="native protocol: Answer: "):
+        encode(Answer(1, value))
