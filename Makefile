@@ -17,6 +17,9 @@ PIP_INSTALL = $(PY) -m pip --disable-pip-version-check install -qq
 PYTHON ?=
 PYTHONS := $(or $(PYTHON),python3.11 python3.12 python3.13 python3.14 python3)
 
+# Extra arguments for the server, for example: make run SERVE_ARGS="--line-port 0"
+SERVE_ARGS ?=
+
 # Extra arguments for pytest, for example: make test PYTEST_ARGS="-x -k recovery"
 PYTEST_ARGS ?=
 HYPOTHESIS_PROFILE ?= fast
@@ -24,8 +27,8 @@ PYTEST = HYPOTHESIS_PROFILE=$(HYPOTHESIS_PROFILE) $(PY) -m pytest -q $(PYTEST_AR
 
 ##@ Main
 .PHONY: run
-run: setup ## Run the demonstration of the log
-	@$(BIN)/penstock demo
+run: setup ## Run the broker with all its gateways (Ctrl-C stops it)
+	@$(BIN)/penstock serve $(SERVE_ARGS)
 
 .PHONY: test
 test: lint types ## Run everything: format, lint, contracts, types, all tests

@@ -20,8 +20,6 @@ from bench.peers.rows import rows_of
 from bench.rounds import Row, Settings, scratch
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "performance.md"
-# When no further case is begun; a case takes less than a minute.
-LIMIT_S, QUICK_LIMIT_S = 660.0, 75.0
 OWN = {"maze": maze_load.run, "flatness": flatness.run}
 
 
@@ -34,10 +32,7 @@ def main() -> None:
         install.install()
     with scratch(options.directory) as folder:
         facts = machine.describe(folder.resolve())
-        bench = Bench(
-            settings=Settings(directory=folder, quick=options.quick),
-            deadline=time.monotonic() + (QUICK_LIMIT_S if options.quick else LIMIT_S),
-        )
+        bench = Bench.of(Settings(directory=folder, quick=options.quick))
         try:
             rows, notes = measure(bench, options.only, options.peers)
         finally:
@@ -103,7 +98,7 @@ def _notes(bench: Bench, late: list[str]) -> list[str]:
     notes += [
         f"{name} takes no part in {workload}: {why}"
         for workload, what in WORKLOADS.items()
-        for name, why in what.without
+        for name, why in bench.left_out(what).items()
     ]
     notes += [f"not measured for want of time: {title}" for title in late]
     return notes

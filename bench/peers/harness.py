@@ -16,14 +16,14 @@ from pathlib import Path
 from typing import Any
 
 from bench.peers.adapter import Refused
-from bench.peers.field import Contender, Workload
+from bench.peers.field import CONTENDERS, Contender, Workload
 from bench.peers.loader import BLOCK_EVENTS, Task
 from bench.peers.processes import Missing, Server
 from bench.rounds import Sample, Settings, scratch
 
 ROOT = Path(__file__).resolve().parents[2]
-SECONDS, QUICK_SECONDS = 0.8, 0.15
-QUICK_BLOCK_EVENTS = 20_000
+# When no further case is begun; a case takes less than a minute.
+LIMIT_S, QUICK_LIMIT_S = 660.0, 75.0
 
 
 @dataclass(kw_only=True)
@@ -32,23 +32,35 @@ class Bench:
 
     settings: Settings
     deadline: float
+    seconds: float
+    rounds: int
+    warm_ups: int
+    block_events: int = BLOCK_EVENTS
+    # Contender -> why it took no part at all.
     absent: dict[str, str] = field(default_factory=dict)
-    # What went wrong with somebody who did take part: (contender, case) -> why.
+    # (contender, case) -> why it did not finish.
     failed: dict[tuple[str, str], str] = field(default_factory=dict)
     _shared: dict[str, Server] = field(default_factory=dict)
     _cases: int = 0
 
-    @property
-    def seconds(self) -> float:
-        return QUICK_SECONDS if self.settings.quick else SECONDS
-
-    @property
-    def rounds(self) -> int:
-        return self.settings.rounds
-
-    @property
-    def warm_ups(self) -> int:
-        return 0 if self.settings.quick else 1
+    @classmethod
+    def of(cls, settings: Settings) -> Bench:
+        if settings.quick:
+            return cls(
+                settings=settings,
+                deadline=time.monotonic() + QUICK_LIMIT_S,
+                seconds=0.25,
+                rounds=settings.rounds,
+                warm_ups=0,
+                block_events=20_000,
+            )
+        return cls(
+            settings=settings,
+            deadline=time.monotonic() + LIMIT_S,
+            seconds=0.8,
+            rounds=settings.rounds,
+            warm_ups=1,
+        )
 
     @property
     def out_of_time(self) -> bool:
@@ -57,6 +69,15 @@ class Bench:
     def close(self) -> None:
         for server in self._shared.values():
             server.stop()
+
+    def left_out(self, workload: Workload) -> dict[str, str]:
+        """Contender -> why it does not take part in this."""
+        reasons = dict(workload.without)
+        if self.settings.quick and workload.topics + workload.subscribers > 1:
+            for name, contender in CONTENDERS.items():
+                if contender.shared:
+                    reasons.setdefault(name, "too slow to prepare for a quick run")
+        return reasons
 
     def case(
         self,
@@ -95,7 +116,7 @@ class Bench:
         """Everybody who is ready; they prepare side by side."""
         clients: dict[str, Client] = {}
         for name, contender in contenders.items():
-            if name in self.absent or name in dict(workload.without):
+            if name in self.absent or name in self.left_out(workload):
                 continue
             try:
                 clients[name] = stack.enter_context(
@@ -131,9 +152,7 @@ class Bench:
                 topics=workload.topics,
                 subscribers=workload.subscribers,
                 seconds=self.seconds,
-                block_events=QUICK_BLOCK_EVENTS
-                if self.settings.quick
-                else BLOCK_EVENTS,
+                block_events=self.block_events,
             )
             client = Client(task)
             try:

@@ -20,7 +20,7 @@ from penstock.delivery.consumer import Consumer, Outlet
 from penstock.delivery.dedup import Dedup
 from penstock.delivery.handshake import Answer, Stage
 from penstock.delivery.letters import TOPIC as LETTERS
-from penstock.delivery.letters import DeadLetter, Letters
+from penstock.delivery.letters import DeadLetter, Letters, buried
 from penstock.delivery.level_book import LevelBook
 from penstock.delivery.owed import Failed, Owed, Portion
 from penstock.delivery.pages import Pages
@@ -78,6 +78,8 @@ class Broker:
         self._drop_orphans()
         self.levels.wire(self.log, self.pages)
         self.subscriptions.wire(self.pages, self.levels.get)
+        for one in self.subscriptions:
+            one.relaxed = self._is_relaxed(one.topic)
 
     def __enter__(self) -> Self:
         return self
@@ -229,6 +231,9 @@ class Broker:
             self.subscriptions.update(known)
         return known
 
+    def _is_relaxed(self, topic: str) -> bool:
+        return self.log.topic(topic).options.durability == "os"
+
     def resolve(self, topic: str, start: str | int) -> int:
         """The offset that a start means."""
         owner = self.log.topic(topic)
@@ -259,8 +264,14 @@ class Broker:
         self.detach(consumer)
         subscription = consumer.subscription
         if not subscription.temporary and not subscription.consumers:
-            subscription.active = False
-            self.subscriptions.update(subscription)
+            self.deactivate(subscription.subscriber, subscription.topic)
+
+    def deactivate(self, subscriber: str, topic: str) -> None:
+        """End a subscription that nobody consumes, its position kept."""
+        one = self.subscriptions.get(subscriber, topic)
+        if one is not None and not one.consumers and (one.active or one.suspended):
+            one.active = one.suspended = False
+            self.subscriptions.update(one)
 
     def forget(self, subscriber: str, topic: str) -> None:
         """Remove a subscription with its position, for good."""
@@ -354,7 +365,7 @@ class Broker:
     ) -> None:
         for failed in failures:
             if failed.then == "dead-letter":
-                self._bury(subscription, failed, now_s)
+                self._keep(buried(subscription, failed, now_s))
             elif failed.then == "suspend":
                 self.suspend(subscription)
         next_s = subscription.next_due_s()
@@ -377,31 +388,13 @@ class Broker:
             extra={"action": "subscription_suspended", "topic": subscription.topic},
         )
 
-    # Dead letters
-
     def dead_letter(self, *, gateway: str, reason: str, raw: bytes) -> None:
         """Keep raw input that makes no sense."""
         at_ms = self.log.now_ms()
         letter = DeadLetter(gateway=gateway, reason=reason, at_ms=at_ms, raw=raw)
-        self._keep([letter])
+        self._keep(letter)
 
-    def _bury(self, subscription: Subscription, failed: Failed, now_s: float) -> None:
-        found = subscription.cursor.find(failed.offset)
-        letter = DeadLetter(
-            gateway="delivery",
-            reason=failed.errors[-1],
-            at_ms=int(now_s * 1000),
-            topic=subscription.topic,
-            offset=failed.offset,
-            id=None if found is None else found[0].ids[found[1]],
-            subscriber=subscription.subscriber,
-            tries=failed.tries,
-            errors=failed.errors,
-        )
-        self._keep([letter])
-
-    def _keep(self, letters: list[DeadLetter]) -> None:
+    def _keep(self, letter: DeadLetter) -> None:
         if LETTERS not in self.log.catalog:
             self._create(LETTERS)
-        payloads = [letter.encode() for letter in letters]
-        self.log.append(LETTERS, Columns(payloads, letters[0].at_ms))
+        self.log.append(LETTERS, Columns([letter.encode()], letter.at_ms))

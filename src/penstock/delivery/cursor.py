@@ -55,10 +55,11 @@ class Cursor:
         return self._pages.end(self._topic)
 
     def unsent(self) -> int:
-        """How many events were never sent."""
-        if self._logs:
-            return max(self.end() - self._place(ALL), 0)
-        return max(self.end() - self.start - self.sent, 0)
+        """How many events were never sent; at most, where some of them are gone."""
+        ahead = max(self.end() - self.lowest(), 0)
+        if self.plain:
+            return ahead
+        return min(max(self.end() - self.start - self.sent, 0), ahead)
 
     def lowest(self) -> int:
         """The lowest offset that was never sent; the end if all were."""
@@ -95,7 +96,8 @@ class Cursor:
             free -= hi - lo
             room -= (hi - lo) * size
             behind = page.end if hi == len(page) else page.batch.offset_of(hi)
-            self._move(level, behind, hi - lo)
+            # What retention or compaction took counts with what follows it.
+            self._move(level, behind, behind - self.places.get(level, self.start))
             yield Portion(page, lo, hi, 1)
 
     def pick(self, level: int, offset: int) -> Portion | None:
@@ -125,7 +127,8 @@ class Cursor:
         self.sent += count
 
     def _place(self, level: int) -> int:
-        return self.places.get(level, self.start)
+        place = self.places.get(level, self.start)
+        return max(place, self._pages.start(self._topic))
 
     def _index(self) -> Levels:
         index = self._levels(self._topic)

@@ -13,6 +13,8 @@ from typing import Literal
 
 import msgspec
 
+from penstock.delivery.owed import Failed
+from penstock.delivery.subscription import Subscription
 from penstock.delivery.unconfirmed import Unconfirmed
 from penstock.log import Record
 
@@ -36,6 +38,22 @@ class DeadLetter(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     def encode(self) -> bytes:
         return _encode_letter(self)
+
+
+def buried(subscription: Subscription, failed: Failed, now_s: float) -> DeadLetter:
+    """The letter of an event whose last try has failed."""
+    found = subscription.cursor.find(failed.offset)
+    return DeadLetter(
+        gateway="delivery",
+        reason=failed.errors[-1],
+        at_ms=int(now_s * 1000),
+        topic=subscription.topic,
+        offset=failed.offset,
+        id=None if found is None else found[0].ids[found[1]],
+        subscriber=subscription.subscriber,
+        tries=failed.tries,
+        errors=failed.errors,
+    )
 
 
 class Closed(msgspec.Struct, array_like=True, frozen=True):

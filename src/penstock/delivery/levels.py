@@ -81,6 +81,7 @@ class Levels:
         elif level not in self._newest:  # a block begun before the last start
             before = [o for o in self._read(level, block) if o < offsets[0]]
             self._newest[level] = before
+            self._lists.pop((level, block), None)  # it grows now
         self._newest[level] += offsets
 
     def _offsets(self, level: int, block: int) -> list[int]:

@@ -11,6 +11,7 @@ from penstock.model.policy import Exhausted
 
 if TYPE_CHECKING:
     from penstock.delivery.consumer import Consumer
+    from penstock.delivery.subscription import Subscription
 
 
 # One is made for every delivery: a plain class with slots is the cheapest.
@@ -29,6 +30,24 @@ class Owed:
         self.holder: Consumer | None = None
         self.recorded = False
         """Whether the journal has heard of it."""
+
+
+class Notes:
+    """What subscriptions have to say to the journal, shared by all of them."""
+
+    __slots__ = ("dirty", "sync", "urgent")
+
+    def __init__(self) -> None:
+        self.dirty: dict[Subscription, None] = {}
+        """Those that have changed."""
+        self.urgent = False
+        """Whether somebody waits for it to be written."""
+        self.sync = False
+        """Whether it has to be synced."""
+
+    def clear(self) -> None:
+        self.dirty.clear()
+        self.urgent = self.sync = False
 
 
 @dataclass(slots=True)

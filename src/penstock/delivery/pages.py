@@ -103,6 +103,10 @@ class Pages:
         """Behind the last event of a topic that can be read."""
         return self._log.topic(topic).end_offset
 
+    def start(self, topic: str) -> int:
+        """The first event of a topic that retention has left."""
+        return self._log.topic(topic).start_offset
+
     def forget(self, topic: str) -> None:
         """Drop the pages of a topic that was deleted or changed."""
         for base in self._bases.pop(topic, ()):

@@ -9,7 +9,7 @@ that the journal can keep.
 ``take`` hands events to a consumer within the window; ``settle`` and ``answer`` finish
 them; ``give_back`` returns those of a consumer that left; ``expire`` finds those whose
 time has run out. Nothing here reads a clock or writes a file: changes are noted in
-``touched`` and ``dirty`` for whoever keeps them.
+``touched`` and ``Notes`` for whoever keeps them.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 
 from penstock.delivery.cursor import TAKE_BYTES, Cursor, GetLevels
 from penstock.delivery.handshake import Answer, Stage, next_stage
-from penstock.delivery.owed import Expired, Failed, Owed, Portion
+from penstock.delivery.owed import Expired, Failed, Notes, Owed, Portion
 from penstock.delivery.pages import Pages
 from penstock.delivery.retry import GiveUp, TryAgain, after_failure
 from penstock.model.policy import Policy
@@ -42,7 +42,7 @@ class Subscription:
         start: int,
         *,
         temporary: bool,
-        dirty: dict[Subscription, None],
+        notes: Notes,
     ) -> None:
         self.number = number
         self.subscriber = subscriber
@@ -52,6 +52,8 @@ class Subscription:
         self.active = True
         """False: unsubscribed or suspended, with its position kept."""
         self.suspended = False
+        self.ended = False
+        """Whether it is gone for good, whoever still knows it."""
         self.cursor = Cursor(topic, policy.order, start)
         self.owed: dict[int, Owed] = {}
         self.errors: dict[int, list[str]] = {}
@@ -59,14 +61,14 @@ class Subscription:
         self.consumers: list[Consumer] = []
         self.touched: dict[int, None] = {}
         """Offsets whose state the journal does not know as it is."""
-        self.urgent = False
-        """Whether something of that was promised to somebody."""
+        self.relaxed = False
+        """Whether its topic is written without a sync: then so are settlements."""
         self.flying = 0
         self.armed_s = 0.0
         """When the broker looks at it next; 0 for never."""
         self._returned: list[tuple[int, int]] = []
         self._later = 0
-        self._dirty = dirty
+        self._notes = notes
 
     def wire(self, pages: Pages, levels: GetLevels) -> None:
         """Say where events come from; what is owed so far is to be sent again."""
@@ -227,7 +229,11 @@ class Subscription:
 
     def resume(self, consumer: Consumer, now_s: float) -> list[Owed]:
         """Deliveries that wait for PUBCOMP, taken over by a new consumer."""
-        found = [one for one in self.owed.values() if one.stage is Stage.RELEASED]
+        found = [
+            one
+            for one in self.owed.values()
+            if one.stage is Stage.RELEASED and one.holder is None
+        ]
         for one in found:
             one.holder = consumer
             one.tries = 1
@@ -272,10 +278,13 @@ class Subscription:
 
     def note(self, *, urgent: bool = False) -> None:
         """Have the changes so far written, soon if somebody waits for it."""
-        if not self.temporary:
-            self._dirty[self] = None
-            if urgent:
-                self.urgent = True
+        if self.temporary or self.ended:
+            return
+        notes = self._notes
+        notes.dirty[self] = None
+        if urgent:
+            notes.urgent = True
+            notes.sync = notes.sync or not self.relaxed
 
     def _queue(self, one: Owed) -> None:
         one.stage = Stage.WAITING

@@ -17,7 +17,7 @@ import msgspec
 
 from penstock.delivery.cursor import GetLevels
 from penstock.delivery.handshake import Stage
-from penstock.delivery.owed import Owed
+from penstock.delivery.owed import Notes, Owed
 from penstock.delivery.pages import Pages
 from penstock.delivery.subscription import Subscription
 from penstock.errors import LimitReached
@@ -79,7 +79,7 @@ class Subscriptions:
         self._by_number: dict[int, Subscription] = {}
         self._by_topic: dict[str, dict[int, Subscription]] = {}
         self._by_subscriber: dict[str, dict[str, Subscription]] = {}
-        self._dirty: dict[Subscription, None] = {}
+        self._notes = Notes()
         self._unsaid: dict[Subscription, None] = {}
         self._gone: list[int] = []
         self._whole = False
@@ -110,15 +110,16 @@ class Subscriptions:
     @property
     def urgent(self) -> bool:
         """Whether anything waits that was promised to somebody."""
-        return (
-            bool(self._unsaid or self._gone or self._whole)
-            or any(one.urgent for one in self._dirty)  # few: those of one tick
-        )
+        return self._notes.urgent or self._unsaid_anything
 
     @property
     def dirty(self) -> bool:
         """Whether anything waits to be written."""
-        return bool(self._dirty or self._unsaid or self._gone or self._whole)
+        return bool(self._notes.dirty) or self._unsaid_anything
+
+    @property
+    def _unsaid_anything(self) -> bool:
+        return bool(self._unsaid or self._gone or self._whole)
 
     def add(
         self,
@@ -148,7 +149,7 @@ class Subscriptions:
 
     def update(self, one: Subscription) -> None:
         """Have a change of policy, start or activity written."""
-        if not one.temporary:
+        if not one.temporary and not one.ended:
             self._unsaid[one] = None
 
     def _make(
@@ -168,7 +169,7 @@ class Subscriptions:
             policy,
             start,
             temporary=temporary,
-            dirty=self._dirty,
+            notes=self._notes,
         )
         if self._pages is not None:
             one.wire(self._pages, self._levels)
@@ -178,6 +179,7 @@ class Subscriptions:
         return one
 
     def _take_out(self, one: Subscription) -> None:
+        one.ended = True
         del self._by_number[one.number]
         topics = self._by_topic[one.topic]
         del topics[one.number]
@@ -187,7 +189,7 @@ class Subscriptions:
         del owned[one.topic]
         if not owned:
             del self._by_subscriber[one.subscriber]
-        self._dirty.pop(one, None)
+        self._notes.dirty.pop(one, None)
         self._unsaid.pop(one, None)
 
     # The journal's side
@@ -195,18 +197,18 @@ class Subscriptions:
     def collect(self) -> list[tuple[bytes, bool]]:
         if not self.dirty:
             return []
-        urgent = self.urgent
+        sync = self._notes.sync or self._unsaid_anything
         full = [_full(one) for one in self._unsaid]
-        changed = [_change(one) for one in self._dirty if one not in self._unsaid]
+        changed = [_change(one) for one in self._notes.dirty if one not in self._unsaid]
         data = _encode(Changes(full, changed, self._gone, self._whole))
-        for one in self._dirty:
+        for one in self._notes.dirty:
             _said(one, one.touched)
         for one in self._unsaid:
             _said(one, one.owed)
-        self._dirty.clear()
+        self._notes.clear()
         self._unsaid.clear()
         self._gone, self._whole = [], False
-        return [(data, urgent)]
+        return [(data, sync)]
 
     def taken_back(self) -> None:
         """Say everything again: the lost records said some of it."""
@@ -227,15 +229,14 @@ class Subscriptions:
         if changes.whole:
             for one in list(self):
                 self._take_out(one)
-        for row in changes.full:
-            if (known := self._by_number.get(row.number)) is not None:
+        # First those that are gone: another one may stand in their place.
+        for number in [*changes.gone, *(row.number for row in changes.full)]:
+            if (known := self._by_number.get(number)) is not None:
                 self._take_out(known)
+        for row in changes.full:
             self._take_up(row)
         for change in changes.changed:
             _apply(self._by_number[change.number], change)
-        for number in changes.gone:
-            if (known := self._by_number.get(number)) is not None:
-                self._take_out(known)
 
     def _take_up(self, row: Full) -> None:
         self._next_number = max(self._next_number, row.number)
@@ -296,7 +297,6 @@ def _said(one: Subscription, offsets: Iterable[int]) -> None:
         if (owed := one.owed.get(offset)) is not None:
             owed.recorded = True
     one.touched.clear()
-    one.urgent = False
 
 
 def _apply(one: Subscription, change: Change) -> None:

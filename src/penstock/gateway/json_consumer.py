@@ -224,6 +224,8 @@ class ConsumerGateway(Gateway):
         share = self._shares.pop(topic, None)
         if share is not None:
             self._broker.unsubscribe(share.consumer)
+        elif self._user is not None:
+            self._broker.deactivate(self._user, topic)
         self._outbox.after(self._broker.promised, replies.OK)
 
     def _answer(self, topic: str, msg_id: int, answer: Answer, now_s: float) -> None:

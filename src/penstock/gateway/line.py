@@ -55,7 +55,11 @@ class LineGateway(Gateway):
         self._outbox.now(replies.GREETING)
 
     def receive(self, data: bytes, now_s: float) -> None:
-        self._lines(self._splitter.feed(data), now_s)
+        block = self._splitter.block(data)
+        if block is None:
+            self._lines(self._splitter.feed(data), now_s)
+        elif block and not (self.settled and self._publisher.publish_run(block, now_s)):
+            self._lines(block[:-1].split(b"\n"), now_s)
 
     def eof(self, now_s: float) -> None:
         """A line without an end is carried out too, as a person's last one may be."""
@@ -106,7 +110,8 @@ class LineGateway(Gateway):
 
     def ended(self, consumer: Consumer, reason: str) -> None:
         topic = consumer.subscription.topic
-        self._shares.pop(topic).ended = True
+        share = self._shares.pop(topic)
+        share.ended = True
         self._outbox.now(replies.error(f"subscription to {topic} ended: {reason}"))
 
     # Commands
@@ -160,6 +165,8 @@ class LineGateway(Gateway):
     ) -> None:
         try:
             command(parts)
+        except RemoteProtocolError as error:
+            self._outbox.now(replies.error(error.text))
         except PenstockError as error:
             self._outbox.now(replies.error(str(error)))
 
@@ -217,8 +224,10 @@ class LineGateway(Gateway):
         if share is not None:
             share.ended = True
             self._broker.unsubscribe(share.consumer)
+        elif self._name:
+            self._broker.deactivate(self._name, topic)
         done = replies.unsubscribed(topic)
-        if share is None or not self._name:
+        if not self._name:
             self._outbox.now(done)
         else:
             self._outbox.after(self._broker.promised, done)

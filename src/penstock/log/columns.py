@@ -292,12 +292,24 @@ def _fixed(data: bytes, width: int) -> Encoded:
 
 def _plain(values: Sequence[bytes]) -> list[Buffer]:
     """Arrow's layout of binary values: offsets, padding, bytes."""
-    offsets = array("i", accumulate(map(len, values), initial=0)).tobytes()
-    return [offsets, padding(len(offsets)), b"".join(values)]
+    return _laid_out(map(len, values), b"".join(values))
+
+
+def _laid_out(lengths: Iterable[int], data: bytes) -> list[Buffer]:
+    offsets = array("i", accumulate(lengths, initial=0)).tobytes()
+    return [offsets, padding(len(offsets)), data]
 
 
 def _texts(values: Sequence[str | None]) -> Encoded:
-    return _nullable(values, str.encode)
+    first = values[0]
+    if first is None or None in values or values.count(first) == len(values):
+        return _nullable(values, str.encode)
+    texts = [value for value in values if value is not None]
+    joined = "".join(texts)
+    if not joined.isascii():
+        return _nullable(values, str.encode)
+    # Characters are bytes: one encoding for all of them.
+    return Encoding.PLAIN, _laid_out(map(len, texts), joined.encode())
 
 
 def _nullable(values: Sequence[T | None], to_bytes: Callable[[T], bytes]) -> Encoded:

@@ -77,7 +77,7 @@ class Engine:
         return (
             log.pending_bytes > self._most_pending
             or log.keeper.unwritten_bytes > self._most_unwritten
-        ) and (self._commit is not None or self._store is not None)
+        ) and (not self.idle or self.now_s() < self._held_until_s)
 
     @property
     def idle(self) -> bool:

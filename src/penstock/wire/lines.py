@@ -39,6 +39,25 @@ class LineSplitter:
             self._hold(last)
         return lines
 
+    def block(self, data: bytes) -> bytes | None:
+        """The same lines in one piece, each with its ``\\n``; nothing if there are none.
+
+        None if a line may be too long: then nothing was taken in, and ``feed`` has to
+        look closer.
+        """
+        if self.overlong or len(self._held) + len(data) > self.max_bytes:
+            return None
+        end = data.rfind(b"\n") + 1
+        if not end:
+            self._held += data
+            return b""
+        block = data[:end]
+        if self._held:
+            block = bytes(self._held) + block
+            self._held.clear()
+        self._held += data[end:]
+        return block
+
     @property
     def rest(self) -> bytes:
         """What came of a line not ended yet; nothing if it is overlong."""

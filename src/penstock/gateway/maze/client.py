@@ -12,7 +12,6 @@ import logging
 
 from penstock.errors import RemoteProtocolError
 from penstock.gateway.gateway import Gateway
-from penstock.gateway.gateway import Gateway
 from penstock.gateway.maze.hub import MazeHub
 from penstock.wire.lines import TOO_LONG, LineSplitter
 from penstock.wire.maze import parse_client_id
@@ -36,6 +35,7 @@ class MazeClient(Gateway):
     def connected(self, now_s: float) -> None:
         self._splitter = LineSplitter(self._hub.options.max_line_bytes)
         self._hub.unregistered += 1
+        self._hub.arrivals += 1
 
     def receive(self, data: bytes, now_s: float) -> None:
         if self._splitter is None:

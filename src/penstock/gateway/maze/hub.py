@@ -41,13 +41,15 @@ class MazeHub:
     """To be made when the state has caught up with its topic.
 
     ``unregistered`` counts clients that are connected and have not sent their id: they
-    want to be heard before the next events are.
+    want to be heard before the next events are. ``arrivals`` counts all that ever
+    connected: as long as it grows, more may be on their way in.
     """
 
     def __init__(self, broker: Broker, state: MazeState, options: MazeOptions) -> None:
         self.broker = broker
         self.options = options
         self.unregistered = 0
+        self.arrivals = 0
         self.letters = Letters(broker)
         self.router = Router(
             state.followers, self.letters, store_absent=options.store_absent

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 
 from penstock.gateway.gateway import Gateway
-from penstock.gateway.gateway import Gateway
 from penstock.gateway.maze.hub import MazeHub
 from penstock.wire.lines import TOO_LONG, LineSplitter
 

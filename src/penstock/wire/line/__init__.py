@@ -3,7 +3,15 @@
 from __future__ import annotations
 
 from penstock.wire.line import replies
-from penstock.wire.line.commands import ARITY, Word, publishes, split, text, unknown
+from penstock.wire.line.commands import (
+    ARITY,
+    Word,
+    publish_run,
+    publishes,
+    split,
+    text,
+    unknown,
+)
 from penstock.wire.line.events import (
     Decoded,
     decode_event,
@@ -19,6 +27,7 @@ __all__ = [
     "decode_event",
     "decode_events",
     "decode_mixed",
+    "publish_run",
     "publishes",
     "render_events",
     "replies",

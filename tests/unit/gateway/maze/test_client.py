@@ -80,6 +80,7 @@ def test_clients_without_an_id_are_counted_until_they_have_one_or_leave():
     three.disconnected(0.0)
 
     assert maze.hub.unregistered == 0
+    assert maze.hub.arrivals == 3
 
 
 def test_a_client_that_ends_its_side_leaves():

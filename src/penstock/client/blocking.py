@@ -1,0 +1,335 @@
+"""The blocking client: for scripts, threads that wait, and the command line.
+
+    with connect("penstock-data") as client:
+        client.publish("orders", [b"one", b"two"])
+        subscription = client.subscribe("orders", "billing", start="earliest")
+        for delivery in subscription:
+            print(delivery.payload)
+            subscription.ack(delivery)
+
+A client belongs to one thread. What it waits for arrives within ``timeout_s``, or the
+connection counts as lost; waiting for events has no limit but the one you give.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Self
+
+from penstock.client.address import (
+    Address,
+    Local,
+    address_of,
+    not_running,
+    socket_path,
+)
+from penstock.client.deliveries import Delivery, Inbox, Offsets, deliveries
+from penstock.client.outgoing import Item, Outgoing
+from penstock.client.session import Session, Wish
+from penstock.errors import ConnectionLost, ServerRefused
+from penstock.wire.native import (
+    Answer,
+    Events,
+    Published,
+    ServerMessage,
+    Subscribed,
+)
+
+READ_BYTES = 1 << 18
+TIMEOUT_S = 60.0
+# Acks that are sent together, at most.
+MAX_ACKS = 1000
+# A server that has too much to write is asked again after this.
+RETRY_S = 0.01
+# The error of a server that has too much to write.
+BUSY = "Backlogged"
+
+
+def connect(
+    address: str | os.PathLike[str] | Address,
+    *,
+    user: str | None = None,
+    password: str | None = None,
+    name: str = "",
+    timeout_s: float = TIMEOUT_S,
+) -> Client:
+    """A client of the server at a data directory, or at ``HOST:PORT``.
+
+    ``name`` is what events are published by. Raises NotRunning, ServerRefused.
+    """
+    where = address_of(address)
+    client = Client(where, _open(where, timeout_s), timeout_s)
+    try:
+        client._wait(client._session.hello(name, user, password))
+    except BaseException:
+        client.close()
+        raise
+    return client
+
+
+class Client:
+    """Made by ``connect``; close it, or use it as a context manager."""
+
+    def __init__(self, where: Address, sock: socket.socket, timeout_s: float) -> None:
+        self._where = where
+        self._socket = sock
+        self._timeout_s = timeout_s
+        self._session = Session()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @property
+    def server_version(self) -> str:
+        return self._session.version
+
+    def close(self) -> None:
+        """Send acks that were saved up and go; what is in flight is sent again."""
+        try:
+            self._session.flush_acks()
+            self._send()
+        except ConnectionLost:
+            pass  # it is gone already
+        finally:
+            self._socket.close()
+
+    def publish(
+        self,
+        topic: str,
+        items: Item | Iterable[Item],
+        *,
+        ids: Sequence[str | None] | None = None,
+        keys: Sequence[bytes | None] | None = None,
+        priorities: Sequence[int] | None = None,
+        headers: Sequence[Mapping[str, str]] | None = None,
+        parents: Sequence[str | None] | None = None,
+        dedup_ids: Sequence[str | None] | None = None,
+    ) -> Offsets:
+        """Publish payloads or events; where they are, once they are durable.
+
+        A large batch goes in several messages: if one fails, those before it are
+        stored. Raises InvalidBatch, ServerRefused, ConnectionLost.
+        """
+        events = Outgoing.of(
+            items,
+            ids=ids,
+            keys=keys,
+            priorities=priorities,
+            headers=headers,
+            parents=parents,
+            dedup_ids=dedup_ids,
+        )
+        done = [self._publish(topic, part) for part in events.parts()]
+        return Offsets.joined(done)
+
+    def subscribe(
+        self,
+        topic: str,
+        subscriber: str | None = None,
+        *,
+        start: str | int = "latest",
+        order: str = "log",
+        window: int = 1000,
+        ack_timeout_s: float | None = None,
+        tries: int | None = None,
+        auto_ack: bool = False,
+    ) -> Subscription:
+        """Consume a topic; see ``Wish``. Raises ServerRefused, ConnectionLost."""
+        wish = Wish(
+            subscriber=subscriber,
+            start=start,
+            order=order,
+            window=window,
+            ack_timeout_s=ack_timeout_s,
+            tries=tries,
+            auto_ack=auto_ack,
+        )
+        message = self._wait(self._session.subscribe(topic, wish))
+        assert isinstance(message, Subscribed), "what Subscribe is answered by"
+        inbox = self._session.inboxes[message.channel]
+        return Subscription(self, inbox, message.position, auto_ack=auto_ack)
+
+    def ask(self, verb: str, **arguments: object) -> object:
+        """Ask the desk; see docs/protocols/native.md. Raises ServerRefused."""
+        message = self._wait(self._session.ask(verb, arguments))
+        assert isinstance(message, Answer), "what Ask is answered by"
+        return message.result
+
+    def _publish(self, topic: str, part: Outgoing) -> Offsets:
+        deadline_s = time.monotonic() + self._timeout_s
+        while True:
+            try:
+                message = self._wait(self._session.publish(topic, part))
+            except ServerRefused as error:
+                if error.error != BUSY or time.monotonic() > deadline_s:
+                    raise
+                time.sleep(RETRY_S)
+                continue
+            assert isinstance(message, Published), "what Publish is answered by"
+            return Offsets.of(message, len(part.payloads), part.ids)
+
+    # Waiting
+
+    def _wait(self, seq: int) -> ServerMessage:
+        """The answer to what was just put into the session."""
+        found: list[ServerMessage] = []
+
+        def answered() -> bool:
+            message = self._session.answer(seq)
+            if message is not None:
+                found.append(message)
+            return bool(found)
+
+        if not self._until(answered, self._timeout_s):
+            reason = f"no answer within {self._timeout_s:g} s"
+            raise ConnectionLost(str(self._where), reason)
+        return found[0]
+
+    def _until(self, ready: Callable[[], bool], timeout_s: float | None) -> bool:
+        """Send, and read until ``ready``; False if time ran out."""
+        self._session.flush_acks()
+        self._send()
+        deadline_s = None if timeout_s is None else time.monotonic() + timeout_s
+        while not ready():
+            left_s = None if deadline_s is None else deadline_s - time.monotonic()
+            if left_s is not None and left_s <= 0:
+                return False
+            self._socket.settimeout(left_s)
+            try:
+                data = self._socket.recv(READ_BYTES)
+            except TimeoutError:
+                return False
+            except OSError as error:
+                raise self._lost(error.strerror or str(error)) from error
+            if not data:
+                raise self._lost("the server closed it")
+            self._session.receive(data)
+        return True
+
+    def _send(self) -> None:
+        data = self._session.output()
+        if not data:
+            return
+        try:
+            self._socket.settimeout(self._timeout_s)
+            self._socket.sendall(data)
+        except OSError as error:
+            raise self._lost(error.strerror or str(error)) from error
+
+    def _lost(self, reason: str) -> ConnectionLost | ServerRefused:
+        said = self._session.farewell
+        if said is not None:
+            return ServerRefused(said.error, said.text, said.hint)
+        return ConnectionLost(str(self._where), reason)
+
+
+class Subscription:
+    """Events of a topic, one by one or in batches; acknowledge what was handled.
+
+    Acks are sent together, before the next wait: with the next event, any other call,
+    or ``flush``.
+    """
+
+    def __init__(
+        self, client: Client, inbox: Inbox, position: int, *, auto_ack: bool
+    ) -> None:
+        self.topic = inbox.topic
+        self.position = position
+        self._client = client
+        self._inbox = inbox
+        self._auto_ack = auto_ack
+        self._waiting: list[Delivery] = []
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __iter__(self) -> Iterator[Delivery]:
+        while True:
+            delivery = self.next()
+            assert delivery is not None, "without a limit it waits for one"
+            yield delivery
+
+    def next(self, timeout_s: float | None = None) -> Delivery | None:
+        """The next event; None if none came within ``timeout_s``.
+
+        Raises SubscriptionEnded, ConnectionLost.
+        """
+        if not self._waiting:
+            batch = self.next_batch(timeout_s)
+            if batch is None:
+                return None
+            self._waiting = list(deliveries(self.topic, batch))
+            self._waiting.reverse()
+        return self._waiting.pop()
+
+    def next_batch(self, timeout_s: float | None = None) -> Events | None:
+        """The next events, in columns; None if none came within ``timeout_s``."""
+        inbox = self._inbox
+        if inbox.batches:
+            return inbox.take()
+        self._client._until(lambda: bool(inbox.batches or inbox.ended), timeout_s)
+        return inbox.take()
+
+    def ack(self, delivery: Delivery) -> None:
+        """The event is done with."""
+        self.settle([delivery.offset])
+
+    def settle(self, offsets: Iterable[int]) -> None:
+        """The events at these offsets are done with."""
+        if self._auto_ack:
+            return
+        self._inbox.acks.extend(offsets)
+        if len(self._inbox.acks) >= MAX_ACKS:
+            self.flush()
+
+    def nack(self, delivery: Delivery, error: str) -> None:
+        """This try has failed: the subscription's policy decides what follows."""
+        self._client._session.refuse(self._inbox.channel, delivery.offset, error)
+        self._client._send()
+
+    def flush(self) -> None:
+        """Send the acks so far."""
+        self._client._session.flush_acks()
+        self._client._send()
+
+    def close(self) -> None:
+        """Leave; it returns when all acks are durable. A name keeps its position."""
+        session = self._client._session
+        if self._inbox.channel not in session.inboxes:
+            return
+        session.flush_acks()
+        seq = session.unsubscribe(self._inbox.channel)
+        del session.inboxes[self._inbox.channel]
+        self._client._wait(seq)
+
+
+def _open(where: Address, timeout_s: float) -> socket.socket:
+    try:
+        if isinstance(where, Local):
+            return _open_local(where.directory, timeout_s)
+        sock = socket.create_connection((where.host, where.port), timeout_s)
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        return sock
+    except OSError as error:
+        raise not_running(where, error) from error
+
+
+def _open_local(directory: str, timeout_s: float) -> socket.socket:
+    sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        sock.settimeout(timeout_s)
+        with socket_path(directory) as path:
+            sock.connect(path)
+    except BaseException:
+        sock.close()
+        raise
+    return sock

@@ -1,0 +1,150 @@
+"""Events as a consumer gets them, and what it has to say about each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import overload
+
+from penstock.errors import SubscriptionEnded
+from penstock.model import ids as generated
+from penstock.model.event import Event
+from penstock.wire.native import Events, Published
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """An event on its way to a consumer; ``tries``: this is the first, the second…"""
+
+    event: Event
+    tries: int
+
+    @property
+    def payload(self) -> bytes:
+        return self.event.payload
+
+    @property
+    def offset(self) -> int:
+        return self.event.offset
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """What the server said of one message."""
+
+    count: int
+    given: Sequence[str | None] | None
+    first_id: str | None
+
+    def id(self, index: int) -> str | None:
+        given = None if self.given is None else self.given[index]
+        if given is not None or self.first_id is None:
+            return given
+        # Generated ids count on from the first, see model/ids.py.
+        base = bytes.fromhex(self.first_id.replace("-", ""))
+        return generated.event_id(base, index)
+
+
+class Offsets(Sequence[int]):
+    """Where published events are, in the order they were given."""
+
+    __slots__ = ("_offsets", "_parts")
+
+    def __init__(self, offsets: Sequence[int], parts: list[_Part]) -> None:
+        self._offsets = offsets
+        self._parts = parts
+
+    @classmethod
+    def of(
+        cls, message: Published, count: int, given: Sequence[str | None] | None
+    ) -> Offsets:
+        """What the server said about ``count`` events with these ids."""
+        said = message.offsets
+        offsets = range(said, said + count) if isinstance(said, int) else said
+        first_id = message.ids[0] if message.ids else None
+        return cls(offsets, [_Part(count, given, first_id)])
+
+    @classmethod
+    def joined(cls, parts: list[Offsets]) -> Offsets:
+        """One behind the other."""
+        if len(parts) == 1:
+            return parts[0]
+        offsets = [offset for one in parts for offset in one]
+        return cls(offsets, [part for one in parts for part in one._parts])
+
+    def __len__(self) -> int:
+        return len(self._offsets)
+
+    @overload
+    def __getitem__(self, index: int) -> int: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[int]: ...
+
+    def __getitem__(self, index: int | slice) -> int | Sequence[int]:
+        return self._offsets[index]
+
+    def __repr__(self) -> str:
+        return f"Offsets({list(self._offsets)})"
+
+    def id(self, index: int) -> str | None:
+        """The id of an event; None if the server made it and did not say."""
+        for part in self._parts:
+            if index < part.count:
+                return part.id(index)
+            index -= part.count
+        raise IndexError(index)
+
+
+class Inbox:
+    """Batches of one channel that wait to be read, and acks that wait to be sent."""
+
+    __slots__ = ("acks", "batches", "channel", "ended", "topic")
+
+    def __init__(self, topic: str, channel: int) -> None:
+        self.topic = topic
+        self.channel = channel
+        self.batches: list[Events] = []
+        self.acks: list[int] = []
+        self.ended: str | None = None
+
+    def take(self) -> Events | None:
+        """The next batch, if one is there; raises SubscriptionEnded behind the last."""
+        if self.batches:
+            return self.batches.pop(0)
+        if self.ended is not None:
+            raise SubscriptionEnded(self.topic, self.ended)
+        return None
+
+
+def deliveries(topic: str, batch: Events) -> Iterator[Delivery]:
+    """The events of a batch, one by one."""
+    count = len(batch.payloads)
+    none: list[None] = [None] * count
+    rows = zip(
+        batch.offsets,
+        batch.tries or [1] * count,
+        batch.timestamps,
+        batch.ids,
+        batch.payloads,
+        batch.priorities or [0] * count,
+        batch.keys or none,
+        batch.headers or [{}] * count,
+        batch.parents or none,
+        batch.producers or none,
+        strict=True,
+    )
+    for offset, tries, at, id_, payload, priority, key, headers, parent, by in rows:
+        event = Event(
+            topic=topic,
+            offset=offset,
+            id=id_,
+            timestamp_ms=at,
+            payload=payload,
+            key=key,
+            priority=priority,
+            headers=headers,
+            parent=parent,
+            producer=by,
+        )
+        yield Delivery(event, tries)

@@ -1,0 +1,326 @@
+"""The native gateway: publishing, consuming and the desk, for Penstock's own clients.
+
+Everything that has a ``seq`` is answered once, by what it asked for or by a Problem.
+Answers keep the order of what they answer, but for orders that need an idle log
+(deleting a topic): those are answered when they are done.
+
+Promises: Published leaves after the commit of the events, Subscribed and answers to
+Unsubscribe and Ask after the commit of what they changed. Settle and Refuse have no
+answer; whoever has to know that they count unsubscribes, or asks for ``settled``.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from itertools import count
+from typing import assert_never, cast
+
+from penstock import __version__
+from penstock.broker.acceptance import RESERVED, accepted_subscriber
+from penstock.broker.broker import Broker
+from penstock.broker.desk import Desk
+from penstock.broker.desk_start import accepted_start
+from penstock.broker.desk_verbs import Promise, Verb, call
+from penstock.delivery.consumer import Consumer
+from penstock.delivery.owed import Owed
+from penstock.errors import (
+    LoginRefused,
+    PenstockError,
+    RemoteProtocolError,
+    ReservedName,
+)
+from penstock.gateway.gateway import Gateway, LoginRequest
+from penstock.gateway.native_events import messages
+from penstock.gateway.native_pub import Publisher, not_stored, problem
+from penstock.gateway.options import NativeOptions
+from penstock.gateway.outbox import Outbox
+from penstock.model.policy import Order, Policy
+from penstock.wire.native import (
+    Answer,
+    Ask,
+    ClientMessage,
+    Ended,
+    FrameSplitter,
+    Hello,
+    Publish,
+    Refuse,
+    Settle,
+    Subscribe,
+    Subscribed,
+    Unsubscribe,
+    Welcome,
+    decode_client,
+    encode,
+)
+
+# Until somebody has said who it is.
+HELLO_BYTES = 1 << 16
+# What is kept of the text of a Refuse.
+MAX_ERROR_CHARACTERS = 4096
+# Answered when all that was settled before is stored.
+SETTLED = "settled"
+# Events that are asked for at once; the window and the bytes limit it first.
+_MANY = 1 << 20
+
+_connections = count(1)
+
+
+class Channel:
+    """A connection's share in one subscription."""
+
+    __slots__ = ("blocked", "consumer")
+
+    def __init__(self, consumer: Consumer) -> None:
+        self.consumer = consumer
+        self.blocked = True
+        """Until Subscribed has left."""
+
+
+class NativeGateway(Gateway):
+    """One connection of the native protocol."""
+
+    def __init__(
+        self,
+        broker: Broker,
+        desk: Desk,
+        options: NativeOptions,
+        *,
+        authenticate: bool = False,
+    ) -> None:
+        self.settled = False
+        self.errands: deque[Callable[[], None]] = deque()
+        self._broker = broker
+        self._desk = desk
+        self._options = options
+        self._authenticate = authenticate
+        limit = min(HELLO_BYTES, options.max_message_bytes)
+        self._splitter = FrameSplitter(limit)
+        self._number = next(_connections)
+        self._outbox: Outbox[Channel] = Outbox(broker.log)
+        self._publisher = Publisher(broker, self._outbox)
+        self._channels: dict[int, Channel] = {}
+        self._last_channel = 0
+        self._name = ""
+        self._held: list[ClientMessage] = []
+
+    def receive(self, data: bytes, now_s: float) -> None:
+        if self.closing:
+            return
+        received: list[ClientMessage] = []
+        try:
+            for body in self._splitter.feed(data):
+                received.append(decode_client(body))
+        except RemoteProtocolError as error:
+            self._messages(received, now_s)
+            self._refuse_all(error)
+            return
+        self._messages(received, now_s)
+
+    def eof(self, now_s: float) -> None:
+        self.closing = True
+
+    def logged_in(self, ok: bool, now_s: float) -> None:
+        request, self.login = self.login, None
+        assert request is not None, "nobody asked"
+        if ok:
+            self._enter()
+        else:
+            self._refuse_all(LoginRefused(f"wrong password for {request.user[:80]}"))
+        held, self._held = self._held, []
+        self._messages(held, now_s)
+
+    def output(self, now_s: float, room: int) -> list[bytes]:
+        out: list[bytes] = []
+        for data, channel in self._outbox.take():
+            out.append(data)
+            room -= len(data)
+            if channel is not None:
+                channel.blocked = False
+        served = []
+        for number, channel in self._channels.items():
+            if room <= 0:
+                break
+            if not channel.blocked:
+                sent = messages(
+                    number, self._broker.take(channel.consumer, now_s, _MANY)
+                )
+                room -= sum(map(len, sent))
+                out += sent
+                served.append(number)
+        if room <= 0:  # those that were not served come first the next time
+            for number in served:
+                self._channels[number] = self._channels.pop(number)
+        if self._outbox:
+            self._broker.waiting[self] = None
+        return out
+
+    def disconnected(self, now_s: float) -> None:
+        for channel in self._channels.values():
+            self._broker.detach(channel.consumer)
+        self._channels.clear()
+        self.errands.clear()
+
+    def released(self, consumer: Consumer, owed: list[Owed]) -> None:
+        raise AssertionError("this protocol has no PUBREL")
+
+    def ended(self, consumer: Consumer, reason: str) -> None:
+        for number, channel in self._channels.items():
+            if channel.consumer is consumer:
+                del self._channels[number]
+                self._outbox.now(encode(Ended(number, reason)))
+                return
+
+    # Messages
+
+    def _messages(self, received: list[ClientMessage], now_s: float) -> None:
+        at, end = 0, len(received)
+        while at < end and not self.closing:
+            if self.login is not None:
+                self._held += received[at:]
+                return
+            run = at
+            while run < end and self.settled and type(received[run]) is Publish:
+                run += 1
+            if run > at:
+                # Publishes, as the loop has just seen; it is a hot path.
+                self._publisher.publish(cast(list[Publish], received[at:run]), now_s)
+                at = run
+                continue
+            self._message(received[at], now_s)
+            at += 1
+
+    def _message(self, message: ClientMessage, now_s: float) -> None:
+        if isinstance(message, Hello) == self.settled:
+            said = "Hello twice" if self.settled else "Hello has to come first"
+            self._refuse_all(RemoteProtocolError("native", said))
+            return
+        match message:
+            case Settle():
+                self._settle(message)
+            case Refuse():
+                self._guarded(0, lambda: self._refuse(message, now_s))
+            case Hello():
+                self._hello(message)
+            case Publish():
+                self._publisher.publish([message], now_s)
+            case Subscribe():
+                self._guarded(message.seq, lambda: self._subscribe(message))
+            case Unsubscribe():
+                self._unsubscribe(message)
+            case Ask():
+                self._guarded(message.seq, lambda: self._ask(message))
+            case _:
+                assert_never(message)
+
+    def _guarded(self, seq: int, step: Callable[[], None]) -> None:
+        try:
+            step()
+        except PenstockError as error:
+            self._outbox.now(problem(seq, error))
+
+    def _refuse_all(self, error: PenstockError) -> None:
+        self._outbox.now(problem(0, error))
+        self.closing = True
+
+    def _hello(self, message: Hello) -> None:
+        try:
+            if message.name:
+                limit = self._broker.options.max_id_bytes
+                self._name = accepted_subscriber(message.name, limit)
+            if self._authenticate:
+                if message.user is None or message.password is None:
+                    raise LoginRefused("this server asks for a user and a password")
+                self.login = LoginRequest(message.user, message.password)
+                return
+        except PenstockError as error:
+            self._refuse_all(error)
+            return
+        self._enter()
+
+    def _enter(self) -> None:
+        self.settled = True
+        self._splitter.max_bytes = self._options.max_message_bytes
+        self._publisher.producer = self._name or None
+        self._outbox.now(encode(Welcome(__version__)))
+
+    # Consuming
+
+    def _subscribe(self, message: Subscribe) -> None:
+        broker = self._broker
+        policy = Policy(
+            order=cast(Order, message.order),  # Policy checks that it is one
+            window=message.window,
+            ack_timeout_s=message.ack_timeout_s,
+            tries=message.tries,
+            qos=0 if message.auto_ack else 1,
+        )
+        start = accepted_start(message.start)
+        number = self._last_channel + 1
+        name, temporary = f"$native-{self._number}-{number}", True
+        if message.subscriber is not None:
+            name, temporary = self._subscriber(message.subscriber), False
+        subscription = broker.subscribe(
+            name, message.topic, policy, start, temporary=temporary
+        )
+        self._last_channel = number
+        consumer = broker.attach(subscription, self)
+        channel = self._channels[number] = Channel(consumer)
+        done = encode(Subscribed(message.seq, number, subscription.position()))
+        if temporary:
+            self._outbox.now(done, channel)
+        else:
+            self._outbox.after(broker.promised, done, mark=channel)
+
+    def _subscriber(self, name: str) -> str:
+        if name.startswith(RESERVED):
+            raise ReservedName(name)
+        return accepted_subscriber(name, self._broker.options.max_id_bytes)
+
+    def _settle(self, message: Settle) -> None:
+        channel = self._channels.get(message.channel)
+        if channel is None:
+            return  # it ended while this was on its way
+        held, settle = channel.consumer.held, channel.consumer.subscription.settle
+        for offset in message.offsets:
+            if offset in held:
+                settle(offset)
+
+    def _refuse(self, message: Refuse, now_s: float) -> None:
+        channel = self._channels.get(message.channel)
+        if channel is not None:
+            error = message.error[:MAX_ERROR_CHARACTERS]
+            self._broker.refuse(channel.consumer, message.offset, error, now_s)
+
+    def _unsubscribe(self, message: Unsubscribe) -> None:
+        channel = self._channels.pop(message.channel, None)
+        if channel is not None:
+            self._broker.unsubscribe(channel.consumer)
+        done = encode(Answer(message.seq, None))
+        self._outbox.after(self._broker.promised, done)
+
+    # The desk
+
+    def _ask(self, message: Ask) -> None:
+        if message.verb == SETTLED:
+            done = encode(Answer(message.seq, None))
+            self._outbox.after(self._broker.promised, done)
+            return
+        verb = self._desk.find(message.verb)
+        if verb.exclusive:
+            self.errands.append(lambda: self._errand(verb, message))
+        else:
+            self._answer(verb, message)
+
+    def _errand(self, verb: Verb, message: Ask) -> None:
+        self._guarded(message.seq, lambda: self._answer(verb, message))
+
+    def _answer(self, verb: Verb, message: Ask) -> None:
+        result = call(verb, message.arguments)
+        answer = encode(Answer(message.seq, result))
+        if verb.promise is Promise.NOTHING:
+            self._outbox.now(answer)
+        else:
+            kept = verb.promise is Promise.KEPT
+            lost = None if kept else not_stored(message.seq)
+            self._outbox.after(self._broker.promised, answer, lost)

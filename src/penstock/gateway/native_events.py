@@ -1,0 +1,114 @@
+"""Deliveries as messages of the native protocol: whole columns, no object per event.
+
+A large portion of a page is a message of its own; small ones (by priority each event
+is a portion) share one. The columns of a whole page are packed once for all
+subscribers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import chain, repeat
+from typing import Any
+
+import msgspec
+
+from penstock.delivery.owed import Portion
+from penstock.delivery.pages import Page
+from penstock.log import Batch
+from penstock.log.frame import Column
+from penstock.wire.native import Events, encode
+
+# From here on a portion is worth a message of its own.
+LARGE = 64
+_FORMAT = "native"
+
+# Offsets, timestamps, ids, payloads, priorities, keys, headers, parents, producers.
+Columns = tuple[Sequence[object] | None, ...]
+_DEFAULTS: tuple[object, ...] = (None, None, None, None, 0, None, {}, None, None)
+
+_pack = msgspec.msgpack.Encoder().encode
+
+
+def messages(channel: int, portions: list[Portion]) -> list[bytes]:
+    """The portions as messages, in their order."""
+    out: list[bytes] = []
+    small: list[Portion] = []
+    for portion in portions:
+        if portion.hi - portion.lo < LARGE:
+            small.append(portion)
+            continue
+        if small:
+            out.append(_shared(channel, small))
+            small = []
+        out.append(_own(channel, portion))
+    if small:
+        out.append(_shared(channel, small))
+    return out
+
+
+def _own(channel: int, portion: Portion) -> bytes:
+    page, lo, hi = portion.page, portion.lo, portion.hi
+    tries = None if portion.tries == 1 else [portion.tries] * (hi - lo)
+    if hi - lo == len(page):
+        return _message(channel, tries, tuple(map(msgspec.Raw, _packed(page))))
+    return _message(channel, tries, _columns(page, lo, hi))
+
+
+def _shared(channel: int, portions: list[Portion]) -> bytes:
+    counts = [portion.hi - portion.lo for portion in portions]
+    tries: list[int] | None = None
+    if any(portion.tries != 1 for portion in portions):
+        each = zip(portions, counts, strict=True)
+        tries = [one.tries for one, count in each for _ in range(count)]
+    parts = [_columns(one.page, one.lo, one.hi) for one in portions]
+    if len(parts) == 1:
+        return _message(channel, tries, parts[0])
+    joined = [
+        _joined(column, counts, default)
+        for column, default in zip(zip(*parts, strict=True), _DEFAULTS, strict=True)
+    ]
+    return _message(channel, tries, tuple(joined))
+
+
+def _joined(
+    columns: Sequence[Sequence[object] | None], counts: list[int], default: object
+) -> list[object] | None:
+    if all(column is None for column in columns):
+        return None
+    filled = [
+        repeat(default, count) if column is None else column
+        for column, count in zip(columns, counts, strict=True)
+    ]
+    return list(chain.from_iterable(filled))
+
+
+def _message(channel: int, tries: list[int] | None, columns: tuple[Any, ...]) -> bytes:
+    # Any: columns are lists of what Events says, or those lists packed already.
+    offsets, *others = columns
+    return encode(Events(channel, offsets, tries, *others))
+
+
+def _packed(page: Page) -> list[bytes]:
+    known = page.rendered.get(_FORMAT)
+    if known is None:
+        columns = _columns(page, 0, len(page))
+        known = page.rendered[_FORMAT] = [_pack(column) for column in columns]
+    return known
+
+
+def _columns(page: Page, lo: int, hi: int) -> Columns:
+    whole = page.batch
+    batch = Batch(whole.topic, whole.body, whole.header, lo, hi)
+    has = whole.columns()
+    return (
+        batch.offsets(),
+        batch.timestamps(),
+        page.ids[lo:hi],
+        page.payloads[lo:hi],
+        page.priorities[lo:hi] if Column.PRIORITY in has else None,
+        batch.keys() if Column.KEY in has else None,
+        batch.headers() if Column.HEADERS in has else None,
+        batch.parents() if Column.PARENT in has else None,
+        batch.producers() if Column.PRODUCER in has else None,
+    )

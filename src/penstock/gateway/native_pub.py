@@ -1,0 +1,125 @@
+"""Publishing on a native connection: runs of messages become one batch per topic."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from penstock.broker.acceptance import check_ids
+from penstock.broker.broker import Broker
+from penstock.errors import PenstockError, WriteFailed
+from penstock.gateway.outbox import Outbox
+from penstock.log import Columns
+from penstock.wire.native import Problem, Publish, Published, encode
+
+
+class Publisher:
+    """Publishes in the name of ``producer``; answers go to the outbox."""
+
+    def __init__(self, broker: Broker, outbox: Outbox[Any]) -> None:
+        self.producer: str | None = None
+        self._broker = broker
+        self._outbox = outbox
+
+    def publish(self, messages: list[Publish], now_s: float) -> None:
+        """Publish messages that came one behind the other."""
+        at, end = 0, len(messages)
+        while at < end:
+            first = messages[at]
+            behind = at + 1
+            if _is_bare(first):
+                topic = first.topic
+                while (
+                    behind < end
+                    and messages[behind].topic == topic
+                    and _is_bare(messages[behind])
+                ):
+                    behind += 1
+            if behind - at > 1:
+                self._bare(messages[at:behind], now_s)
+            else:
+                self._one(first, now_s)
+            at = behind
+
+    def _bare(self, run: list[Publish], now_s: float) -> None:
+        """Payloads and nothing else, for one topic: one batch, an answer for each."""
+        payloads = [payload for one in run for payload in one.payloads]
+        try:
+            columns = Columns(payloads, int(now_s * 1000), producer=self.producer)
+            appended = self._broker.publish(run[0].topic, columns)
+        except PenstockError:
+            for one in run:  # each gets its own, and the good ones through
+                self._one(one, now_s)
+            return
+        answers, place = [], 0
+        for one in run:
+            offset = appended.base_offset + place
+            ids = [appended.generated_id(place)]
+            answers.append(encode(Published(one.seq, offset, ids)))
+            place += len(one.payloads)
+        lost = b"".join(not_stored(one.seq) for one in run)
+        self._outbox.after(appended.group, b"".join(answers), lost)
+
+    def _one(self, message: Publish, now_s: float) -> None:
+        try:
+            self._publish(message, now_s)
+        except PenstockError as error:
+            self._outbox.now(problem(message.seq, error))
+
+    def _publish(self, message: Publish, now_s: float) -> None:
+        broker = self._broker
+        self._check(message)
+        columns = Columns(
+            message.payloads,
+            int(now_s * 1000),
+            ids=message.ids,
+            keys=message.keys,
+            priorities=message.priorities,
+            headers=message.headers,
+            parents=message.parents,
+            producer=self.producer,
+        )
+        if message.topic not in broker.log.catalog:
+            columns.check(broker.log.options.max_event_bytes)  # make no topic in vain
+        if message.dedup_ids is not None:
+            offsets = broker.publish_once(
+                message.topic, columns, message.dedup_ids, now_s
+            )
+            answer = encode(Published(message.seq, offsets))
+            self._outbox.after(broker.promised, answer, not_stored(message.seq))
+            return
+        appended = broker.publish(message.topic, columns)
+        ids = [appended.generated_id(0)]
+        answer = encode(Published(message.seq, appended.base_offset, ids))
+        self._outbox.after(appended.group, answer, not_stored(message.seq))
+
+    def _check(self, message: Publish) -> None:
+        limit = self._broker.options.max_id_bytes
+        for what, ids in (
+            ("id", message.ids),
+            ("parent", message.parents),
+            ("dedup id", message.dedup_ids),
+        ):
+            if ids is not None:
+                check_ids(what, ids, limit)
+
+
+def problem(seq: int, error: PenstockError) -> bytes:
+    """The answer to what was not done."""
+    return encode(Problem(seq, type(error).__name__, str(error), error.hint))
+
+
+def not_stored(seq: int) -> bytes:
+    """The answer to what was done and then lost."""
+    text = "not stored: the write failed, try again"
+    return encode(Problem(seq, WriteFailed.__name__, text))
+
+
+def _is_bare(message: Publish) -> bool:
+    return bool(message.payloads) and (
+        message.ids is None
+        and message.keys is None
+        and message.priorities is None
+        and message.headers is None
+        and message.parents is None
+        and message.dedup_ids is None
+    )

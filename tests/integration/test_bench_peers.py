@@ -1,0 +1,68 @@
+"""The comparison with peers runs, for a moment, with every peer that is installed."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from bench.peers.field import CONTENDERS, Workload
+from bench.peers.harness import Bench
+from bench.peers.install import missing_peers
+from bench.rounds import Settings
+
+pytestmark = pytest.mark.slow
+
+SIZES = {"100 B": 100}
+WORKLOADS = [
+    Workload(kind="latency", in_flight=1, sizes=SIZES),
+    Workload(kind="publish", in_flight=100, sizes=SIZES, topics=3),
+    Workload(kind="consume", in_flight=100, sizes=SIZES),
+    Workload(kind="fan-out", in_flight=10, sizes=SIZES, subscribers=3),
+]
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Iterator[Bench]:
+    bench = Bench(
+        settings=Settings(directory=tmp_path, quick=False),
+        deadline=time.monotonic() + 60,
+        seconds=0.02,
+        rounds=1,
+        warm_ups=0,
+        block_events=1000,
+    )
+    yield bench
+    bench.close()
+
+
+@pytest.mark.parametrize("system", ["NATS", "Redis", "RabbitMQ"])
+def test_every_workload_runs_on_the_peer(bench: Bench, system: str) -> None:
+    if why := missing_peers().get(system):
+        pytest.skip(f"component: {system} ({why})")
+    contenders = {
+        name: contender
+        for name, contender in CONTENDERS.items()
+        if contender.system == system
+    }
+
+    found = [
+        bench.case(workload.kind, workload, 100, contenders) for workload in WORKLOADS
+    ]
+
+    assert bench.absent == {} and bench.failed == {}
+    assert [set(samples) for samples in found] == [set(contenders)] * len(WORKLOADS)
+    assert all(sample.events > 0 for samples in found for sample in samples.values())
+
+
+def test_the_loader_alone_is_measured(bench: Bench) -> None:
+    contenders = {n: c for n, c in CONTENDERS.items() if c.system == "sink"}
+    workload = Workload(kind="publish", in_flight=1000, sizes=SIZES)
+
+    found = bench.case("publish", workload, 100, contenders)
+
+    assert bench.failed == {}
+    assert all(sample.events > 0 for sample in found.values())
+    assert set(found) == set(contenders)
