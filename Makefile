@@ -72,6 +72,14 @@ cover: setup ## Run all tests with branch coverage
 bench: setup ## Run the benchmarks and print their table
 	@$(PY) -m bench
 
+# Extra arguments, for example: make bench-peers BENCH_ARGS="--quick --peers Redis"
+BENCH_ARGS ?=
+.PHONY: bench-peers
+bench-peers: setup ## Compare with NATS, Redis and RabbitMQ, side by side
+	@$(PIP_INSTALL) -c constraints.txt --no-build-isolation -e '.[bench]' \
+	  || echo "The extra bench could not be installed; what it brings is left out."
+	@$(PY) -m bench.peers --install $(BENCH_ARGS)
+
 ##@ Environment
 .PHONY: setup
 setup: $(STAMP) ## Create the environment with pinned dependencies
@@ -114,7 +122,7 @@ clean: ## Remove the environment, caches and build results
 help: ## Show this list
 	@awk 'BEGIN { FS = ":.*## " } \
 	  /^##@ / { printf "%s%s\n", sep, substr($$0, 5); sep = "\n" } \
-	  /^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	  /^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 # Sets $python to the first interpreter that is new enough and can make
 # environments, or stops with what to install.

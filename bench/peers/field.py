@@ -32,6 +32,8 @@ class Contender:
     synced: bool = False
     # One server for the whole run, because it is slow to start.
     shared: bool = False
+    # The kinds of workloads to take part in, if not all.
+    kinds: tuple[str, ...] = ()
 
     def adapter_for(self, workload: str) -> str:
         return dict(self.adapters).get(workload, self.adapter)
@@ -79,9 +81,28 @@ def _rabbit(variant: str) -> Contender:
     )
 
 
+def _other_way(adapter: str, kind: str) -> Contender:
+    """Penstock through another gateway, for one kind of workload."""
+    return Contender(
+        system="Penstock",
+        start=penstock_server.start,
+        variant="sync",
+        adapter=adapter,
+        synced=True,
+        kinds=(kind,),
+    )
+
+
 CONTENDERS = {
     SYNC: _penstock("sync", synced=True),
     OS: _penstock("os", synced=False),
+    f"{SYNC}, native gateway": _other_way(
+        "bench.peers.penstock_native:Native", "publish"
+    ),
+    f"{SYNC}, line in, native out": _other_way(
+        "bench.peers.penstock_native:LineIn", "consume"
+    ),
+    f"{SYNC}, line in and out": _other_way("bench.peers.penstock_line:Line", "consume"),
     NATS: _nats("default", synced=False),
     NATS_ALWAYS: _nats("always", synced=True),
     REDIS: _redis("everysec", synced=False),

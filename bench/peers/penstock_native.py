@@ -18,6 +18,7 @@ from bench.peers.adapter import (
     Refused,
     payload,
 )
+from bench.peers.penstock_line import Line
 from bench.peers.penstock_server import start
 from penstock.wire.native import (
     Ask,
@@ -30,7 +31,7 @@ from penstock.wire.native import (
     encode,
 )
 
-__all__ = ["Native", "start"]
+__all__ = ["LineIn", "Native", "start"]
 
 SEQ = 0x7E5E_4D3C_2B1A_0F0E
 FENCE_SEQ = 0x7E5E_4D3C_2B1A_0F0F
@@ -118,3 +119,13 @@ class Subscriber(Consumer):
         first = self._next
         self._next += got
         return got, (encode(Settle(self._channel, list(range(first, self._next)))),)
+
+
+class LineIn(Line):
+    """Published by lines, delivered to one of Penstock's own clients."""
+
+    def consumer(self, window: int) -> Consumer:
+        return Native(self.place).consumer(window)
+
+    def settle(self, consumer: Consumer) -> None:
+        Native(self.place).settle(consumer)

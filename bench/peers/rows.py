@@ -9,14 +9,13 @@ from bench.peers.field import (
     CONTENDERS,
     FAN_OUT,
     FAN_OUT_LEAST,
-    OS,
-    SINK,
     SYNC,
     TARGETS,
     Target,
 )
 from bench.rounds import Row, Sample
 
+NO_PEERS = ("Penstock", "sink")
 # A client this busy may be what was measured.
 BUSY = 0.9
 
@@ -64,13 +63,13 @@ def _best_synced(samples: Mapping[str, Sample]) -> str:
     rates = {
         name: sample.events_per_s
         for name, sample in samples.items()
-        if name != SYNC and CONTENDERS[name].synced
+        if CONTENDERS[name].synced and CONTENDERS[name].system not in NO_PEERS
     }
     return max(rates, key=rates.__getitem__, default="")
 
 
 def _ratio(ours: str, name: str, samples: Mapping[str, Sample]) -> float | None:
-    if ours not in samples or name in (SYNC, OS, SINK):
+    if ours not in samples or CONTENDERS[name].system in NO_PEERS:
         return None
     return samples[ours].events_per_s / samples[name].events_per_s
 

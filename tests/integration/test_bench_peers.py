@@ -17,7 +17,6 @@ pytestmark = pytest.mark.slow
 
 SIZES = {"100 B": 100}
 WORKLOADS = [
-    Workload(kind="latency", in_flight=1, sizes=SIZES),
     Workload(kind="publish", in_flight=100, sizes=SIZES, topics=3),
     Workload(kind="consume", in_flight=100, sizes=SIZES),
     Workload(kind="fan-out", in_flight=10, sizes=SIZES, subscribers=3),
@@ -55,6 +54,23 @@ def test_every_workload_runs_on_the_peer(bench: Bench, system: str) -> None:
     assert bench.absent == {} and bench.failed == {}
     assert [set(samples) for samples in found] == [set(contenders)] * len(WORKLOADS)
     assert all(sample.events > 0 for samples in found for sample in samples.values())
+
+
+def test_penstock_runs_through_every_gateway_of_the_comparison(bench: Bench) -> None:
+    contenders = {
+        name: contender
+        for name, contender in CONTENDERS.items()
+        if contender.system == "Penstock" and contender.variant == "sync"
+    }
+
+    found = [
+        bench.case(workload.kind, workload, 100, contenders)
+        for workload in WORKLOADS
+        if workload.kind != "publish"
+    ]
+
+    assert bench.absent == {} and bench.failed == {}
+    assert [len(samples) for samples in found] == [3, 1]
 
 
 def test_the_loader_alone_is_measured(bench: Bench) -> None:

@@ -19,8 +19,7 @@ from penstock.broker.timers import Timers
 from penstock.delivery.consumer import Consumer, Outlet
 from penstock.delivery.dedup import Dedup
 from penstock.delivery.handshake import Answer, Stage
-from penstock.delivery.letters import TOPIC as LETTERS
-from penstock.delivery.letters import DeadLetter, Letters, buried
+from penstock.delivery.letters import DeadLetter, Letters, buried, keep, kept, stale
 from penstock.delivery.level_book import LevelBook
 from penstock.delivery.owed import Failed, Owed, Portion
 from penstock.delivery.pages import Pages
@@ -136,6 +135,7 @@ class Broker:
             one.cursor.clamp(self.log.topic(one.topic).next_offset)
 
     def _drop_orphans(self) -> None:
+        self.dedup.drop_orphans(self.log.topics())
         for one in list(self.subscriptions):
             if one.topic not in self.log.catalog:
                 self._end(one, "the topic is gone")
@@ -172,19 +172,16 @@ class Broker:
 
     def create_topic(self, name: str, options: TopicOptions | None = None) -> None:
         """Make a topic; raises TopicExists, InvalidName, LimitReached."""
-        self._create(accepted_topic(name), options)
-
-    def _create(self, name: str, options: TopicOptions | None = None) -> None:
+        accepted_topic(name)
         if len(self.log.catalog) >= self.options.max_topics:
             raise LimitReached("topics", self.options.max_topics, "max_topics")
         self.log.create_topic(name, options or self.topic_options)
 
     def delete_topic(self, name: str) -> None:
         """Remove a topic, its events and its subscriptions; needs an idle log."""
-        self.log.topic(name)
+        self.log.delete_topic(name)
         for one in list(self.subscriptions.of_topic(name)):
             self._end(one, "the topic was deleted")
-        self.log.delete_topic(name)
         self.levels.forget(name)
         self.pages.forget(name)
         self.dedup.forget(name)
@@ -226,8 +223,7 @@ class Broker:
         if known.policy.order != policy.order:
             raise WrongOrder(subscriber, topic, policy.order, known.policy.order)
         if known.policy != policy or not known.active or known.suspended:
-            known.policy = policy
-            known.active, known.suspended = True, False
+            known.govern(policy)
             self.subscriptions.update(known)
         return known
 
@@ -300,11 +296,14 @@ class Broker:
                 self.awake[consumer.outlet] = None
 
     def _end(self, subscription: Subscription, reason: str) -> None:
+        self._dismiss(subscription, reason)
+        self.subscriptions.remove(subscription)
+
+    def _dismiss(self, subscription: Subscription, reason: str) -> None:
         for consumer in list(subscription.consumers):
             consumer.detach()
             consumer.outlet.ended(consumer, reason)
             self.awake[consumer.outlet] = None
-        self.subscriptions.remove(subscription)
 
     # Delivering
 
@@ -356,16 +355,19 @@ class Broker:
                     one.holder.outlet.released(one.holder, [one])
                     self.awake[one.holder.outlet] = None
             self._carry_out(subscription, expired.failed, now_s)
-        for message in self.pending.expire(now_s - self.options.pending_ttl_s):
-            reason = "its PUBREL never came"
-            self.dead_letter(gateway="json", reason=reason, raw=message.payload)
+        for message in self.pending.expired(now_s - self.options.pending_ttl_s):
+            letter = stale(message, now_s)
+            if kept(self.log, letter, self.topic_options):
+                self.pending.remove(message)
 
     def _carry_out(
         self, subscription: Subscription, failures: list[Failed], now_s: float
     ) -> None:
         for failed in failures:
             if failed.then == "dead-letter":
-                self._keep(buried(subscription, failed, now_s))
+                letter = buried(subscription, failed, now_s)
+                if not kept(self.log, letter, self.topic_options):
+                    subscription.add_back(failed.offset, failed.level)
             elif failed.then == "suspend":
                 self.suspend(subscription)
         next_s = subscription.next_due_s()
@@ -375,10 +377,7 @@ class Broker:
 
     def suspend(self, subscription: Subscription) -> None:
         """Stop a subscription whose consumer does not answer, its position kept."""
-        for consumer in list(subscription.consumers):
-            consumer.detach()
-            consumer.outlet.ended(consumer, "suspended: no answer")
-            self.awake[consumer.outlet] = None
+        self._dismiss(subscription, "suspended: no answer")
         subscription.active, subscription.suspended = False, True
         self.subscriptions.update(subscription)
         logger.info(
@@ -389,12 +388,7 @@ class Broker:
         )
 
     def dead_letter(self, *, gateway: str, reason: str, raw: bytes) -> None:
-        """Keep raw input that makes no sense."""
+        """Keep raw input that makes no sense; raises Backlogged, WriteFailed."""
         at_ms = self.log.now_ms()
         letter = DeadLetter(gateway=gateway, reason=reason, at_ms=at_ms, raw=raw)
-        self._keep(letter)
-
-    def _keep(self, letter: DeadLetter) -> None:
-        if LETTERS not in self.log.catalog:
-            self._create(LETTERS)
-        self.log.append(LETTERS, Columns([letter.encode()], letter.at_ms))
+        keep(self.log, letter, self.topic_options)

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 
 from penstock.errors import InvalidOption, NotRunning
 
@@ -45,7 +46,7 @@ def address_of(text: str | os.PathLike[str] | Address) -> Address:
     if isinstance(text, Local | Remote):
         return text
     path = os.fspath(text)
-    if not os.path.isdir(path) and _HOST_PORT.fullmatch(path):
+    if not Path(path).is_dir() and _HOST_PORT.fullmatch(path):
         return remote(path)
     return Local(path)
 

@@ -17,7 +17,7 @@ Item = bytes | str | Event
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outgoing:
-    """Entry ``i`` of every column belongs to event ``i``; None: all have the default."""
+    """Entry ``i`` of a column belongs to event ``i``; None: all have the default."""
 
     payloads: list[bytes]
     ids: list[str | None] | None = None

@@ -109,7 +109,7 @@ class Cursor:
     def find(self, offset: int) -> tuple[Page, int] | None:
         """The page of an event and its place there; None if it is gone."""
         page = self._pages.at(self._topic, offset)
-        if page is None:
+        if page is None or offset < self._pages.start(self._topic):
             return None
         index = page.batch.index_of(offset)
         return (page, index) if page.batch.offset_of(index) == offset else None

@@ -9,6 +9,7 @@ Crash promise: precious. Replayed from the journal, carried by every checkpoint.
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import msgspec
@@ -16,7 +17,7 @@ import msgspec
 from penstock.delivery.unconfirmed import Unconfirmed
 from penstock.log import Record
 
-# Topic, ids, offsets, time.
+# Topic, ids, offsets, time. Without ids: what was known of the topic is void.
 Row = tuple[str, list[str], list[int], int]
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -83,19 +84,33 @@ class Dedup:
         self._put(row)
 
     def forget(self, topic: str) -> None:
-        """Drop the ids of a topic that was deleted."""
-        self._topics.pop(topic, None)
+        """Drop the ids of a topic that was deleted, before another gets its name."""
+        if topic in self._topics:
+            self.add(topic, [], [], 0)
+
+    def drop_orphans(self, topics: Iterable[str]) -> None:
+        """Drop the ids of all topics but these."""
+        for topic in self._topics.keys() - set(topics):
+            self.forget(topic)
 
     def confirmed(self) -> None:
         """The events of the committed group are stored for good."""
-        self._rows.confirm()
+        for topic, _, _, at_ms in self._rows.confirm():
+            self._shorten(topic, at_ms)
 
     def _put(self, row: Row) -> None:
         topic, ids, offsets, at_ms = row
+        if not ids:
+            self._topics.pop(topic, None)
+            return
         known = self._topics.setdefault(topic, OrderedDict())
         for id_, offset in zip(ids, offsets, strict=True):
             known[id_] = (offset, at_ms)
             known.move_to_end(id_)
+
+    def _shorten(self, topic: str, at_ms: int) -> None:
+        """Forget what has left the window."""
+        known = self._topics.get(topic)
         oldest_ms = at_ms - self._max_age_ms
         while known and (
             len(known) > self._max_count or next(iter(known.values()))[1] < oldest_ms
@@ -109,7 +124,11 @@ class Dedup:
         return [(_encode(closed), True)] if closed else []
 
     def taken_back(self) -> None:
-        for topic, ids, offsets, _ in self._rows.take_back():
+        lost = self._rows.take_back()
+        for row in lost[::-1]:
+            if not row[1]:  # the topic is gone all the same
+                self._rows.add(row)
+        for topic, ids, offsets, _ in lost:
             known = self._topics.get(topic, OrderedDict())
             for id_, offset in zip(ids, offsets, strict=True):
                 if known.get(id_, (-1,))[0] == offset:
@@ -127,9 +146,12 @@ class Dedup:
         return _encode(rows)
 
     def restore(self, snapshot: bytes) -> None:
-        for row in _decode(snapshot):
-            self._put(row)
+        self._read(snapshot)
 
     def replay(self, record: Record) -> None:
-        for row in _decode(record.data):
+        self._read(record.data)
+
+    def _read(self, data: bytes) -> None:
+        for row in _decode(data):
             self._put(row)
+            self._shorten(row[0], row[3])

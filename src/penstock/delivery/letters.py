@@ -14,9 +14,11 @@ from typing import Literal
 import msgspec
 
 from penstock.delivery.owed import Failed
+from penstock.delivery.pending import Message
 from penstock.delivery.subscription import Subscription
 from penstock.delivery.unconfirmed import Unconfirmed
-from penstock.log import Record
+from penstock.errors import LogError
+from penstock.log import Columns, Log, Record, TopicOptions
 
 TOPIC = "$dead-letters"
 Verdict = Literal["republished", "dropped"]
@@ -54,6 +56,32 @@ def buried(subscription: Subscription, failed: Failed, now_s: float) -> DeadLett
         tries=failed.tries,
         errors=failed.errors,
     )
+
+
+def stale(message: Message, now_s: float) -> DeadLetter:
+    """The letter of a message that waited too long for its PUBREL."""
+    return DeadLetter(
+        gateway="json",
+        reason="its PUBREL never came",
+        at_ms=int(now_s * 1000),
+        raw=message.payload,
+    )
+
+
+def keep(log: Log, letter: DeadLetter, options: TopicOptions) -> None:
+    """Store a letter; raises what the log raises."""
+    if TOPIC not in log.catalog:
+        log.create_topic(TOPIC, options)
+    log.append(TOPIC, Columns([letter.encode()], letter.at_ms))
+
+
+def kept(log: Log, letter: DeadLetter, options: TopicOptions) -> bool:
+    """Store a letter; False if the log refuses it now: then nothing may be lost."""
+    try:
+        keep(log, letter, options)
+    except LogError:
+        return False
+    return True
 
 
 class Closed(msgspec.Struct, array_like=True, frozen=True):

@@ -68,6 +68,7 @@ class Failed:
     tries: int
     errors: list[str]
     then: Exhausted | None
+    level: int
 
 
 @dataclass(slots=True)

@@ -76,15 +76,13 @@ class Pending:
         self._take_out(message.id)
         self._changes.add((False, message))
 
-    def expire(self, before_s: float) -> list[Message]:
-        """Forget those that have waited since before then."""
+    def expired(self, before_s: float) -> list[Message]:
+        """Those that have waited since before then."""
         old = []
         for message in self._messages.values():  # oldest first
             if message.at_ms >= before_s * 1000:
                 break
             old.append(message)
-        for message in old:
-            self.remove(message)
         return old
 
     def confirmed(self) -> None:
@@ -116,6 +114,7 @@ class Pending:
                 self._take_out(message.id)
             else:
                 self._put(message)
+        self._messages = dict(sorted(self._messages.items()))  # oldest first, again
 
     def snapshot(self) -> bytes:
         return _encode((self._next_id, list(self._messages.values())))

@@ -82,6 +82,15 @@ class Subscription:
         one = self.owed[offset] = Owed(offset, level)
         one.tries, one.stage, one.recorded = tries, stage, True
 
+    def govern(self, policy: Policy) -> None:
+        """Go on, by these rules from now on."""
+        self.policy = policy
+        self.active, self.suspended = True, False
+        if policy.qos != 2:  # nobody will say PUBCOMP: released means received
+            for one in list(self.owed.values()):
+                if one.stage is Stage.RELEASED:
+                    self._drop(one)
+
     # How it stands
 
     @property
@@ -342,7 +351,7 @@ class Subscription:
         errors.append(error)
         del errors[:-MAX_ERRORS]
         then = decision.then if isinstance(decision, GiveUp) else None
-        failed = Failed(one.offset, one.tries, list(errors), then)
+        failed = Failed(one.offset, one.tries, list(errors), then, one.level)
         if then == "dead-letter":
             self._drop(one)
             return failed

@@ -31,9 +31,10 @@ class Unconfirmed(Generic[Change]):
         self._flying += closed
         return closed
 
-    def confirm(self) -> None:
-        """The closed group was committed."""
-        self._flying.clear()
+    def confirm(self) -> list[Change]:
+        """The closed group was committed; what it has changed."""
+        confirmed, self._flying = self._flying, []
+        return confirmed
 
     @property
     def confirmed(self) -> bool:

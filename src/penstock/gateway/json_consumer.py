@@ -114,8 +114,9 @@ class ConsumerGateway(Gateway):
             self._user = None
 
     def released(self, consumer: Consumer, owed: list[Owed]) -> None:
+        # The PUBREC may be younger than the last commit.
         for one in owed:
-            self._outbox.now(replies.pubrel(one.offset + 1))
+            self._outbox.after(self._broker.promised, replies.pubrel(one.offset + 1))
 
     def ended(self, consumer: Consumer, reason: str) -> None:
         """Nothing is said: the protocol has no word for it."""
@@ -170,7 +171,9 @@ class ConsumerGateway(Gateway):
         self._outbox.now(replies.LOGGED_IN)
         if self._options.resume_on_login:
             for one in self._broker.subscriptions.of_subscriber(user):
-                if one.active or one.suspended:
+                # Under the same name another protocol may have some of its own.
+                ours = one.policy.qos == 2 and one.policy.order == "log"
+                if ours and (one.active or one.suspended):
                     self._attach(one.topic, now_s)
 
     def _line(self, line: bytes, now_s: float) -> None:

@@ -7,8 +7,10 @@ subscribers.
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Sequence
 from itertools import chain, repeat
+from sys import byteorder
 from typing import Any
 
 import msgspec
@@ -17,6 +19,7 @@ from penstock.delivery.owed import Portion
 from penstock.delivery.pages import Page
 from penstock.log import Batch
 from penstock.log.frame import Column
+from penstock.model.ids import event_id
 from penstock.wire.native import Events, encode
 
 # From here on a portion is worth a message of its own.
@@ -104,7 +107,7 @@ def _columns(page: Page, lo: int, hi: int) -> Columns:
     return (
         batch.offsets(),
         batch.timestamps(),
-        page.ids[lo:hi],
+        page.ids[lo:hi] if Column.ID in has else _generated(batch),
         page.payloads[lo:hi],
         page.priorities[lo:hi] if Column.PRIORITY in has else None,
         batch.keys() if Column.KEY in has else None,
@@ -112,3 +115,15 @@ def _columns(page: Page, lo: int, hi: int) -> Columns:
         batch.parents() if Column.PARENT in has else None,
         batch.producers() if Column.PRODUCER in has else None,
     )
+
+
+def _generated(batch: Batch) -> list[str]:
+    """Ids that nobody gave, many at once: only the counter at their end differs."""
+    text = event_id(batch.header.id_base, 0)
+    fixed, first = text[:-8], int(text[-8:], 16) - batch.header.base_offset
+    counters = array("I", [first + offset for offset in batch.offsets()])
+    if byteorder == "little":
+        counters.byteswap()
+    # All of it in a few calls: [f"{fixed}{n:08x}" for n in …] takes three times as long.
+    digits = counters.tobytes().hex("\n", 4).split("\n")
+    return (fixed + f"\n{fixed}".join(digits)).split("\n")

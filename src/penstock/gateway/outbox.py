@@ -57,9 +57,11 @@ class Outbox(Generic[Mark]):
             if group and (group > log.written or log.outcome(group) == "failed"):
                 if log.outcome(group) != "failed":
                     break
-                if lost is None:  # said again in the group that collects now
-                    items[0] = _Item(log.open_group, data, None, mark)
-                    break
+                if lost is None:  # said again by the first group that did not fail
+                    while log.outcome(group) == "failed":
+                        group += 1
+                    items[0] = _Item(group, data, None, mark)
+                    continue
                 data = lost
             items.popleft()
             ready.append((data, mark))

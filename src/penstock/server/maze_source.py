@@ -2,26 +2,36 @@
 
 The protocol has no answer to a client's id, so a client may have sent it before the
 source sent an event, and the server may see both at the same time. Whatever the source
-sent is therefore held for a few turns of the loop, in which every connection that is
-waiting is accepted and every id that has arrived is read.
+sent is therefore held for a few turns of the loop, and for more as long as clients
+arrive in them: each turn accepts a connection that waits and reads ids that have come.
 """
 
 from __future__ import annotations
 
+from penstock.gateway.maze import MazeSource
 from penstock.server.connection import Connection
 
 # Turns of the loop from a connection in the backlog to its id: accepted, made, read.
 TURNS = 4
+# Clients that keep arriving must not hold up the events for ever.
+MAX_TURNS = 10_000
 
 
 class MazeSourceConnection(Connection):
     def buffer_updated(self, nbytes: int) -> None:
         self._held.append(bytes(self._buffer[:nbytes]))
         self._stop_reading()
-        self._turn(TURNS)
+        self._turn(TURNS, MAX_TURNS, self._arrivals())
 
-    def _turn(self, left: int) -> None:
-        if left:
-            self.engine.loop.call_soon(self._turn, left - 1)
+    def _turn(self, left: int, most: int, seen: int) -> None:
+        arrivals = self._arrivals()
+        if arrivals != seen:
+            left = TURNS
+        if left and most:
+            self.engine.loop.call_soon(self._turn, left - 1, most - 1, arrivals)
         else:
             self.resume()
+
+    def _arrivals(self) -> int:
+        assert isinstance(self.gateway, MazeSource)
+        return self.gateway.arrivals

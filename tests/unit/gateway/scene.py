@@ -21,6 +21,7 @@ from penstock.gateway.json_publisher import PublisherGateway
 from penstock.gateway.line import LineGateway
 from penstock.gateway.options import JsonOptions, LineOptions
 from penstock.log import Log, LogOptions
+from tests.unit.log.faults import FaultyFiles
 
 ROOM = 1 << 20
 
@@ -37,12 +38,16 @@ class Rules:
 
 
 class Scene:
-    """A broker at work. ``commits`` False: nothing becomes durable meanwhile."""
+    """A broker at work. ``commits`` False: nothing becomes durable meanwhile.
+
+    ``files`` is its disk, which fails when it is told to.
+    """
 
     def __init__(self, folder: Path, rules: Rules | None = None) -> None:
         self.rules = rules or Rules()
         self.clock = ManualClock()
         self.commits = True
+        self.files = FaultyFiles()
         self.peers: dict[Gateway, Peer] = {}
         self._folder = folder
         self._users: dict[str, ConsumerGateway] = {}
@@ -69,6 +74,17 @@ class Scene:
     def close(self) -> None:
         self.broker.log.abandon()
 
+    def fail_commit(self) -> None:
+        """Have the disk refuse what is urgent now."""
+        self.files.fail("write", "journal")
+        self.commit()
+
+    def commit(self) -> None:
+        """Commit now, whatever ``commits`` says, and let everybody send."""
+        with suppress(WriteFailed):
+            self.broker.log.commit()
+        self.pump()
+
     def advance(self, seconds: float) -> None:
         """Let time pass in one step."""
         self.clock.advance(seconds)
@@ -92,7 +108,12 @@ class Scene:
     def _open(self) -> Broker:
         rules = self.rules
         open_log = partial(
-            Log.open, self._folder, rules.log, clock=self.clock, entropy=bytes
+            Log.open,
+            self._folder,
+            rules.log,
+            files=self.files,
+            clock=self.clock,
+            entropy=bytes,
         )
         return Broker(open_log, rules.broker)
 

@@ -19,6 +19,11 @@ class MazeSource(Gateway):
         self._hub = hub
         self._splitter = LineSplitter(hub.options.max_line_bytes)
 
+    @property
+    def arrivals(self) -> int:
+        """How many clients have connected so far, of all."""
+        return self._hub.arrivals
+
     def connected(self, now_s: float) -> None:
         if not self._hub.source_connected(self):
             logger.warning(

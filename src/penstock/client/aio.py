@@ -1,0 +1,358 @@
+"""The async client: the twin of the blocking one, for programs with an event loop.
+
+    async with await connect("penstock-data") as client:
+        await client.publish("orders", [b"one", b"two"])
+        subscription = await client.subscribe("orders", "billing", start="earliest")
+        async for delivery in subscription:
+            print(delivery.payload)
+            subscription.ack(delivery)
+
+Many coroutines may use one client at a time: what they ask is on its way together.
+One task reads for all of them; it ends with the client.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from typing import Self
+
+from penstock.client.address import (
+    Address,
+    Local,
+    address_of,
+    not_running,
+    socket_path,
+)
+from penstock.client.deliveries import Delivery, Inbox, Offsets, deliveries
+from penstock.client.outgoing import Item, Outgoing
+from penstock.client.session import Session, Wish
+from penstock.errors import ConnectionLost, PenstockError, ServerRefused
+from penstock.wire.native import (
+    Answer,
+    Events,
+    Published,
+    ServerMessage,
+    Subscribed,
+)
+
+READ_BYTES = 1 << 18
+TIMEOUT_S = 60.0
+# Acks that are sent together, at most.
+MAX_ACKS = 1000
+# A server that has too much to write is asked again after this.
+RETRY_S = 0.01
+# The error of a server that has too much to write.
+BUSY = "Backlogged"
+
+
+async def connect(
+    address: str | os.PathLike[str] | Address,
+    *,
+    user: str | None = None,
+    password: str | None = None,
+    name: str = "",
+    timeout_s: float = TIMEOUT_S,
+) -> AsyncClient:
+    """A client of the server at a data directory, or at ``HOST:PORT``.
+
+    ``name`` is what events are published by. Raises NotRunning, ServerRefused.
+    """
+    where = address_of(address)
+    try:
+        async with asyncio.timeout(timeout_s):
+            streams = await _open(where)
+    except OSError as error:  # TimeoutError is one
+        raise not_running(where, error) from error
+    client = AsyncClient(where, *streams, timeout_s)
+    try:
+        await client._answer(client._session.hello(name, user, password))
+    except BaseException:
+        await client.close()
+        raise
+    return client
+
+
+class AsyncClient:
+    """Made by ``connect``; close it, or use it as an async context manager."""
+
+    def __init__(
+        self,
+        where: Address,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+        timeout_s: float,
+    ) -> None:
+        self._where = where
+        self._reader = reader
+        self._writer = writer
+        self._timeout_s = timeout_s
+        self._session = Session()
+        self._answers: dict[int, asyncio.Future[None]] = {}
+        self._arrivals: dict[int, asyncio.Event] = {}
+        """An event for each channel: something came, or it is over."""
+        self._error: PenstockError | None = None
+        self._task = asyncio.create_task(self._read())
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    @property
+    def server_version(self) -> str:
+        return self._session.version
+
+    async def close(self) -> None:
+        """Send acks that were saved up and go; what is in flight is sent again."""
+        try:
+            self._session.flush_acks()
+            await self._send()
+        except ConnectionLost:
+            pass  # it is gone already
+        finally:
+            self._task.cancel()
+            await asyncio.wait([self._task])
+            self._writer.close()
+
+    async def publish(
+        self,
+        topic: str,
+        items: Item | Iterable[Item],
+        *,
+        ids: Sequence[str | None] | None = None,
+        keys: Sequence[bytes | None] | None = None,
+        priorities: Sequence[int] | None = None,
+        headers: Sequence[Mapping[str, str]] | None = None,
+        parents: Sequence[str | None] | None = None,
+        dedup_ids: Sequence[str | None] | None = None,
+    ) -> Offsets:
+        """Publish payloads or events; where they are, once they are durable.
+
+        A large batch goes in several messages: if one fails, those before it are
+        stored. Raises InvalidBatch, ServerRefused, ConnectionLost.
+        """
+        events = Outgoing.of(
+            items,
+            ids=ids,
+            keys=keys,
+            priorities=priorities,
+            headers=headers,
+            parents=parents,
+            dedup_ids=dedup_ids,
+        )
+        return Offsets.joined(
+            [await self._publish(topic, part) for part in events.parts()]
+        )
+
+    async def subscribe(
+        self,
+        topic: str,
+        subscriber: str | None = None,
+        *,
+        start: str | int = "latest",
+        order: str = "log",
+        window: int = 1000,
+        ack_timeout_s: float | None = None,
+        tries: int | None = None,
+        auto_ack: bool = False,
+    ) -> AsyncSubscription:
+        """Consume a topic; see ``Wish``. Raises ServerRefused, ConnectionLost."""
+        wish = Wish(
+            subscriber=subscriber,
+            start=start,
+            order=order,
+            window=window,
+            ack_timeout_s=ack_timeout_s,
+            tries=tries,
+            auto_ack=auto_ack,
+        )
+        message = await self._answer(self._session.subscribe(topic, wish))
+        assert isinstance(message, Subscribed), "what Subscribe is answered by"
+        inbox = self._session.inboxes[message.channel]
+        return AsyncSubscription(self, inbox, message.position, auto_ack=auto_ack)
+
+    async def ask(self, verb: str, **arguments: object) -> object:
+        """Ask the desk; see docs/protocols/native.md. Raises ServerRefused."""
+        message = await self._answer(self._session.ask(verb, arguments))
+        assert isinstance(message, Answer), "what Ask is answered by"
+        return message.result
+
+    async def _publish(self, topic: str, part: Outgoing) -> Offsets:
+        loop = asyncio.get_running_loop()
+        deadline_s = loop.time() + self._timeout_s
+        while True:
+            try:
+                message = await self._answer(self._session.publish(topic, part))
+            except ServerRefused as error:
+                if error.error != BUSY or loop.time() > deadline_s:
+                    raise
+                await asyncio.sleep(RETRY_S)
+                continue
+            assert isinstance(message, Published), "what Publish is answered by"
+            return Offsets.of(message, len(part.payloads), part.ids)
+
+    # Waiting
+
+    async def _answer(self, seq: int) -> ServerMessage:
+        """The answer to what was just put into the session."""
+        future = self._answers[seq] = asyncio.get_running_loop().create_future()
+        try:
+            self._session.flush_acks()
+            await self._send()
+            async with asyncio.timeout(self._timeout_s):
+                await future
+        except TimeoutError:
+            reason = f"no answer within {self._timeout_s:g} s"
+            raise ConnectionLost(str(self._where), reason) from None
+        finally:
+            self._answers.pop(seq, None)
+        message = self._session.answer(seq)
+        assert message is not None, "the future was set for it"
+        return message
+
+    async def _arrival(self, inbox: Inbox) -> None:
+        """Wait until something came for a channel."""
+        self._session.flush_acks()
+        await self._send()
+        arrived = self._arrivals.setdefault(inbox.channel, asyncio.Event())
+        while not inbox.batches and inbox.ended is None:
+            arrived.clear()
+            self._check()
+            await arrived.wait()
+
+    async def _send(self) -> None:
+        self._check()
+        data = self._session.output()
+        if data:
+            self._writer.write(data)
+            try:
+                await self._writer.drain()
+            except OSError as error:
+                raise self._lost(error.strerror or str(error)) from error
+
+    def _check(self) -> None:
+        if self._error is not None:
+            raise self._error
+
+    async def _read(self) -> None:
+        """Read for everybody, until the connection ends."""
+        try:
+            while data := await self._reader.read(READ_BYTES):
+                for seq in self._session.receive(data):
+                    if seq in self._answers:
+                        _wake(self._answers[seq], None)
+                for channel, arrived in self._arrivals.items():
+                    inbox = self._session.inboxes.get(channel)
+                    if inbox is None or inbox.batches or inbox.ended is not None:
+                        arrived.set()
+            self._end(self._lost("the server closed it"))
+        except PenstockError as error:
+            self._end(error)
+        except OSError as error:
+            self._end(self._lost(error.strerror or str(error)))
+
+    def _end(self, error: PenstockError) -> None:
+        self._error = error
+        for future in self._answers.values():
+            _wake(future, error)
+        for arrived in self._arrivals.values():
+            arrived.set()
+
+    def _lost(self, reason: str) -> ConnectionLost | ServerRefused:
+        said = self._session.farewell
+        if said is not None:
+            return ServerRefused(said.error, said.text, said.hint)
+        return ConnectionLost(str(self._where), reason)
+
+
+class AsyncSubscription:
+    """Events of a topic, one by one or in batches; acknowledge what was handled.
+
+    Acks are sent together, before the next wait: with the next event, any other call,
+    or ``flush``.
+    """
+
+    def __init__(
+        self, client: AsyncClient, inbox: Inbox, position: int, *, auto_ack: bool
+    ) -> None:
+        self.topic = inbox.topic
+        self.position = position
+        self._client = client
+        self._inbox = inbox
+        self._auto_ack = auto_ack
+        self._waiting: list[Delivery] = []
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def __aiter__(self) -> AsyncIterator[Delivery]:
+        while True:
+            yield await self.next()
+
+    async def next(self) -> Delivery:
+        """The next event; raises SubscriptionEnded, ConnectionLost."""
+        if not self._waiting:
+            batch = await self.next_batch()
+            self._waiting = list(deliveries(self.topic, batch))
+            self._waiting.reverse()
+        return self._waiting.pop()
+
+    async def next_batch(self) -> Events:
+        """The next events, in columns."""
+        while (batch := self._inbox.take()) is None:
+            await self._client._arrival(self._inbox)
+        return batch
+
+    def ack(self, delivery: Delivery) -> None:
+        """The event is done with."""
+        self.settle([delivery.offset])
+
+    def settle(self, offsets: Iterable[int]) -> None:
+        """The events at these offsets are done with."""
+        if not self._auto_ack:
+            self._inbox.acks.extend(offsets)
+
+    async def nack(self, delivery: Delivery, error: str) -> None:
+        """This try has failed: the subscription's policy decides what follows."""
+        self._client._session.refuse(self._inbox.channel, delivery.offset, error)
+        await self._client._send()
+
+    async def flush(self) -> None:
+        """Send the acks so far."""
+        self._client._session.flush_acks()
+        await self._client._send()
+
+    async def close(self) -> None:
+        """Leave; it returns when all acks are durable. A name keeps its position."""
+        session = self._client._session
+        if self._inbox.channel not in session.inboxes:
+            return
+        session.flush_acks()
+        seq = session.unsubscribe(self._inbox.channel)
+        del session.inboxes[self._inbox.channel]
+        self._client._arrivals.pop(self._inbox.channel, None)
+        await self._client._answer(seq)
+
+
+def _wake(future: asyncio.Future[None], error: PenstockError | None) -> None:
+    if future.done():
+        return
+    if error is None:
+        future.set_result(None)
+    else:
+        future.set_exception(error)
+
+
+async def _open(
+    where: Address,
+) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    if isinstance(where, Local):
+        with socket_path(where.directory) as path:
+            return await asyncio.open_unix_connection(path, limit=READ_BYTES)
+    return await asyncio.open_connection(where.host, where.port, limit=READ_BYTES)

@@ -1,0 +1,308 @@
+"""What a broker promises, in the plainest words: lists, sets and no files.
+
+``World`` is the model that a real broker is compared with: topics are lists, a
+subscription is the set of what it has settled and a dict of what it owes, a commit
+moves events from one list to another. ``seen`` takes the same facts out of a real
+broker, and ``kept`` those of them that outlive a crash.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from penstock.broker.broker import Broker
+from penstock.delivery.subscription import Subscription
+from penstock.model.policy import Policy
+
+WAITING, SENT, RELEASED = 0, 1, 2
+Key = tuple[str, str]
+"""Subscriber and topic."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """An event; no two have the same payload."""
+
+    payload: bytes
+    id: str
+    priority: int
+    group: int
+
+
+@dataclass
+class Debt:
+    """An event that was sent and is not settled."""
+
+    stage: int
+    tries: int
+    due_s: float = 0.0
+    holder: object = None
+    group: int = 0
+    """Whose commit makes the PUBREC durable."""
+
+
+@dataclass
+class Sub:
+    name: str
+    topic: str
+    policy: Policy
+    start: int
+    temporary: bool = False
+    active: bool = True
+    suspended: bool = False
+    settled: set[int] = field(default_factory=set)
+    owed: dict[int, Debt] = field(default_factory=dict)
+    holders: list[object] = field(default_factory=list)
+
+    @property
+    def credit(self) -> int:
+        busy = [d for d in self.owed.values() if d.stage != WAITING or d.due_s]
+        return self.policy.window - len(busy)
+
+    def unsettled(self, rows: list[Row]) -> list[int]:
+        return [o for o in range(self.start, len(rows)) if o not in self.settled]
+
+    def next(self, rows: list[Row]) -> int | None:
+        """What is to be sent first among all that could be."""
+        open_ = [o for o in self.unsettled(rows) if self._may_go(o)]
+        if self.policy.order == "priority":
+            return min(open_, key=lambda o: (-rows[o].priority, o), default=None)
+        return min(open_, default=None)
+
+    def _may_go(self, offset: int) -> bool:
+        debt = self.owed.get(offset)
+        return debt is None or (debt.stage == WAITING and not debt.due_s)
+
+    def sent(self, offset: int, holder: object, now_s: float) -> Debt:
+        debt = self.owed.setdefault(offset, Debt(WAITING, 0))
+        timeout_s = self.policy.ack_timeout_s
+        debt.stage, debt.holder = SENT, holder
+        debt.tries += 1
+        debt.due_s = 0.0 if timeout_s is None else now_s + timeout_s
+        return debt
+
+    def settle(self, offset: int) -> None:
+        del self.owed[offset]
+        self.settled.add(offset)
+
+    def held(self, offset: int, holder: object) -> Debt | None:
+        debt = self.owed.get(offset)
+        return debt if debt is not None and debt.holder is holder else None
+
+    def give_back(self, holder: object) -> None:
+        if holder in self.holders:
+            self.holders.remove(holder)
+        for debt in self.owed.values():
+            if debt.holder is holder:
+                debt.holder, debt.due_s = None, 0.0
+                if debt.stage == SENT:
+                    debt.stage = WAITING
+
+    def resume(self, holder: object, now_s: float) -> list[int]:
+        """Offsets whose PUBREL a new consumer gets again."""
+        found = []
+        for offset, debt in self.owed.items():
+            if debt.stage == RELEASED and debt.holder is None:
+                debt.holder, debt.tries = holder, 1
+                debt.due_s = now_s + self.policy.release_interval_s
+                found.append(offset)
+        return found
+
+    def seek(self, offset: int) -> None:
+        self.start = offset
+        self.owed.clear()
+        self.settled.clear()
+
+    def fail(self, offset: int) -> str | None:
+        """A try has failed; what is to be done besides trying again."""
+        debt = self.owed[offset]
+        policy = self.policy
+        last = policy.tries is not None and debt.tries >= policy.tries
+        if last and policy.exhausted == "dead-letter":
+            self.settle(offset)
+            return "dead-letter"
+        debt.stage, debt.holder, debt.due_s = WAITING, None, 0.0
+        if last:
+            debt.tries = 0
+            return "suspend"
+        return None
+
+    def expire(self, now_s: float) -> tuple[list[tuple[object, int]], list[str]]:
+        """PUBRELs that are sent again, and what follows failed tries."""
+        again: list[tuple[object, int]] = []
+        follows: list[str] = []
+        for offset, debt in list(self.owed.items()):
+            if not debt.due_s or debt.due_s > now_s:
+                continue
+            if debt.stage == SENT:
+                if (then := self.fail(offset)) is not None:
+                    follows.append(then)
+            elif debt.tries >= self.policy.release_tries:
+                self.settle(offset)
+            else:
+                debt.tries += 1
+                debt.due_s = now_s + self.policy.release_interval_s
+                again.append((debt.holder, offset))
+        return again, follows
+
+
+@dataclass
+class Message:
+    """A message of a JSON publisher on its way in."""
+
+    id: int
+    topic: str
+    payload: bytes
+    at_ms: int
+    group: int = 0
+    """Whose commit makes it pending."""
+    ended: int | None = None
+    """Whose commit publishes it, or gives it up."""
+
+
+class World:
+    """Topics, subscriptions, pending messages and dedup ids."""
+
+    def __init__(self) -> None:
+        self.topics: dict[str, list[Row]] = {}
+        """What was committed."""
+        self.waiting: dict[str, list[Row]] = {}
+        """What waits for its commit, in order."""
+        self.subs: dict[Key, Sub] = {}
+        self.messages: dict[int, Message] = {}
+        self.dedup: dict[Key, tuple[int, int, int]] = {}
+        """Topic and id -> offset, time, group."""
+
+    def pending(self) -> dict[int, Message]:
+        return {k: m for k, m in self.messages.items() if m.ended is None}
+
+    def end(self, topic: str) -> int:
+        return len(self.topics.get(topic, [])) + len(self.waiting.get(topic, []))
+
+    def committed(self, group: int) -> None:
+        """A group is there for good."""
+        for name, rows in self.waiting.items():
+            here = [row for row in rows if row.group <= group]
+            self.topics.setdefault(name, []).extend(here)
+            self.waiting[name] = rows[len(here) :]
+        for message in list(self.messages.values()):
+            if message.ended is not None and message.ended <= group:
+                del self.messages[message.id]
+
+    def taken_back(self, committed: int, catalog: Iterable[str]) -> None:
+        """A commit has failed: undo what is not in the groups before."""
+        self.waiting.clear()
+        there = set(catalog)
+        self.topics = {name: rows for name, rows in self.topics.items() if name in there}
+        for message in list(self.messages.values()):
+            if message.group > committed:
+                del self.messages[message.id]
+            message.ended = None
+        self.dedup = {k: v for k, v in self.dedup.items() if v[2] <= committed}
+        for sub in self.subs.values():
+            sub.start = min(sub.start, self.end(sub.topic))
+
+    def drop(self, topic: str) -> None:
+        """A topic is gone."""
+        self.topics.pop(topic, None)
+        self.waiting.pop(topic, None)
+        self.subs = {k: sub for k, sub in self.subs.items() if k[1] != topic}
+        self.dedup = {k: v for k, v in self.dedup.items() if k[0] != topic}
+
+
+# The same facts of a real broker
+
+
+def settled_of(one: Subscription, rows: list[Row]) -> set[int]:
+    """What a real subscription counts as settled."""
+    cursor, found = one.cursor, set()
+    for offset in range(cursor.start, len(rows)):
+        level = cursor.plain_level if cursor.plain else rows[offset].priority
+        if offset < cursor.places.get(level, cursor.start) and offset not in one.owed:
+            found.add(offset)
+    return found
+
+
+def seen(one: Subscription, rows: list[Row]) -> dict[str, Any]:
+    return {
+        "policy": one.policy,
+        "start": one.cursor.start,
+        "active": one.active,
+        "suspended": one.suspended,
+        "settled": settled_of(one, rows),
+        "owed": {o: (int(d.stage), d.tries) for o, d in one.owed.items()},
+    }
+
+
+def modelled(sub: Sub) -> dict[str, Any]:
+    return {
+        "policy": sub.policy,
+        "start": sub.start,
+        "active": sub.active,
+        "suspended": sub.suspended,
+        "settled": sub.settled,
+        "owed": {o: (d.stage, d.tries) for o, d in sub.owed.items()},
+    }
+
+
+def kept(broker: Broker, topics: dict[str, list[Row]]) -> dict[str, Any]:
+    """What a crash must leave as it is."""
+    subs = {}
+    for one in broker.subscriptions:
+        if not one.temporary:
+            facts = seen(one, topics.get(one.topic, []))
+            facts["owed"] = {
+                offset: (stage, 0) if stage == RELEASED else (WAITING, tries)
+                for offset, (stage, tries) in facts["owed"].items()
+            }
+            subs[one.subscriber, one.topic] = facts
+    return {
+        "subs": subs,
+        "pending": pending_of(broker),
+        "dedup": dedup_of(broker),
+    }
+
+
+def pending_of(broker: Broker) -> dict[int, tuple[str, bytes]]:
+    messages = broker.pending._messages.values()
+    return {one.id: (one.topic, one.payload) for one in messages}
+
+
+def dedup_of(broker: Broker) -> dict[Key, int]:
+    """Those that still count."""
+    oldest_ms = broker.log.now_ms() - broker.options.dedup_age_s * 1000
+    return {
+        (topic, id_): offset
+        for topic, known in broker.dedup._topics.items()
+        for id_, (offset, at_ms) in known.items()
+        if at_ms >= oldest_ms
+    }
+
+
+def bookkeeping(one: Subscription, rows: list[Row]) -> str | None:
+    """What does not add up within a real subscription."""
+    owed = one.owed.values()
+    flying = sum(debt.stage != WAITING for debt in owed)
+    later = sum(debt.stage == WAITING and debt.due_s > 0 for debt in owed)
+    if (one.flying, one._later) != (flying, later):
+        return f"counts {one.flying} in flight, {one._later} put off; {flying}, {later}"
+    for consumer in one.consumers:
+        for offset in consumer.held:
+            if offset not in one.owed or one.owed[offset].holder is not consumer:
+                return f"holds {offset}, which is not owed through it"
+    for debt in owed:
+        holder = debt.holder
+        if holder is not None and (
+            holder not in one.consumers or debt.offset not in holder.held
+        ):
+            return f"{debt.offset} is owed through somebody who does not hold it"
+        if debt.stage == SENT and holder is None:
+            return f"{debt.offset} was sent to nobody"
+    left = set(range(one.cursor.start, len(rows))) - settled_of(one, rows)
+    if one.lag() != len(left):
+        return f"lag {one.lag()}, but {len(left)} are not settled"
+    if one.position() != min(left, default=len(rows)):
+        return f"position {one.position()}, but not settled are {sorted(left)}"
+    return None

@@ -1,0 +1,35 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from penstock.gateway.gateway import Gateway
+
+
+def test_a_gateway_greets_nobody_and_asks_for_nothing_unless_it_says_so() -> None:
+    gateway = Gateway()
+
+    gateway.connected(0.0)
+
+    assert not gateway.closing
+    assert gateway.settled
+    assert gateway.login is None
+    assert gateway.errands is None
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        lambda gateway: gateway.receive(b"", 0.0),
+        lambda gateway: gateway.eof(0.0),
+        lambda gateway: gateway.logged_in(True, 0.0),
+        lambda gateway: gateway.output(0.0, 1),
+        lambda gateway: gateway.disconnected(0.0),
+    ],
+)
+def test_every_protocol_has_its_own_way_for_the_rest(
+    step: Callable[[Gateway], object],
+) -> None:
+    with pytest.raises(NotImplementedError):
+        step(Gateway())

@@ -1,0 +1,75 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from penstock.broker.options import BrokerOptions
+from penstock.delivery.letters import TOPIC as LETTERS
+from penstock.delivery.letters import decode_letter
+from penstock.gateway.json_letters import RawLetters
+from penstock.gateway.options import JsonOptions
+from penstock.wire.jsonq import Refusal
+from tests.unit.gateway.scene import Rules, Scene
+from tests.unit.log.faults import batches, payloads
+
+
+@pytest.mark.parametrize(
+    ("line", "text"),
+    [
+        (b"hello\r", b'"hello"'),
+        (b'say "x"', b'"say \\"x\\""'),
+        (b"\xff\0", '"\ufffd\\u0000"'.encode()),
+        (b"", b'""'),
+    ],
+)
+def test_a_line_is_kept_in_the_topic_and_as_a_dead_letter(
+    scene: Scene, line: bytes, text: bytes
+) -> None:
+    letters = RawLetters(scene.broker, JsonOptions())
+
+    letters.add(line, "consumer", Refusal.INVALID_JSON)
+    scene.commit()
+
+    (batch,) = batches(scene.broker.log, "deadLetterChan")
+    assert list(batch.payloads()) == [text]
+    assert list(batch.headers()) == [
+        {"reason": "invalid JSON", "gateway": "json consumer"}
+    ]
+    (letter,) = map(decode_letter, payloads(scene.broker.log, LETTERS))
+    assert (letter.gateway, letter.reason) == ("json consumer", "invalid JSON")
+    assert letter.raw == line.rstrip(b"\r")
+    assert letter.at_ms == int(scene.clock.now_s() * 1000)
+
+
+def test_the_topic_is_a_setting_and_the_reason_is_said(scene: Scene) -> None:
+    letters = RawLetters(scene.broker, JsonOptions(dead_letter_topic="odd"))
+
+    letters.add(b"{}", "publisher", Refusal.UNKNOWN_COMMAND)
+    scene.commit()
+
+    (batch,) = batches(scene.broker.log, "odd")
+    assert list(batch.headers()) == [
+        {"reason": "unknown command", "gateway": "json publisher"}
+    ]
+
+
+def test_of_a_line_that_is_too_long_the_fact_is_kept(scene: Scene) -> None:
+    letters = RawLetters(scene.broker, JsonOptions(max_line_bytes=60))
+
+    letters.add_overlong("publisher")
+    scene.commit()
+
+    assert payloads(scene.broker.log, "deadLetterChan") == [b'""']
+    (letter,) = map(decode_letter, payloads(scene.broker.log, LETTERS))
+    assert (letter.reason, letter.raw) == ("line exceeds 60 bytes", b"")
+
+
+def test_a_broker_that_can_keep_nothing_answers_all_the_same(tmp_path: Path) -> None:
+    scene = Scene(tmp_path, Rules(broker=BrokerOptions(max_topics=1)))
+    scene.broker.create_topic("only")
+    press = scene.connect("publisher")
+
+    assert press.say("rubbish") == ["INVALID JSON"]
+    assert scene.broker.log.topics() == ["only"]
+    scene.close()

@@ -1,0 +1,136 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from penstock.broker.options import BrokerOptions
+from penstock.log import LogOptions
+from tests.unit.gateway.scene import Peer, Rules, Scene
+from tests.unit.log.faults import batches
+
+
+@pytest.fixture
+def writer(scene: Scene) -> Peer:
+    peer = scene.connect("line")
+    peer.say("confirm on")
+    return peer
+
+
+def test_a_run_of_one_topic_is_one_frame(scene: Scene, writer: Peer) -> None:
+    scene.commits = False
+    writer.say(*[f'pub t {{"id":"{number}","msg":{number}}}' for number in range(100)])
+    scene.commit()
+
+    assert writer.read() == [f"published t {number} {number}" for number in range(100)]
+    (batch,) = batches(scene.broker.log, "t")
+    assert batch.payloads() == [b"%d" % number for number in range(100)]
+
+
+def test_a_run_with_generated_ids_says_each_of_them(
+    scene: Scene, writer: Peer
+) -> None:
+    said = writer.say("pub t {}", 'pub t {"id":"x"}', "pub t {}")
+
+    (batch,) = batches(scene.broker.log, "t")
+    assert said == [
+        f"published t {id_} {offset}" for offset, id_ in enumerate(batch.ids())
+    ]
+    assert len(set(batch.ids())) == 3
+
+
+def test_events_of_several_topics_are_answered_in_the_order_of_the_lines(
+    writer: Peer,
+) -> None:
+    said = writer.say(
+        'pub a {"id":"1"}', 'pub b {"id":"2"}', 'pub a {"id":"3"}', "pub b {}"
+    )
+
+    assert said[:3] == ["published a 1 0", "published b 2 0", "published a 3 1"]
+    assert said[3].startswith("published b ") and said[3].endswith(" 1")
+
+
+def test_bad_events_between_good_ones_are_answered_in_their_place(
+    scene: Scene, writer: Peer
+) -> None:
+    lines = [
+        b'pub a {"id":"1"}',
+        b'pub a {"id":null}',
+        b'pub \xff {"id":"2"}',
+        b'pub $a {"id":"3"}',
+        b'pub a {"id":"4"}',
+        b'pub b {"priority":256}',
+    ]
+    answers = [
+        "published a 1 0",
+        "error: id is null: must be a string or an integer",
+        "error: topic is not valid UTF-8 (byte 0)",
+        "error: name $a is reserved: names that begin with $ are Penstock's",
+        "published a 4 1",
+        "error: priority is 256: must be an integer from 0 to 255",
+    ]
+
+    writer.send(b"\n".join([*lines, b""]))
+
+    assert writer.read() == answers
+    assert "b" not in scene.broker.log.catalog
+
+
+def test_without_confirm_only_what_is_bad_is_answered(
+    scene: Scene, writer: Peer
+) -> None:
+    writer.say("confirm off")
+
+    said = writer.say('pub a {"id":"1"}', "pub a {]", 'pub b {"id":"2"}')
+
+    assert len(said) == 1
+    assert said[0].startswith("error: not valid JSON: ")
+    assert scene.broker.log.topic("b").next_offset == 1
+
+
+def test_a_topic_of_bytes_that_are_no_text_is_refused_for_each_event(
+    writer: Peer,
+) -> None:
+    writer.send(b"pub \xff {}\n" * 2)
+
+    assert writer.read() == ["error: topic is not valid UTF-8 (byte 0)"] * 2
+
+
+def test_a_topic_too_many_is_refused_for_each_event(tmp_path: Path) -> None:
+    rules = Rules(broker=BrokerOptions(max_topics=1))
+    scene = Scene(tmp_path, rules)
+    writer = scene.connect("line")
+    writer.say("confirm on", 'pub a {"id":"1"}')
+    refused = "error: there are 1 topics, the limit of max_topics"
+
+    assert writer.say("pub b {}", "pub b {}") == [refused] * 2
+    assert writer.say("pub b {}", 'pub a {"id":"2"}', "pub c {}") == [
+        refused,
+        "published a 2 1",
+        refused,
+    ]
+    scene.close()
+
+
+def test_an_event_too_large_is_refused_with_its_run(tmp_path: Path) -> None:
+    scene = Scene(tmp_path, Rules(log=LogOptions(max_event_bytes=1024)))
+    writer = scene.connect("line")
+    writer.say("confirm on")
+    big = f'pub a {{"id":"2","msg":"{"x" * 1024}"}}'
+
+    said = writer.say('pub a {"id":"1"}', big)
+
+    assert len(said) == 2
+    assert said[0] == said[1]
+    assert said[0].startswith("error: ")
+    assert "1024" in said[0]
+    assert writer.say('pub a {"id":"3"}') == ["published a 3 0"]
+    scene.close()
+
+
+def test_other_fields_and_priorities_are_stored(scene: Scene, writer: Peer) -> None:
+    writer.say('pub t {"id":"1","x":[1]}', 'pub t {"id":"2","priority":7}')
+
+    (batch,) = batches(scene.broker.log, "t")
+    assert list(batch.headers()) == [{"fields": '{"x":[1]}'}, {}]
+    assert list(batch.priorities()) == [0, 7]
