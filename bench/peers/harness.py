@@ -23,7 +23,7 @@ from bench.rounds import Sample, Settings, scratch
 
 ROOT = Path(__file__).resolve().parents[2]
 # When no further case is begun; a case takes less than a minute.
-LIMIT_S, QUICK_LIMIT_S = 660.0, 75.0
+LIMIT_S, QUICK_LIMIT_S = 600.0, 70.0
 
 
 @dataclass(kw_only=True)

@@ -38,9 +38,9 @@ BLOCK_BYTES = 24_000_000
 BLOCK_EVENTS = 100_000
 # How many are in flight at first; it grows with what is finished. So a slow system
 # ends in time too, and a fast one is at its limit after a few milliseconds.
-FIRST, FIRST_TO_MANY = 256, 4
-import os as _os
-LEAST_SHARE = int(_os.environ.get("SHARE", "1000000"))
+FIRST, FIRST_TO_MANY = 256, 16
+# Writes are large: nothing is sent before a quarter of the window is free.
+LEAST_SHARE = 4
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -208,7 +208,8 @@ class Loader:
             if sent < most and time.perf_counter() < deadline:
                 window = min(in_flight, ramp + finished)
                 room = min(finished + window, most) - sent
-                if room * LEAST_SHARE >= window and not publisher.pending:
+                enough = room * LEAST_SHARE >= window or sent + room == most
+                if room > 0 and enough and not publisher.pending:
                     first = self.first + sent
                     publisher.write(self.requests.between(first, first + room))
                     sent += room

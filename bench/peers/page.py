@@ -9,7 +9,36 @@ from bench.report import HEADINGS, cells
 from bench.rounds import Row
 
 BEGIN, END = "<!-- measured peers: begin -->", "<!-- measured peers: end -->"
-SECTION = f"\n## Beside its peers\n\n{BEGIN}\n{END}\n"
+SECTION = f"""
+## Beside its peers
+
+```
+make bench-peers                                  # all of it, about ten minutes
+make bench-peers BENCH_ARGS="--quick"             # short runs, for a first look
+make bench-peers BENCH_ARGS="--peers Penstock Redis --only publish latency"
+make bench-peers BENCH_ARGS="--write-docs"        # renew the table below
+```
+
+One client for all: raw sockets in one process, every request made before the clock
+starts, one publish command and one confirmation an event, replies counted and not
+parsed. *Sink* is that client against a server that confirms everything at once and
+keeps nothing. Contenders take turns; each row is the median of three. The CPU seconds
+are those of the server's processes. A ratio below 1.5 proves nothing.
+
+- *Penstock*: `penstock serve`, published over the line gateway with `confirm on`, end
+  to end over the native gateway unless the row says otherwise. *os*: topics with that
+  durability. Readers of the fan-out acknowledge every event.
+- *NATS JetStream*: file storage; *always* is `sync_interval: always`. End to end with a
+  push consumer and explicit acks. Topics are subjects of one stream. Fan-out to
+  ephemeral push consumers, without acks.
+- *Redis Streams*: append-only file, `appendfsync` as named, no snapshots, no rewrites.
+  `XREADGROUP` and `XACK`. Topics are keys. Fan-out to `XREAD` readers, without acks.
+- *RabbitMQ*: durable queues, persistent messages, publisher confirms, one ack for many
+  events. Fan-out through an exchange to a queue for each reader, with acks.
+
+{BEGIN}
+{END}
+"""
 
 
 def write(

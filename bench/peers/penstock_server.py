@@ -53,7 +53,8 @@ def _create(data: Path) -> None:
     words = ["topics", "create", TOPIC, "--durability", "os", "--data", str(data)]
     run = subprocess.run([program(), *words], capture_output=True, text=True)
     if run.returncode:
-        raise Missing(f"no topic of durability os: {run.stderr.strip()[-300:]}")
+        reason = run.stderr.strip().splitlines()[-1:]
+        raise Missing(f"no topic of durability os: {' '.join(reason)}")
 
 
 def _read(ready: Path) -> dict[str, dict[str, int]] | None:

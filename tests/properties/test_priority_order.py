@@ -7,6 +7,7 @@ of them is crossed. Everything is drawn from a seed.
 
 from __future__ import annotations
 
+import errno
 from functools import partial
 from random import Random
 
@@ -16,9 +17,11 @@ from hypothesis import strategies as st
 
 from penstock.broker.broker import Broker
 from penstock.clock import ManualClock
-from penstock.delivery import levels
+from penstock.delivery import levels, pages
 from penstock.delivery.consumer import Consumer
 from penstock.delivery.owed import Owed
+from penstock.delivery.subscription import Subscription
+from penstock.errors import WriteFailed
 from penstock.log import Columns, Log, LogOptions
 from penstock.model.policy import Order, Policy
 from penstock.testing import CrashDisk
@@ -53,7 +56,7 @@ class Simulation:
         self.where = f"seed {seed}, window {self.policy.window}"
         self.disk = CrashDisk()
         self.cache_bytes = self.random.choice([1, 4000, 1 << 20])
-        self.levels = self.random.choice([[0, 5], [0, 0, 0, 1], [7], range(256)])
+        self.levels = self.random.choice([[0, 5], [0, 0, 0, 1], [7], range(9)])
         self.plain = self.random.randint(0, 10)
         """So many publishes have no priority."""
         self.unsettled: dict[int, int] = {}
@@ -77,7 +80,7 @@ class Simulation:
         assert self.subscription.lag() == 0, self.where
 
     @property
-    def subscription(self):
+    def subscription(self) -> Subscription:
         return self.broker.subscription("ann", "t")
 
     # Steps
@@ -94,6 +97,14 @@ class Simulation:
         for priority in priorities:
             self.unsettled[self.end] = priority
             self.end += 1
+
+    def fail(self) -> None:
+        """A full disk: these events were never there, the settlements are kept."""
+        self.broker.publish("t", Columns([b"lost"] * 3, priorities=[9, 0, 5]))
+        self.disk.fail(lambda what, path: OSError(errno.ENOSPC, "simulated"))
+        with pytest.raises(WriteFailed):
+            self.broker.log.commit()
+        self.disk.fail(None)
 
     def take(self) -> None:
         consumer = self.random.choice(self.consumers)
@@ -185,8 +196,9 @@ class Simulation:
         return broker
 
 
-STEPS = {
+WEIGHTED = {
     Simulation.publish: 8,
+    Simulation.fail: 0.5,
     Simulation.take: 10,
     Simulation.settle: 10,
     Simulation.attach: 1,
@@ -196,7 +208,7 @@ STEPS = {
     Simulation.trim: 0.3,
     Simulation.seek: 0.3,
 }
-STEPS, WEIGHTS = list(STEPS), list(STEPS.values())
+STEPS, WEIGHTS = list(WEIGHTED), list(WEIGHTED.values())
 
 
 @ORDERS
@@ -207,5 +219,6 @@ def test_what_goes_next_is_the_highest_then_the_oldest(
 ) -> None:
     monkeypatch.setattr(levels, "BLOCK", 4)
     monkeypatch.setattr(levels, "_REMEMBERED", 3)
+    monkeypatch.setattr(pages, "READ_BYTES", 400)
 
     Simulation(seed, order).run(120)

@@ -20,9 +20,11 @@ def accepted_topic(name: str) -> TopicName:
 
 
 def accepted_subscriber(name: str, max_bytes: int) -> str:
-    """A subscriber name that can be shown and typed; raises InvalidName."""
+    """A subscriber name that can be typed; raises InvalidName, ReservedName."""
     if (problem := _problem(name, max_bytes)) is not None:
         raise InvalidName(name, problem, kind="subscriber name")
+    if name.startswith(RESERVED):  # temporary subscribers have such names
+        raise ReservedName(name)
     return name
 
 

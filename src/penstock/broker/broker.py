@@ -77,8 +77,6 @@ class Broker:
         self._drop_orphans()
         self.levels.wire(self.log, self.pages)
         self.subscriptions.wire(self.pages, self.levels.get)
-        for one in self.subscriptions:
-            one.relaxed = self._is_relaxed(one.topic)
 
     def __enter__(self) -> Self:
         return self
@@ -227,9 +225,6 @@ class Broker:
             self.subscriptions.update(known)
         return known
 
-    def _is_relaxed(self, topic: str) -> bool:
-        return self.log.topic(topic).options.durability == "os"
-
     def resolve(self, topic: str, start: str | int) -> int:
         """The offset that a start means."""
         owner = self.log.topic(topic)
@@ -320,7 +315,7 @@ class Broker:
     ) -> Stage | None:
         """Move the handshake of a delivery on; None if it is not in flight there."""
         subscription = consumer.subscription
-        if offset not in consumer.held:
+        if not consumer.holds(offset):
             return None
         stage = subscription.answer(offset, answer, now_s)
         if stage is Stage.RELEASED:
@@ -339,7 +334,7 @@ class Broker:
     def refuse(self, consumer: Consumer, offset: int, error: str, now_s: float) -> bool:
         """A consumer failed with an event; False if it has no such event."""
         subscription = consumer.subscription
-        if offset not in consumer.held:
+        if not consumer.holds(offset):
             return False
         failed = subscription.refuse(offset, error, now_s)
         assert failed is not None, "it is held, so it is in flight"

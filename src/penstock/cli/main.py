@@ -15,11 +15,17 @@ import click
 
 from penstock import __version__
 from penstock.cli.config import config
+from penstock.cli.dead_letters import dead_letters
 from penstock.cli.demo import demo
 from penstock.cli.log import log
+from penstock.cli.logs import logs
 from penstock.cli.messages import messages
+from penstock.cli.publish import publish
 from penstock.cli.refusal import Refusal
 from penstock.cli.serve import serve
+from penstock.cli.subscribe import subscribe
+from penstock.cli.subscriptions import subscriptions
+from penstock.cli.topics import topics
 from penstock.cli.users import users
 from penstock.errors import PenstockError
 
@@ -55,6 +61,8 @@ def cli(context: click.Context, *, verbose: bool) -> None:
     \b
     Start here:
       penstock serve               run the broker, on this machine only
+      penstock publish T HELLO     publish an event to the topic T of a running broker
+      penstock subscribe T         print its events as they come
       penstock demo                see the log at work, in a few seconds
       penstock log stat DIR        what a data directory holds
       penstock log verify DIR      whether all of it is intact
@@ -70,6 +78,12 @@ def cli(context: click.Context, *, verbose: bool) -> None:
 cli.add_command(log)
 cli.add_command(demo)
 cli.add_command(serve)
+cli.add_command(publish)
+cli.add_command(subscribe)
+cli.add_command(topics)
+cli.add_command(subscriptions)
+cli.add_command(dead_letters)
+cli.add_command(logs)
 cli.add_command(config)
 cli.add_command(users)
 

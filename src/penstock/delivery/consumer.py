@@ -21,13 +21,16 @@ class Outlet(Protocol):
 class Consumer:
     """Takes events of a subscription; several may share one."""
 
-    __slots__ = ("held", "outlet", "subscription")
+    __slots__ = ("outlet", "subscription")
 
     def __init__(self, subscription: Subscription, outlet: Outlet) -> None:
         self.subscription = subscription
         self.outlet = outlet
-        self.held: dict[int, None] = {}
         subscription.consumers.append(self)
+
+    def holds(self, offset: int) -> bool:
+        """Whether this consumer has the event in flight."""
+        return self.subscription.owed.holder_of(offset) is self
 
     def take(self, now_s: float, limit: int) -> list[Portion]:
         """Events to send now; a fair share if others consume with this one."""

@@ -107,6 +107,10 @@ class Pages:
         """The first event of a topic that retention has left."""
         return self._log.topic(topic).start_offset
 
+    def relaxed(self, topic: str) -> bool:
+        """Whether the events of a topic are written without a sync."""
+        return self._log.topic(topic).options.durability == "os"
+
     def forget(self, topic: str) -> None:
         """Drop the pages of a topic that was deleted or changed."""
         for base in self._bases.pop(topic, ()):

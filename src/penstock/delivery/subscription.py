@@ -9,7 +9,7 @@ that the journal can keep.
 ``take`` hands events to a consumer within the window; ``settle`` and ``answer`` finish
 them; ``give_back`` returns those of a consumer that left; ``expire`` finds those whose
 time has run out. Nothing here reads a clock or writes a file: changes are noted in
-``touched`` and ``Notes`` for whoever keeps them.
+``owed.touched`` and ``Notes`` for whoever keeps them.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 from penstock.delivery.cursor import TAKE_BYTES, Cursor, GetLevels
 from penstock.delivery.handshake import Answer, Stage, next_stage
 from penstock.delivery.owed import Expired, Failed, Notes, Owed, Portion
+from penstock.delivery.owed_book import OwedBook, Run
 from penstock.delivery.pages import Pages
 from penstock.delivery.retry import GiveUp, TryAgain, after_failure
 from penstock.model.policy import Policy
@@ -55,12 +56,10 @@ class Subscription:
         self.ended = False
         """Whether it is gone for good, whoever still knows it."""
         self.cursor = Cursor(topic, policy.order, start)
-        self.owed: dict[int, Owed] = {}
+        self.owed = OwedBook()
         self.errors: dict[int, list[str]] = {}
         """Why earlier tries of owed events failed."""
         self.consumers: list[Consumer] = []
-        self.touched: dict[int, None] = {}
-        """Offsets whose state the journal does not know as it is."""
         self.relaxed = False
         """Whether its topic is written without a sync: then so are settlements."""
         self.flying = 0
@@ -68,19 +67,41 @@ class Subscription:
         """When the broker looks at it next; 0 for never."""
         self._returned: list[tuple[int, int]] = []
         self._later = 0
+        self._restored_runs: list[tuple[int, int, int]] = []
         self._notes = notes
 
     def wire(self, pages: Pages, levels: GetLevels) -> None:
         """Say where events come from; what is owed so far is to be sent again."""
         self.cursor.wire(pages, levels)
-        waiting = [o for o in self.owed.values() if o.stage is Stage.WAITING]
+        self.relaxed = pages.relaxed(self.topic)
+        for lo, hi, level in self._restored_runs:
+            for offset in range(lo, hi):
+                self.owe(offset, level, 1, Stage.WAITING)
+                # Records list runs as a whole: none has this one for itself.
+                self.owed.touched[offset] = None
+        self._restored_runs = []
+        waiting = [o for o in self.owed.singles() if o.stage is Stage.WAITING]
         self._returned = sorted((-one.level, one.offset) for one in waiting)
         self.flying = len(self.owed) - len(waiting)
 
     def owe(self, offset: int, level: int, tries: int, stage: Stage) -> None:
         """Take up what the journal says is owed, before ``wire``."""
-        one = self.owed[offset] = Owed(offset, level)
+        one = Owed(offset, level)
         one.tries, one.stage, one.recorded = tries, stage, True
+        self.owed.add(one)
+
+    def take_up(
+        self,
+        settled: Iterable[int],
+        owed: Iterable[tuple[int, int, int, int]],
+        runs: list[tuple[int, int, int]],
+    ) -> None:
+        """Take up a record of the journal, before ``wire``."""
+        for offset in settled:
+            self.owed.forget(offset)
+        for offset, level, tries, stage in owed:
+            self.owe(offset, level, tries, Stage(stage))
+        self._restored_runs = runs
 
     def govern(self, policy: Policy) -> None:
         """Go on, by these rules from now on."""
@@ -109,7 +130,7 @@ class Subscription:
 
     def position(self) -> int:
         """The lowest offset that is not settled."""
-        return min(self.cursor.lowest(), *self.owed, self.cursor.end())
+        return self.owed.lowest(self.cursor.lowest())
 
     # Taking
 
@@ -165,27 +186,26 @@ class Subscription:
     def _fly(
         self, portion: Portion, level: int, consumer: Consumer, now_s: float
     ) -> None:
-        """Note events as sent. Per event: keep it short."""
+        """Note events as sent, neighbours as one run."""
         if self.policy.qos == 0:
             return
         page, lo, hi = portion.page, portion.lo, portion.hi
-        if page.batch.dense:
-            offsets: Iterable[int] = range(page.base + lo, page.base + hi)
-        else:
-            offsets = page.batch.offsets()[lo:hi]
-        due_s, sent = self._due(now_s), Stage.SENT
-        owed, touched, held = self.owed, self.touched, consumer.held
-        for offset in offsets:
+        self.flying += hi - lo
+        due_s = self._due(now_s)
+        if page.batch.dense and hi - lo > 1:
+            first, end = page.base + lo, page.base + hi
+            self.owed.add_run(Run(first, end, level, due_s, consumer))
+            return
+        for offset in (
+            page.batch.offsets()[lo:hi] if hi - lo > 1 else (page.batch.offset_of(lo),)
+        ):
             one = Owed(offset, level)
-            one.stage = sent
+            one.stage = Stage.SENT
             one.tries = 1
             one.due_s = due_s
             one.holder = consumer
-            owed[offset] = one
-            held[offset] = None
-        if not self.temporary:
-            touched.update(dict.fromkeys(offsets))
-        self.flying += hi - lo
+            self.owed.add(one)
+            self._touch(one)
 
     def _resend(self, offset: int, consumer: Consumer, now_s: float) -> Portion | None:
         one = self.owed.get(offset)
@@ -199,7 +219,6 @@ class Subscription:
         one.tries += 1
         one.due_s = self._due(now_s)
         one.holder = consumer
-        consumer.held[offset] = None
         self.flying += 1
         self._touch(one)
         return Portion(found[0], found[1], found[1] + 1, one.tries)
@@ -212,12 +231,34 @@ class Subscription:
 
     def settle(self, offset: int) -> bool:
         """Finish a delivery in flight; False if there is none."""
-        one = self.owed.get(offset)
-        if one is None or one.stage is Stage.WAITING:
-            return False
-        self._drop(one)
+        if self.owed.settle(offset):
+            self.flying -= 1
+        else:
+            one = self.owed.get(offset)
+            if one is None or one.stage is Stage.WAITING:
+                return False
+            self._drop(one)
         self.note(urgent=True)
         return True
+
+    def settle_all(self, offsets: list[int], holder: Consumer) -> int:
+        """Finish what a consumer has in flight of these; how many those were."""
+        if not offsets:
+            return 0
+        first, end = offsets[0], offsets[-1] + 1
+        before = self.flying
+        rest: Iterable[int] = offsets
+        if end - first == len(offsets) and offsets == list(range(first, end)):
+            taken = self.owed.settle_range(first, end, holder)
+            self.flying -= taken
+            if taken == len(offsets):
+                rest = ()
+        for offset in rest:
+            if self.owed.holder_of(offset) is holder:
+                self.settle(offset)
+        if self.flying != before:
+            self.note(urgent=True)
+        return before - self.flying
 
     def answer(self, offset: int, answer: Answer, now_s: float) -> Stage | None:
         """Move a handshake on; None if the answer makes no sense."""
@@ -247,7 +288,6 @@ class Subscription:
             one.holder = consumer
             one.tries = 1
             one.due_s = now_s + self.policy.release_interval_s
-            consumer.held[one.offset] = None
         return found
 
     def refuse(self, offset: int, error: str, now_s: float) -> Failed | None:
@@ -262,7 +302,8 @@ class Subscription:
         """Owe an event again that was settled before; False if it is owed already."""
         if offset in self.owed:
             return False
-        one = self.owed[offset] = Owed(offset, self.cursor.level_of(priority))
+        one = Owed(offset, self.cursor.level_of(priority))
+        self.owed.add(one)
         self._queue(one)
         self._touch(one)
         self.note(urgent=True)
@@ -270,19 +311,18 @@ class Subscription:
 
     def give_back(self, consumer: Consumer) -> None:
         """Return what a consumer held, for the next one."""
-        for offset in consumer.held:
-            one = self.owed[offset]
+        for one in self.owed.held_by(consumer):
             one.holder = None
             one.due_s = 0.0
             if one.stage is Stage.SENT:
                 self.flying -= 1
                 self._queue(one)
-        consumer.held.clear()
 
     def seek(self, offset: int) -> None:
         """Begin anew at ``offset``: nothing is owed any more."""
-        for one in list(self.owed.values()):
-            self._drop(one)
+        self.owed.clear()
+        self._returned, self._later, self.flying = [], 0, 0
+        self.errors.clear()
         self.cursor.seek(offset)
 
     def note(self, *, urgent: bool = False) -> None:
@@ -300,34 +340,32 @@ class Subscription:
         heappush(self._returned, (-one.level, one.offset))
 
     def _drop(self, one: Owed) -> None:
-        del self.owed[one.offset]
+        self.owed.forget(one.offset)
         if self.errors:
             self.errors.pop(one.offset, None)
-        if one.holder is not None:
-            one.holder.held.pop(one.offset, None)
         if one.stage is not Stage.WAITING:
             self.flying -= 1
         elif one.due_s:
             self._later -= 1
         if one.recorded:
-            self.touched[one.offset] = None
+            self.owed.touched[one.offset] = None
         else:
-            self.touched.pop(one.offset, None)
+            self.owed.touched.pop(one.offset, None)
 
     def _touch(self, one: Owed) -> None:
         if not self.temporary:
-            self.touched[one.offset] = None
+            self.owed.touched[one.offset] = None
 
     # Time
 
     def next_due_s(self) -> float | None:
         """The earliest moment at which something runs out of time."""
-        return min((one.due_s for one in self.owed.values() if one.due_s), default=None)
+        return self.owed.next_due_s()
 
     def expire(self, now_s: float) -> Expired:
         """Act on everything whose time has come."""
         done = Expired([], [])
-        for one in [o for o in self.owed.values() if o.due_s and o.due_s <= now_s]:
+        for one in self.owed.due(now_s):
             if one.stage is Stage.WAITING:  # the pause before a retry is over
                 one.due_s = 0.0
                 self._later -= 1
@@ -355,9 +393,7 @@ class Subscription:
         if then == "dead-letter":
             self._drop(one)
             return failed
-        if one.holder is not None:
-            one.holder.held.pop(one.offset, None)
-            one.holder = None
+        one.holder = None
         self.flying -= 1
         one.due_s = 0.0
         self._touch(one)

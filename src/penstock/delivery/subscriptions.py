@@ -26,6 +26,8 @@ from penstock.model.policy import Policy
 
 # Offset, level, tries, stage.
 OwedRow = tuple[int, int, int, int]
+# First offset, end, level: in flight for the first time.
+RunRow = tuple[int, int, int]
 
 
 class Full(msgspec.Struct, array_like=True, frozen=True):
@@ -41,6 +43,7 @@ class Full(msgspec.Struct, array_like=True, frozen=True):
     suspended: bool
     places: dict[int, int]
     owed: list[OwedRow]
+    runs: list[RunRow]
     errors: dict[int, list[str]]
 
 
@@ -54,6 +57,8 @@ class Change(msgspec.Struct, array_like=True, frozen=True):
     places: dict[int, int]
     owed: list[OwedRow]
     settled: list[int]
+    runs: list[RunRow]
+    """All there are: others are settled, or in ``owed``."""
     errors: dict[int, list[str]]
 
 
@@ -201,10 +206,10 @@ class Subscriptions:
         full = [_full(one) for one in self._unsaid]
         changed = [_change(one) for one in self._notes.dirty if one not in self._unsaid]
         data = _encode(Changes(full, changed, self._gone, self._whole))
-        for one in self._notes.dirty:
-            _said(one, one.touched)
         for one in self._unsaid:
-            _said(one, one.owed)
+            one.owed.said(everything=True)
+        for one in self._notes.dirty:
+            one.owed.said()
         self._notes.clear()
         self._unsaid.clear()
         self._gone, self._whole = [], False
@@ -244,12 +249,11 @@ class Subscriptions:
         one.active, one.suspended = row.active, row.suspended
         one.cursor.sent, one.cursor.places = row.sent, row.places
         one.errors = row.errors
-        for offset, level, tries, stage in row.owed:
-            one.owe(offset, level, tries, Stage(stage))
+        one.take_up((), row.owed, row.runs)
 
 
 def _full(one: Subscription) -> Full:
-    rows = [_row(owed) for owed in one.owed.values()]
+    rows = [_row(owed) for owed in one.owed.singles()]
     return Full(
         one.number,
         one.subscriber,
@@ -261,6 +265,7 @@ def _full(one: Subscription) -> Full:
         one.suspended,
         one.cursor.places,
         rows,
+        one.owed.runs,
         one.errors,
     )
 
@@ -268,9 +273,8 @@ def _full(one: Subscription) -> Full:
 def _change(one: Subscription) -> Change:
     rows: list[OwedRow] = []
     settled: list[int] = []
-    owed = one.owed
-    for offset in one.touched:
-        found = owed.get(offset)
+    for offset in one.owed.touched:
+        found = one.owed.single(offset)
         if found is None:
             settled.append(offset)
         else:
@@ -283,6 +287,7 @@ def _change(one: Subscription) -> Change:
         one.cursor.places,
         rows,
         settled,
+        one.owed.runs,
         one.errors,
     )
 
@@ -292,21 +297,11 @@ def _row(owed: Owed) -> OwedRow:
     return owed.offset, owed.level, owed.tries, stage
 
 
-def _said(one: Subscription, offsets: Iterable[int]) -> None:
-    for offset in offsets:
-        if (owed := one.owed.get(offset)) is not None:
-            owed.recorded = True
-    one.touched.clear()
-
-
 def _apply(one: Subscription, change: Change) -> None:
     one.active, one.suspended = change.active, change.suspended
     one.cursor.sent, one.cursor.places = change.sent, change.places
     one.errors = change.errors
-    for offset in change.settled:
-        one.owed.pop(offset, None)
-    for offset, level, tries, stage in change.owed:
-        one.owe(offset, level, tries, Stage(stage))
+    one.take_up(change.settled, change.owed, change.runs)
 
 
 def _no_levels(topic: str) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import assert_never
 
+from penstock.broker.acceptance import RESERVED
 from penstock.broker.broker import Broker
 from penstock.delivery.consumer import Consumer
 from penstock.delivery.handshake import Answer, Stage
@@ -147,6 +148,8 @@ class ConsumerGateway(Gateway):
 
     def _login_line(self, line: bytes, now_s: float) -> None:
         login = None if line == TOO_LONG else parse_login(line)
+        if login is not None and login.user.startswith(RESERVED):
+            login = None
         if login is None or (login.password is None) == self._authenticate:
             self._not_in()
         elif login.password is not None:

@@ -20,6 +20,8 @@ from penstock.model.policy import Policy
 from penstock.testing import CrashDisk
 
 RESTARTS = pytest.mark.parametrize("restart", ["close", "kill"])
+# Write-outs fall due after a few events.
+SMALL = LogOptions(write_out_bytes=1024)
 LOG = Policy(order="log")
 PRIORITY = Policy(order="priority")
 
@@ -83,6 +85,16 @@ class Scene:
         with pytest.raises(WriteFailed):
             self.log.commit()
         self.disk.fail(None)
+
+    def refuse_appends(self) -> None:
+        """Have segments fail until the log takes no more events; needs SMALL."""
+        self.disk.fail(
+            lambda what, path: (
+                OSError(errno.ENOSPC, "simulated") if ".seg" in path else None
+            )
+        )
+        self.broker.publish("t", Columns([bytes(4 * SMALL.write_out_bytes)]))
+        self.commit()
 
     def restart(self, how: str = "kill") -> None:
         """Close the broker, or kill it, and open it again."""

@@ -128,7 +128,7 @@ def test_a_name_or_topic_that_cannot_be_is_an_error(scene: Scene) -> None:
     anna.read()
 
     assert anna.say(packet("SUB", "$x")) == [
-        "ERROR \"name $x is reserved: names that begin with $ are Penstock's\""
+        'ERROR "name $x is reserved: names that begin with $ are Penstock\'s"'
     ]
     assert anna.say(packet("SUB", "")) == ["ERROR \"topic name '' is empty\""]
 
@@ -156,6 +156,16 @@ def test_a_login_leaves_alone_what_the_name_has_at_another_gateway(
     ]
     publish(scene, 2)
     assert len(line.read()) == 1
+
+
+def test_nobody_can_take_the_name_of_a_temporary_subscriber(scene: Scene) -> None:
+    publish(scene, 1)
+    scene.connect("line").say("sub t")
+    (subscription,) = scene.broker.subscriptions
+
+    peer = scene.connect("consumer")
+
+    assert peer.say(f"log {subscription.subscriber}") == [PLEASE, PLEASE]
 
 
 # Half lines

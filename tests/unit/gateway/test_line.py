@@ -155,7 +155,7 @@ def test_lines_behind_a_login_wait_for_its_answer(tmp_path: Path) -> None:
         ),
         (
             b"pub a\0b {}\n",
-            b"error: topic name 'a\\x00b' contains NUL\r\n",
+            b"error: topic name 'a\\x00b' contains a NUL character\r\n",
         ),
         (
             b"sub a\0b\n",
@@ -163,8 +163,10 @@ def test_lines_behind_a_login_wait_for_its_answer(tmp_path: Path) -> None:
         ),
         (
             b"as a\0b\n",
-            b"error: subscriber name 'a\\x00b' contains characters that cannot be"
-            b" printed\r\n",
+            (
+                b"error: subscriber name 'a\\x00b' contains characters that cannot be"
+                b" printed\r\n"
+            ),
         ),
         (b"\r\n\n", b'error: unknown command: [""]\r\n' * 2),
         (b"confirm on\r\r\n", b"confirm on\r\n"),
@@ -187,6 +189,17 @@ def test_a_name_that_is_too_long_is_refused(scene: Scene) -> None:
     (answer,) = connect(scene).say("as " + "x" * 257)
 
     assert answer.endswith("has 257 bytes, limit 256")
+
+
+def test_nobody_can_take_the_name_of_a_temporary_subscriber(
+    scene: Scene, writer: Peer
+) -> None:
+    connect(scene, "sub t")
+    (subscription,) = scene.broker.subscriptions
+
+    (answer,) = connect(scene).say(f"as {subscription.subscriber}")
+
+    assert answer.startswith(f"error: name {subscription.subscriber} is reserved")
 
 
 # Half lines

@@ -27,9 +27,7 @@ def test_a_run_of_one_topic_is_one_frame(scene: Scene, writer: Peer) -> None:
     assert batch.payloads() == [b"%d" % number for number in range(100)]
 
 
-def test_a_run_with_generated_ids_says_each_of_them(
-    scene: Scene, writer: Peer
-) -> None:
+def test_a_run_with_generated_ids_says_each_of_them(scene: Scene, writer: Peer) -> None:
     said = writer.say("pub t {}", 'pub t {"id":"x"}', "pub t {}")
 
     (batch,) = batches(scene.broker.log, "t")

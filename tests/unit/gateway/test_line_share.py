@@ -95,7 +95,7 @@ def test_single_events_of_a_page_are_the_same_as_the_whole_page(tmp_path: Path) 
         [b"%d" % number for number in range(8)],
         0,
         ids=list("abcdefgh"),
-        headers=[{"fields": '{"x":%d}' % number} for number in range(8)],
+        headers=[{"fields": f'{{"x":{number}}}'} for number in range(8)],
     )
     scene.broker.publish("t", columns)
     scene.pump()

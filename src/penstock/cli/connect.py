@@ -1,0 +1,119 @@
+"""How commands reach a running server: the options that all of them have.
+
+``penstock topics --data DIR show T`` and ``penstock topics show T --data DIR`` mean the
+same: an option that a command was not given is looked for in its group.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+import msgspec
+
+from penstock.cli.output import write_line
+from penstock.cli.refusal import Refusal
+from penstock.client import Client, connect
+from penstock.client.address import Address, Local, remote
+from penstock.config import load
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+View = TypeVar("View")
+
+# Who published it, unless somebody logs in.
+PROGRAM = "penstock"
+
+_OPTIONS = (
+    click.option(
+        "--data",
+        metavar="DIR",
+        help='Data directory of the server. Default: as of "penstock serve".',
+    ),
+    click.option(
+        "--server", metavar="HOST:PORT", help="Native port of a server, instead."
+    ),
+    click.option("--user", metavar="NAME", help="Log in as this user."),
+    click.option(
+        "--password-file",
+        metavar="FILE",
+        help="Read the password from the first line of FILE. Default: ask for it.",
+    ),
+)
+
+
+def server_options(command: Command) -> Command:
+    """The command with the options that say which server."""
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command
+
+
+def json_option(help_: str) -> Callable[[Command], Command]:
+    return click.option("--json", "as_json", is_flag=True, help=help_)
+
+
+def given(name: str) -> Any:
+    """The value of an option, of this command or of a group around it."""
+    context = click.get_current_context(silent=True)
+    while context is not None:
+        value = context.params.get(name)
+        if value:
+            return value
+        context = context.parent
+    return None
+
+
+def as_json() -> bool:
+    return bool(given("as_json"))
+
+
+@contextmanager
+def connected() -> Iterator[Client]:
+    """A client of the server that the options name."""
+    user = given("user")
+    with connect(_address(), user=user, password=_password(user), name=PROGRAM) as it:
+        yield it
+
+
+def ask(client: Client, view: type[View], verb: str, **arguments: object) -> View:
+    """The answer of the desk as the type it has."""
+    said = {name: value for name, value in arguments.items() if value is not None}
+    return msgspec.convert(client.ask(verb, **said), view)
+
+
+def show_json(value: object) -> None:
+    write_line(msgspec.json.encode(value))
+
+
+def confirm(question: str, *, yes: bool) -> None:
+    """Ask before something goes for good, where there is somebody to ask."""
+    if yes:
+        return
+    if not sys.stdin.isatty():
+        raise Refusal(f"{question} Nobody is there to ask", "say --yes if you mean it")
+    if not click.confirm(question, err=True):
+        raise Refusal("nothing was done")
+
+
+def _address() -> Address:
+    data, server = given("data"), given("server")
+    if data and server:
+        raise Refusal("--data and --server exclude each other")
+    return remote(server) if server else Local(data or load().server.data)
+
+
+def _password(user: str | None) -> str | None:
+    file = given("password_file")
+    if user is None:
+        if file:
+            raise Refusal("--password-file needs --user")
+        return None
+    if file:
+        with Path(file).open(encoding="utf-8") as lines:
+            return lines.readline().rstrip("\r\n")
+    asked: str = click.prompt(f"Password of {user}", hide_input=True, err=True)
+    return asked

@@ -1,0 +1,98 @@
+"""``penstock logs``: what each subscriber of a topic has not settled."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import click
+import msgspec
+
+from penstock.broker.desk_logs import MAX_EVENTS
+from penstock.broker.desk_views import LogEvent, LogPage, SubscriberLog
+from penstock.cli import show
+from penstock.cli.connect import (
+    as_json,
+    ask,
+    connected,
+    json_option,
+    server_options,
+    show_json,
+)
+from penstock.client import Client
+from penstock.wire.json_text import one_line
+
+
+class Row(msgspec.Struct, frozen=True):
+    """An event as the line protocol's logs have it."""
+
+    timestamp: int
+    priority: int
+    msg: msgspec.Raw
+    id: str
+
+
+@click.command()
+@click.argument("topic", metavar="TOPIC")
+@click.option(
+    "--limit",
+    type=click.IntRange(1, MAX_EVENTS),
+    default=MAX_EVENTS,
+    show_default=True,
+    help="Events of each subscriber, at most.",
+)
+@server_options
+@json_option("Print one JSON object: subscriber, then its events.")
+def logs(topic: str, limit: int, **_: object) -> None:
+    """Show the events of TOPIC that each subscriber has not settled.
+
+    The highest priority is first. Where there are more than --limit, a line on
+    standard error says so.
+
+    \b
+    Examples:
+      penstock logs orders --limit 10
+      penstock logs orders --json | jq 'map_values(length)'
+    """
+    with connected() as client:
+        found = list(_all(client, topic, limit))
+    if as_json():
+        show_json({one.subscriber: list(map(_event, one.events)) for one in found})
+    elif found:
+        for one in found:
+            for line in _lines(one):
+                click.echo(line)
+    else:
+        click.echo(f"{topic} has no subscribers")
+    for one in found:
+        if one.cut:
+            shown = f"{len(one.events)} of {one.unsettled}"
+            click.echo(f"note: {one.subscriber}: {shown} are shown", err=True)
+
+
+def _all(client: Client, topic: str, limit: int) -> Iterator[SubscriberLog]:
+    after, more = "", True
+    while more:
+        page = ask(client, LogPage, "logs", topic=topic, after=after, limit=limit)
+        yield from page.subscribers
+        more = page.more
+        after = page.subscribers[-1].subscriber if page.subscribers else after
+
+
+def _event(event: LogEvent) -> Row:
+    msg = msgspec.Raw(one_line(event.msg))
+    return Row(event.timestamp, event.priority, msg, event.id)
+
+
+def _lines(one: SubscriberLog) -> Iterator[str]:
+    yield f"{one.subscriber}: {show.count(one.unsettled, 'unsettled event')}"
+    rows = [
+        (
+            f"  {event.priority}",
+            event.id,
+            show.time(event.timestamp),
+            show.preview(event.msg),
+        )
+        for event in one.events
+    ]
+    if rows:
+        yield from show.table([("  PRIORITY", "ID", "TIME", "MSG"), *rows])

@@ -1,0 +1,177 @@
+"""``penstock publish``: one event, or one for each line."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+import msgspec
+
+from penstock.cli import show
+from penstock.cli.connect import as_json, connected, json_option, server_options
+from penstock.cli.output import StandardOutput
+from penstock.cli.refusal import Refusal
+from penstock.client import Client, Offsets
+from penstock.wire.lines import TOO_LONG, LineSplitter
+
+# Of a line that becomes an event; the server's limit counts as well.
+MAX_LINE_BYTES = 64 << 20
+READ_BYTES = 1 << 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Said:
+    """What was said about the events, the same for all of them."""
+
+    topic: str
+    priority: int
+    id: str | None
+    key: str | None
+    headers: dict[str, str]
+    dedup_id: str | None
+
+
+@click.command()
+@click.argument("topic", metavar="TOPIC")
+@click.argument("payload", metavar="[PAYLOAD]", required=False)
+@click.option(
+    "--file", metavar="FILE", help="Publish each line of FILE; - is standard input."
+)
+@click.option(
+    "--priority",
+    type=click.IntRange(0, 255),
+    default=0,
+    show_default=True,
+    help="Higher goes first, where subscribers ask for it.",
+)
+@click.option("--id", "id_", metavar="TEXT", help="Id of the event. Default: made up.")
+@click.option("--key", metavar="TEXT", help="Key of the events.")
+@click.option(
+    "--header", metavar="NAME=VALUE", multiple=True, help="A header; repeat for more."
+)
+@click.option(
+    "--dedup-id",
+    metavar="TEXT",
+    help="Store the event once, however often it is published with this.",
+)
+@server_options
+@json_option("Print one JSON object per event.")
+def publish(
+    topic: str,
+    payload: str | None,
+    file: str | None,
+    priority: int,
+    id_: str | None,
+    key: str | None,
+    header: tuple[str, ...],
+    dedup_id: str | None,
+    **_: object,
+) -> None:
+    """Publish PAYLOAD, each line of a file, or each line of standard input.
+
+    The bytes are stored as they are. The command ends when everything is durable; a
+    line that is published is not published again if a later one fails.
+
+    \b
+    Examples:
+      penstock publish orders '{"item": "tea"}' --priority 3
+      penstock publish orders --file orders.jsonl
+      tail -f app.log | penstock publish app-log
+    """
+    if payload is not None and file is not None:
+        raise Refusal("PAYLOAD and --file exclude each other")
+    if payload is None and (id_ or dedup_id):
+        raise Refusal("--id and --dedup-id are for a single PAYLOAD")
+    said = Said(
+        topic=topic,
+        priority=priority,
+        id=id_,
+        key=key,
+        headers=headers_of(header),
+        dedup_id=dedup_id,
+    )
+    with ExitStack() as stack:
+        client = stack.enter_context(connected())
+        if payload is not None:
+            batches: Iterable[list[bytes]] = [[os.fsencode(payload)]]
+        else:
+            batches = _lines(file, stack)
+        _publish(client, said, batches)
+
+
+def headers_of(texts: Iterable[str]) -> dict[str, str]:
+    """``NAME=VALUE`` of each; raises Refusal."""
+    headers = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not name or not equals:
+            raise Refusal(f"header {text!r} is not NAME=VALUE")
+        headers[name] = value
+    return headers
+
+
+def _publish(client: Client, said: Said, batches: Iterable[list[bytes]]) -> None:
+    count, last = 0, -1
+    for payloads in batches:
+        offsets = client.publish(
+            said.topic,
+            payloads,
+            ids=[said.id] if said.id else None,
+            keys=None if said.key is None else [os.fsencode(said.key)] * len(payloads),
+            priorities=[said.priority] * len(payloads) if said.priority else None,
+            headers=[said.headers] * len(payloads) if said.headers else None,
+            dedup_ids=[said.dedup_id] if said.dedup_id else None,
+        )
+        count, last = count + len(offsets), offsets[-1]
+        if as_json():
+            _show(said, offsets)
+    if as_json():
+        return
+    where = f", last offset {last}" if count else ""
+    click.echo(f"published {show.count(count, 'event')} to {said.topic}{where}")
+
+
+def _show(said: Said, offsets: Offsets) -> None:
+    rows = [
+        {"topic": said.topic, "offset": offset, "id": offsets.id(index)}
+        for index, offset in enumerate(offsets)
+    ]
+    StandardOutput().write(b"".join(msgspec.json.encode(row) + b"\n" for row in rows))
+    sys.stdout.flush()
+
+
+def _lines(file: str | None, stack: ExitStack) -> Iterator[list[bytes]]:
+    """Lines as they come: whoever pipes into us must not wait for a full batch."""
+    splitter = LineSplitter(MAX_LINE_BYTES)
+    for data in _blocks(file, stack):
+        lines = splitter.feed(data)
+        if TOO_LONG in lines or splitter.overlong:
+            raise Refusal(f"a line exceeds {MAX_LINE_BYTES} bytes")
+        if lines:
+            yield lines
+    if splitter.rest:
+        yield [splitter.rest]
+
+
+def _blocks(file: str | None, stack: ExitStack) -> Iterator[bytes]:
+    if file is None or file == "-":
+        if sys.stdin.isatty():
+            click.echo("one event a line, Ctrl-D ends", err=True)
+        while data := os.read(sys.stdin.fileno(), READ_BYTES):
+            yield data
+        return
+    source = stack.enter_context(Path(file).open("rb", buffering=0))
+    size = os.fstat(source.fileno()).st_size
+    if not sys.stderr.isatty():
+        while data := source.read(READ_BYTES):
+            yield data
+        return
+    with click.progressbar(length=size, label="publishing", file=sys.stderr) as bar:
+        while data := source.read(READ_BYTES):
+            yield data
+            bar.update(len(data))

@@ -1,0 +1,115 @@
+"""``penstock subscribe``: events of a topic on standard output, as they come."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import suppress
+
+import click
+
+from penstock.cli.connect import as_json, connected, json_option, server_options
+from penstock.cli.jsonl import line_of
+from penstock.cli.output import StandardOutput
+from penstock.cli.start import start_of
+from penstock.client import Subscription
+from penstock.client.deliveries import deliveries
+from penstock.model.policy import MAX_WINDOW
+from penstock.wire.native import Events
+
+WINDOW = 1000
+
+
+@click.command()
+@click.argument("topic", metavar="TOPIC")
+@click.option(
+    "--as",
+    "subscriber",
+    metavar="NAME",
+    help="Go on where NAME was. Default: a temporary subscriber.",
+)
+@click.option(
+    "--from",
+    "start",
+    default="latest",
+    show_default=True,
+    metavar="WHERE",
+    help="earliest, latest, an offset, or a time, where NAME is new.",
+)
+@click.option(
+    "--ack/--no-ack",
+    default=True,
+    help="Settle events once they are printed, or leave them unsettled.",
+)
+@click.option("--count", type=click.IntRange(min=1), help="End after this many events.")
+@click.option(
+    "--window",
+    type=click.IntRange(1, MAX_WINDOW),
+    default=WINDOW,
+    show_default=True,
+    help="Events on their way that are not settled, at most.",
+)
+@click.option(
+    "--order",
+    type=click.Choice(["log", "priority"]),
+    default="log",
+    show_default=True,
+    help="As published, or the highest priority first.",
+)
+@server_options
+@json_option('Print one JSON object per event, as "penstock log export" does.')
+def subscribe(
+    topic: str,
+    subscriber: str | None,
+    start: str,
+    count: int | None,
+    window: int,
+    order: str,
+    *,
+    ack: bool,
+    **_: object,
+) -> None:
+    """Print the events of a topic, the payload of each on a line of its own.
+
+    Waits for more until --count is reached or Ctrl-C is pressed. An event is settled
+    when it has been printed; with --no-ack none is, so they all come again the next
+    time, and it ends after --window of them.
+
+    \b
+    Examples:
+      penstock subscribe orders --from earliest --count 10
+      penstock subscribe orders --as billing --json | jq .payload
+      penstock subscribe orders --as billing --no-ack
+    """
+    if not ack:
+        count = min(count or window, window)
+    if count is not None:
+        window = min(window, count)
+    with (
+        suppress(KeyboardInterrupt),
+        connected() as client,
+        client.subscribe(
+            topic, subscriber, start=start_of(start), order=order, window=window
+        ) as subscription,
+    ):
+        _print(subscription, count, ack=ack)
+
+
+def _print(subscription: Subscription, count: int | None, *, ack: bool) -> None:
+    left = count
+    while left is None or left > 0:
+        batch = subscription.next_batch()
+        assert batch is not None, "without a limit it waits for one"
+        offsets = batch.offsets[:left]
+        StandardOutput().write(_text(subscription.topic, batch, left))
+        sys.stdout.flush()
+        if ack:
+            subscription.settle(offsets)
+        if left is not None:
+            left -= len(offsets)
+
+
+def _text(topic: str, batch: Events, limit: int | None) -> bytes:
+    if not as_json():
+        return b"".join(payload + b"\n" for payload in batch.payloads[:limit])
+    found = list(deliveries(topic, batch))[:limit]
+    return b"".join(line_of(one.event) for one in found)

@@ -1,0 +1,192 @@
+"""``penstock topics``: the topics of a running server."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import click
+
+from penstock.broker.desk_views import TopicPage, TopicRow, TopicView
+from penstock.cli import show
+from penstock.cli.connect import (
+    as_json,
+    ask,
+    confirm,
+    connected,
+    json_option,
+    server_options,
+    show_json,
+)
+from penstock.cli.subscriptions import lines_of as subscription_lines
+from penstock.client import Client
+
+NAME = click.argument("name", metavar="TOPIC")
+_HEADINGS = ("TOPIC", "OFFSETS", "EVENTS", "SIZE", "DURABILITY", "SUBSCRIPTIONS")
+
+
+@click.group(invoke_without_command=True)
+@server_options
+@json_option("Print one JSON array.")
+@click.option("--own", is_flag=True, help="Show Penstock's own topics as well.")
+@click.pass_context
+def topics(context: click.Context, /, *, own: bool, **_: object) -> None:
+    """List the topics of a running server, or work on one.
+
+    \b
+    Examples:
+      penstock topics
+      penstock topics create orders --retention-age 604800
+      penstock topics show orders
+    """
+    if context.invoked_subcommand is not None:
+        return
+    with connected() as client:
+        found = list(_all(client, own=own))
+    if as_json():
+        show_json(found)
+    elif found:
+        for line in show.table([_HEADINGS, *map(_row, found)]):
+            click.echo(line)
+    else:
+        click.echo("no topics yet: publish something, or create one")
+
+
+@topics.command("show")
+@NAME
+@server_options
+@json_option("Print one JSON object.")
+def show_command(name: str, **_: object) -> None:
+    """Show a topic: its settings, priorities and subscriptions.
+
+    \b
+    Example:
+      penstock topics show orders
+    """
+    with connected() as client:
+        topic = ask(client, TopicView, "topics.show", name=name)
+    if as_json():
+        show_json(topic)
+        return
+    for line in _lines(topic):
+        click.echo(line)
+
+
+@topics.command("create")
+@NAME
+@server_options
+@json_option("Print one JSON object: the topic.")
+@click.option(
+    "--durability",
+    type=click.Choice(["sync", "os"]),
+    help="Confirm events when the disk has them, or the operating system.",
+)
+@click.option(
+    "--retention-age", type=float, metavar="SECONDS", help="Forget older events."
+)
+@click.option(
+    "--retention-bytes", type=int, metavar="BYTES", help="Forget what is beyond."
+)
+@click.option("--compact", is_flag=True, help="Keep the last event of each key.")
+def create_command(
+    name: str,
+    durability: str | None,
+    retention_age: float | None,
+    retention_bytes: int | None,
+    *,
+    compact: bool,
+    **_: object,
+) -> None:
+    """Create a topic with settings of its own.
+
+    What is left out is as the server's settings say. Publishing creates a topic, too.
+
+    \b
+    Examples:
+      penstock topics create orders
+      penstock topics create clicks --durability os --retention-bytes 1000000000
+    """
+    with connected() as client:
+        topic = ask(
+            client,
+            TopicView,
+            "topics.create",
+            name=name,
+            durability=durability,
+            retention_age_s=retention_age,
+            retention_bytes=retention_bytes,
+            compact=compact or None,
+        )
+    if as_json():
+        show_json(topic)
+    else:
+        click.echo(f"created topic {name}")
+
+
+@topics.command("delete")
+@NAME
+@server_options
+@json_option("Print one JSON object: the topic as it was.")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+def delete_command(name: str, *, yes: bool, **_: object) -> None:
+    """Delete a topic, its events and its subscriptions, for good.
+
+    Asks first on a terminal; elsewhere --yes is needed.
+
+    \b
+    Example:
+      penstock topics delete old-orders --yes
+    """
+    with connected() as client:
+        topic = ask(client, TopicView, "topics.show", name=name)
+        events = show.count(topic.events, "event")
+        others = show.count(topic.subscriptions, "subscription")
+        confirm(f"Delete topic {name} with {events} and {others}?", yes=yes)
+        gone = ask(client, TopicRow, "topics.delete", name=name)
+    if as_json():
+        show_json(gone)
+    else:
+        click.echo(f"deleted topic {name} with {show.count(gone.events, 'event')}")
+
+
+def _all(client: Client, *, own: bool) -> Iterator[TopicRow]:
+    after, more = "", True
+    while more:
+        page = ask(client, TopicPage, "topics", after=after, own=own)
+        yield from page.topics
+        more = page.more
+        after = page.topics[-1].name if page.topics else after
+
+
+def _row(topic: TopicRow) -> tuple[str, ...]:
+    return (
+        topic.name,
+        f"{topic.start_offset}..{topic.end_offset}",
+        str(topic.events),
+        show.size(topic.bytes),
+        topic.durability,
+        str(topic.subscriptions),
+    )
+
+
+def _lines(topic: TopicView) -> Iterator[str]:
+    kept = [
+        f"for {topic.retention_age_s:g} s" if topic.retention_age_s else "",
+        f"up to {show.size(topic.retention_bytes)}" if topic.retention_bytes else "",
+        "the last event of each key" if topic.compact else "",
+    ]
+    yield from show.table(
+        [
+            ("topic", topic.name),
+            ("offsets", f"{topic.start_offset}..{topic.end_offset}"),
+            ("events", str(topic.events)),
+            ("size", show.size(topic.bytes)),
+            ("durability", topic.durability),
+            ("kept", ", ".join(filter(None, kept)) or "everything"),
+            ("priorities", ", ".join(map(str, topic.levels))),
+        ]
+    )
+    if topic.readers:
+        yield ""
+        yield from subscription_lines(topic.readers)
+    if topic.more_readers:
+        yield f"… {topic.subscriptions} in all: penstock subscriptions"
