@@ -91,21 +91,26 @@ class ConsumerPeer(Peer):
     def key(self, topic: str) -> Key:
         return self.name, topic
 
+    def introduce(self) -> None:
+        self.log_in(self.sim.random.choice(USERS))
+        if self.name:
+            self.sub(self.sim.some_topic())
+
     def act(self) -> None:
         r = self.sim.random
         if not self.name:
             self.log_in(r.choice(USERS))
             return
         draw, topic = r.random(), self.sim.some_topic()
-        if draw < 0.2:
+        if draw < 0.1:
             self.sub(topic)
-        elif draw < 0.24:
+        elif draw < 0.13:
             self.unsub(topic)
-        elif draw < 0.27:
+        elif draw < 0.15:
             self.junk()
-        elif draw < 0.34:
+        elif draw < 0.2:
             self.pubrec(topic, r.randint(1, 5))
-        elif draw < 0.4:
+        elif draw < 0.25:
             self.pubcomp(topic, r.randint(1, 5))
         elif self.to_receive and draw < 0.7:
             self.pubrec(*self._chosen(self.to_receive))
@@ -171,10 +176,12 @@ class ConsumerPeer(Peer):
         if topic not in self.sim.broker.log.catalog:
             self.expect(b"ERROR ")
             return
-        self.expect(b"OK", done=self.sim.promise(self.key(topic), moved=1))
-        if not self.attach(topic):
-            self.expected.pop()
-            self.expect(b"ERROR ")
+        self.expect(b"OK")
+        answer = self.expected[-1]
+        if self.attach(topic):
+            answer.done = self.sim.promise(self.key(topic))
+        else:
+            answer.text = b"ERROR "
 
     def unsub(self, topic: str) -> None:
         self.send(msgspec.json.encode({"type": "UNSUB", "topic": topic}))
@@ -284,7 +291,9 @@ class PublisherPeer(Peer):
         self.sim.world.messages[msg_id] = message
 
         def done(_: bytes) -> None:
-            self.sim.received[msg_id] = message
+            published = self.sim.offset(topic, payload) is not None
+            if published or self.sim.world.messages.get(msg_id) is message:
+                self.sim.received[msg_id] = message  # else the topic was deleted
 
         self.expect(b'{"msgId":%d,"type":"PUBREC"}' % msg_id, b"ERROR ", done)
 

@@ -70,18 +70,21 @@ class NativePeer(Peer):
         self.handlers[self.seq] = handler
         return self.seq
 
+    def introduce(self) -> None:
+        self.subscribe(self.sim.some_topic(), self.sim.random.choice(NAMES))
+
     def act(self) -> None:
         r = self.sim.random
         draw, topic = r.random(), self.sim.some_topic()
         if draw < 0.3:
             self.publish(topic)
-        elif draw < 0.5:
+        elif draw < 0.37:
             self.subscribe(topic, r.choice(NAMES))
-        elif draw < 0.55 and self.channels:
+        elif draw < 0.4 and self.channels:
             self.unsubscribe(r.choice(list(self.channels)))
-        elif draw < 0.6:
+        elif draw < 0.45:
             self.ask_settled()
-        elif draw < 0.7 and self.held:
+        elif draw < 0.55 and self.held:
             self.refuse(*r.choice(self.held))
         elif self.held:
             self.settle(r.sample(self.held, min(len(self.held), r.choice([1, 2, 9]))))
@@ -96,7 +99,8 @@ class NativePeer(Peer):
         ids = r.choice([None, [r.choice(DEDUP_IDS) for _ in range(count)]])
         priorities = r.choice([None, [r.choice([0, 3]) for _ in range(count)]])
         stored = self._originals(topic, payloads, ids)
-        seq = self.ask(lambda answer: self._published(answer, topic, stored))
+        confirms = [self.sim.confirm(topic, payload) for payload in stored]
+        seq = self.ask(lambda answer: self._published(answer, confirms))
         self.say(
             Publish(seq, topic, payloads, priorities=priorities, dedup_ids=ids)
         )
@@ -140,15 +144,17 @@ class NativePeer(Peer):
                 assert offset is not None
                 self.sim.world.dedup[topic, id_] = (offset, now_ms, row.group)
 
-    def _published(self, answer: Any, topic: str, stored: list[bytes]) -> None:
+    def _published(
+        self, answer: Any, confirms: list[Callable[[bytes], None]]
+    ) -> None:
         if isinstance(answer, Problem):
             return
         assert isinstance(answer, Published), answer
         offsets = answer.offsets
         if isinstance(offsets, int):
-            offsets = list(range(offsets, offsets + len(stored)))
-        for offset, payload in zip(offsets, stored, strict=True):
-            self.sim.confirmed_at(topic, payload, offset)
+            offsets = list(range(offsets, offsets + len(confirms)))
+        for offset, confirm in zip(offsets, confirms, strict=True):
+            confirm(b"published %d" % offset)
 
     def subscribe(self, topic: str, name: str | None) -> None:
         r = self.sim.random
@@ -171,12 +177,13 @@ class NativePeer(Peer):
         self, topic: str, name: str | None, start: str | int, policy: Policy
     ) -> None:
         end = self.sim.world.end(topic)
-        place = {"latest": end, "earliest": 0}.get(str(start), min(int(0), end))
-        if isinstance(start, int):
-            place = min(start, end)
+        place = min(start, end) if isinstance(start, int) else end
+        if start == "earliest":
+            place = 0
         number = self.last_channel + 1
         key = name or f"$native-{self.native._number}-{number}", topic
-        promise = self.sim.promise(key, moved=1)
+        if key in self.channels.values():
+            return
 
         def done(answer: ServerMessage) -> None:
             self.sim.expect(isinstance(answer, Subscribed), f"{answer}")
@@ -188,6 +195,7 @@ class NativePeer(Peer):
         known = topic in self.sim.broker.log.catalog
         if known:
             known = self.join(key, policy, place, temporary=name is None) is not None
+        promise = self.sim.promise(key)
         seq = self.ask(done if known else refused)
         if known:
             self.last_channel = number
@@ -225,13 +233,11 @@ class NativePeer(Peer):
 
         def done(answer: ServerMessage) -> None:
             self.sim.expect(isinstance(answer, Answer), f"{answer}")
-            for key, version, offsets in marks:
-                if self.sim.versions[key] == version:
+            for key, epoch, offsets in marks:
+                if self.sim.epochs[key] == epoch:
                     self.sim.answered.setdefault(key, set()).update(offsets)
 
-        marks = [
-            (key, self.sim.versions[key], offsets) for key, offsets in known.items()
-        ]
+        marks = [(key, self.sim.epochs[key], some) for key, some in known.items()]
         self.say(Ask(self.ask(done), "settled", {}))
 
     def settle(self, chosen: list[tuple[int, int]]) -> None:
@@ -250,7 +256,7 @@ class NativePeer(Peer):
         debt = sub.held(offset, self)
         self.say(Refuse(channel, offset, "refused"))
         if debt is not None and debt.stage == SENT:
-            sub.fail(offset)
+            self.sim.buried(sub, {offset: sub.fail(offset)})
 
     def output(self, data: bytes) -> None:
         for body in self.splitter.feed(data):

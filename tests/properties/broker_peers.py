@@ -118,6 +118,9 @@ class Peer:
     def ended(self, sub: Sub, reason: str) -> None:
         """A subscription was ended by the broker."""
 
+    def introduce(self) -> None:
+        """Say what most clients say first."""
+
     def act(self) -> None:
         """Do something at random."""
 
@@ -137,7 +140,7 @@ class Peer:
             )
         elif sub.policy.order != policy.order:
             return None
-        sub.policy, sub.active, sub.suspended = policy, True, False
+        sub.govern(policy)
         self.sim.touch(key)
         if self not in sub.holders:
             sub.holders.append(self)
@@ -175,21 +178,29 @@ class LinePeer(Peer):
     def key(self, topic: str) -> Key:
         return self.name or f"$line-{self.line_gateway._number}", topic
 
+    def introduce(self) -> None:
+        r = self.sim.random
+        if r.random() < 0.8:
+            self.call_me(r.choice(NAMES))
+        self.set_confirm(on=r.random() < 0.7)
+        self.set_window(r.choice([1, 2, 5]))
+        self.sub(self.sim.some_topic())
+
     def act(self) -> None:
-        draw = self.sim.random.random()
-        topic = self.sim.some_topic()
+        r, topic = self.sim.random, self.sim.some_topic()
+        draw = r.random()
         if draw < 0.35:
             self.publish()
-        elif draw < 0.5:
+        elif draw < 0.42:
             self.sub(topic)
-        elif draw < 0.55:
+        elif draw < 0.45:
             self.unsub(topic)
-        elif draw < 0.62:
-            self.call_me(self.sim.random.choice(NAMES))
-        elif draw < 0.67:
-            self.set_window(self.sim.random.choice([1, 2, 5]))
-        elif draw < 0.72:
-            self.set_confirm(on=self.sim.random.random() < 0.8)
+        elif draw < 0.48:
+            self.call_me(r.choice(NAMES))
+        elif draw < 0.51:
+            self.set_window(r.choice([1, 2, 5]))
+        elif draw < 0.53:
+            self.set_confirm(on=r.random() < 0.8)
         else:
             self.acks()
 

@@ -75,9 +75,11 @@ class LogDesk:
 
     def _owed(self, one: Subscription, limit: int) -> list[Place]:
         """What was sent and is not settled; in log order priorities are looked up."""
+        ranked = self._broker.levels.get(one.topic) is not None
         places: list[Place] = []
         for owed in one.owed.values():
-            found = one.cursor.find(owed.offset) if owed.level < 0 else None
+            look = ranked and owed.level < 0
+            found = one.cursor.find(owed.offset) if look else None
             level = owed.level if found is None else found[0].priorities[found[1]]
             places.append((-max(level, 0), owed.offset))
         return nsmallest(limit, places)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterable, Iterator
-from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -95,12 +94,8 @@ def publish(
         headers=headers_of(header),
         dedup_id=dedup_id,
     )
-    with ExitStack() as stack:
-        client = stack.enter_context(connected())
-        if payload is not None:
-            batches: Iterable[list[bytes]] = [[os.fsencode(payload)]]
-        else:
-            batches = _lines(file, stack)
+    batches = _lines(file) if payload is None else [[os.fsencode(payload)]]
+    with connected() as client:
         _publish(client, said, batches)
 
 
@@ -145,10 +140,10 @@ def _show(said: Said, offsets: Offsets) -> None:
     sys.stdout.flush()
 
 
-def _lines(file: str | None, stack: ExitStack) -> Iterator[list[bytes]]:
+def _lines(file: str | None) -> Iterator[list[bytes]]:
     """Lines as they come: whoever pipes into us must not wait for a full batch."""
     splitter = LineSplitter(MAX_LINE_BYTES)
-    for data in _blocks(file, stack):
+    for data in _typed() if file in (None, "-") else _blocks(str(file)):
         lines = splitter.feed(data)
         if TOO_LONG in lines or splitter.overlong:
             raise Refusal(f"a line exceeds {MAX_LINE_BYTES} bytes")
@@ -158,20 +153,20 @@ def _lines(file: str | None, stack: ExitStack) -> Iterator[list[bytes]]:
         yield [splitter.rest]
 
 
-def _blocks(file: str | None, stack: ExitStack) -> Iterator[bytes]:
-    if file is None or file == "-":
-        if sys.stdin.isatty():
-            click.echo("one event a line, Ctrl-D ends", err=True)
-        while data := os.read(sys.stdin.fileno(), READ_BYTES):
-            yield data
-        return
-    source = stack.enter_context(Path(file).open("rb", buffering=0))
-    size = os.fstat(source.fileno()).st_size
-    if not sys.stderr.isatty():
-        while data := source.read(READ_BYTES):
-            yield data
-        return
-    with click.progressbar(length=size, label="publishing", file=sys.stderr) as bar:
-        while data := source.read(READ_BYTES):
-            yield data
-            bar.update(len(data))
+def _typed() -> Iterator[bytes]:
+    if sys.stdin.isatty():
+        click.echo("one event a line, Ctrl-D ends", err=True)
+    while data := os.read(sys.stdin.fileno(), READ_BYTES):
+        yield data
+
+
+def _blocks(file: str) -> Iterator[bytes]:
+    with Path(file).open("rb", buffering=0) as source:
+        if not sys.stderr.isatty():
+            yield from iter(lambda: source.read(READ_BYTES), b"")
+            return
+        size = os.fstat(source.fileno()).st_size
+        with click.progressbar(length=size, label="publishing", file=sys.stderr) as bar:
+            while data := source.read(READ_BYTES):
+                yield data
+                bar.update(len(data))

@@ -16,6 +16,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import Self
 
 from penstock.client.address import (
@@ -110,12 +111,14 @@ class AsyncClient:
         try:
             self._session.flush_acks()
             await self._send()
-        except ConnectionLost:
+        except PenstockError:
             pass  # it is gone already
         finally:
             self._task.cancel()
             await asyncio.wait([self._task])
             self._writer.close()
+            with suppress(OSError):
+                await self._writer.wait_closed()
 
     async def publish(
         self,

@@ -29,7 +29,7 @@ from penstock.client.address import (
 from penstock.client.deliveries import Delivery, Inbox, Offsets, deliveries
 from penstock.client.outgoing import Item, Outgoing
 from penstock.client.session import Session, Wish
-from penstock.errors import ConnectionLost, ServerRefused
+from penstock.errors import ConnectionLost, PenstockError, ServerRefused
 from penstock.wire.native import (
     Answer,
     Events,
@@ -94,7 +94,7 @@ class Client:
         try:
             self._session.flush_acks()
             self._send()
-        except ConnectionLost:
+        except PenstockError:
             pass  # it is gone already
         finally:
             self._socket.close()

@@ -108,7 +108,7 @@ class Subscription:
         self.policy = policy
         self.active, self.suspended = True, False
         if policy.qos != 2:  # nobody will say PUBCOMP: released means received
-            for one in list(self.owed.values()):
+            for one in self.owed.singles():
                 if one.stage is Stage.RELEASED:
                     self._drop(one)
 
@@ -281,7 +281,7 @@ class Subscription:
         """Deliveries that wait for PUBCOMP, taken over by a new consumer."""
         found = [
             one
-            for one in self.owed.values()
+            for one in self.owed.singles()
             if one.stage is Stage.RELEASED and one.holder is None
         ]
         for one in found:
@@ -371,8 +371,9 @@ class Subscription:
                 self._later -= 1
                 self._queue(one)
             elif one.stage is Stage.SENT:
-                error = f"no answer within {self.policy.ack_timeout_s:g} s"
-                done.failed.append(self._fail(one, error, now_s))
+                timeout_s = self.policy.ack_timeout_s  # the rules may have changed
+                within = "" if timeout_s is None else f" within {timeout_s:g} s"
+                done.failed.append(self._fail(one, f"no answer{within}", now_s))
             elif one.tries >= self.policy.release_tries:
                 self._drop(one)  # counts as received
             else:

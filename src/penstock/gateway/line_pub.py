@@ -71,52 +71,55 @@ class Publisher:
     def _many(self, topics: list[bytes], events: list[bytes], now_s: float) -> None:
         """Several topics, or events that are bad: answers in the order of the lines."""
         answers: list[bytes] = [b""] * len(events)
-        places: dict[bytes, list[int]] = {}
-        stored = 0
-        for index, topic in enumerate(topics):
-            places.setdefault(topic, []).append(index)
-        for topic, indexes in places.items():
+        names: dict[bytes, str] = {}
+        lines: list[int] = []
+        for line, topic in enumerate(topics):
             try:
-                name = text("topic", topic)
+                names[topic] = names.get(topic) or text("topic", topic)
+                lines.append(line)
             except RemoteProtocolError as error:
-                for index in indexes:
-                    answers[index] = replies.error(error.text)
-                continue
-            stored += self._topic_of_many(name, indexes, events, answers, now_s)
+                answers[line] = replies.error(error.text)
+        named = [names[topics[line]] for line in lines]
+        decoded = decode_mixed(named, [events[line] for line in lines])
+        for place, reason in decoded.errors:
+            answers[lines[place]] = replies.error(reason.text)
+        bad = {place for place, _ in decoded.errors}
+        lines = [line for place, line in enumerate(lines) if place not in bad]
+        stored = self._by_topic([names[topics[i]] for i in lines], decoded, now_s)
+        for line, answer in zip(lines, stored, strict=True):
+            answers[line] = answer
         data = b"".join(answers)
-        if stored and self.confirm:
-            self._outbox.after(self._broker.group, data, _LOST * len(events))
+        if self.confirm and any(stored):
+            self._outbox.after(self._broker.promised, data, _LOST * len(events))
         elif data:
             self._outbox.now(data)
 
-    def _topic_of_many(
-        self,
-        topic: str,
-        indexes: list[int],
-        events: list[bytes],
-        answers: list[bytes],
-        now_s: float,
-    ) -> int:
-        """Publish those of one topic; how many were good."""
-        decoded = decode_mixed([topic] * len(indexes), [events[i] for i in indexes])
-        bad = {place for place, _ in decoded.errors}
-        for place, error in decoded.errors:
-            answers[indexes[place]] = replies.error(error.text)
-        good = [index for place, index in enumerate(indexes) if place not in bad]
-        if not good:
-            return 0
-        try:
-            appended = self._broker.publish(topic, _columns(decoded, now_s))
-        except PenstockError as failure:
-            for index in good:
-                answers[index] = replies.error(str(failure))
-            return 0
-        if self.confirm:
-            base = appended.base_offset
-            for place, index in enumerate(good):
-                id_ = decoded.ids[place] or appended.generated_id(place)
-                answers[index] = replies.published(topic, [id_], base + place)
-        return len(good)
+    def _by_topic(
+        self, names: list[str], decoded: Decoded, now_s: float
+    ) -> list[bytes]:
+        """Publish good events, each to the topic at its place; their answers."""
+        answers = [b""] * len(names)
+        rows: dict[str, list[int]] = {}
+        for row, name in enumerate(names):
+            rows.setdefault(name, []).append(row)
+        whole = _columns(decoded, now_s)
+        for name, mine in rows.items():
+            try:
+                appended = self._broker.publish(name, whole.pick(mine))
+            except PenstockError as failure:
+                for row in mine:
+                    answers[row] = replies.error(str(failure))
+                continue
+            if self.confirm:
+                for place, row in enumerate(mine):
+                    id_ = decoded.ids[row] or appended.generated_id(place)
+                    offset = appended.base_offset + place
+                    answers[row] = b"published %b %b %d\r\n" % (
+                        name.encode(),
+                        id_.encode(),
+                        offset,
+                    )
+        return answers
 
 
 def _columns(decoded: Decoded, now_s: float) -> Columns:

@@ -7,8 +7,7 @@ publisher pays for payloads alone.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import accumulate, chain
 from typing import TypeVar
 
@@ -185,24 +184,27 @@ class Columns:
             column: Sequence[object] | None = getattr(self, name)
             if column is not None and len(column) != count:
                 raise InvalidBatch(f"number of {name}", len(column), f"{count}")
-        size = 0
-        if self.priorities is not None:
-            with _blaming("priority", f"a whole number from 0 to {MAX_PRIORITY}"):
+        size, what, limit = 0, "", ""
+        try:
+            if self.priorities is not None:
+                what, limit = "priority", f"a whole number from 0 to {MAX_PRIORITY}"
                 size += len(bytes(self.priorities))
-        if self.keys is not None:
-            with _blaming("key", "bytes or None"):
-                size += len(b"".join(key for key in self.keys if key is not None))
-        for name in ("ids", "parents", "producers"):
-            texts: Sequence[str | None] | None = getattr(self, name)
-            if texts is not None:
-                with _blaming(name, "valid Unicode text or None"):
+            if self.keys is not None:
+                what, limit = "key", "bytes or None"
+                size += len(b"".join([key for key in self.keys if key is not None]))
+            limit = "valid Unicode text or None"
+            for what in ("ids", "parents", "producers"):
+                texts: Sequence[str | None] | None = getattr(self, what)
+                if texts is not None:
                     given = [text for text in texts if text is not None]
                     size += len("".join(given).encode())
-        if self.headers is not None:
-            with _blaming("headers", "mappings of valid Unicode text"):
+            if self.headers is not None:
+                what, limit = "headers", "mappings of valid Unicode text"
                 pairs = [pair for header in self.headers for pair in header.items()]
                 texts_of = "".join(chain.from_iterable(pairs))
                 size += len(texts_of.encode()) + _ENTRY_BYTES * len(pairs)
+        except (TypeError, ValueError, OverflowError, AttributeError) as error:
+            raise _unacceptable(what, error, limit) from None
         return size
 
     def _distinct_timestamps(self) -> list[int]:
@@ -265,15 +267,6 @@ def _joined(
         mine = [default] * count
     mine.extend([default] * more if theirs is None else theirs)
     return mine
-
-
-@contextmanager
-def _blaming(field: str, limit: str) -> Iterator[None]:
-    """Turn a value that cannot be encoded into InvalidBatch naming its column."""
-    try:
-        yield
-    except (TypeError, ValueError, OverflowError, AttributeError) as error:
-        raise _unacceptable(field, error, limit) from None
 
 
 def _unacceptable(field: str, error: Exception, limit: str) -> InvalidBatch:

@@ -205,7 +205,8 @@ class Connection(asyncio.BufferedProtocol):
 
     def _end(self) -> None:
         now_s = self.engine.now_s()
-        self._guarded(lambda: self.gateway.eof(now_s))
+        if not self.gateway.closing:  # a resumed connection comes here again
+            self._guarded(lambda: self.gateway.eof(now_s))
         self.flush(now_s)
         self.engine.kick()
 

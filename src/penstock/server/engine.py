@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from penstock.broker.broker import Broker
@@ -126,7 +127,8 @@ class Engine:
         while self._commit or self._store or self._scheduled or self.broker.dirty:
             self._ended.clear()
             self.kick()
-            await self._ended.wait()
+            with suppress(TimeoutError):  # the pause after a failure just ends
+                await asyncio.wait_for(self._ended.wait(), TICK_S)
 
     def stop(self) -> None:
         self._syncer.stop()
@@ -144,7 +146,7 @@ class Engine:
             paused, self._paused = self._paused, {}
             for connection in paused:
                 connection.resume()
-        if self._draining:
+        if self._draining and self.idle and not self.broker.dirty:
             self._ended.set()
 
     def _begin_commit(self) -> None:

@@ -1,0 +1,145 @@
+"""What the clients of a load know, and what the log says: compared.
+
+Everything a client notes is something it was told, in the order it was told. ``Truth``
+is the topic as a reader of the data directory finds it.
+"""
+
+from __future__ import annotations
+
+import heapq
+import json
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple
+
+from penstock.log import Reader
+
+
+class Place(NamedTuple):
+    """Where a topic has an event, as its publisher was told."""
+
+    topic: str
+    offset: int
+
+
+class Sent(NamedTuple):
+    """An event that a publisher has sent."""
+
+    topic: str
+    text: str
+    priority: int = 0
+
+
+class Told(NamedTuple):
+    """A step of a consumer in one topic, see ``check_priorities``."""
+
+    what: str  # asked, got, returned
+    id: str = ""
+    known: int = 0
+
+
+@dataclass
+class Record:
+    """Shared by all clients of a load."""
+
+    open: bool = False
+    """Whether publishers may begin something new."""
+    known: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
+    """Topic -> texts that are confirmed, in the order that was heard of."""
+    done: dict[str, dict[str, int]] = field(default_factory=lambda: defaultdict(dict))
+    """Topic -> consumer -> how many events it has finished."""
+    max_lag: int = 400
+    """Publishers wait for consumers that are further behind."""
+
+    def may_publish(self, topic: str) -> bool:
+        lag = len(self.known[topic]) - min(self.done[topic].values(), default=0)
+        return self.open and lag < self.max_lag
+
+
+class Stored(NamedTuple):
+    """An event as the log has it."""
+
+    offset: int
+    id: str
+    priority: int
+    text: str
+
+
+class Truth:
+    """All topics of a data directory."""
+
+    def __init__(self, data: Path) -> None:
+        with Reader.open(data) as reader:
+            names = [name for name in reader.topics() if name[0] != "$"]
+            self.topics = {name: list(_stored(reader, name)) for name in names}
+        self.by_id = {
+            name: {one.id: one for one in events}
+            for name, events in self.topics.items()
+        }
+
+    def texts(self, topic: str) -> list[str]:
+        return [one.text for one in self.topics[topic]]
+
+    def check(self, before: Truth | None) -> None:
+        """Offsets are dense, texts unique, and what was there is still there."""
+        for name, events in self.topics.items():
+            assert [one.offset for one in events] == list(range(len(events))), name
+            texts = self.texts(name)
+            assert len(set(texts)) == len(texts), f"{name}: {doubles(texts)} twice"
+        if before is not None:
+            for name, events in before.topics.items():
+                assert self.topics[name][: len(events)] == events, name
+
+
+def check_priorities(topic: str, steps: list[Told], truth: Truth, known: list[str]):
+    """A consumer with a window of 1 never got an event while a better one waited.
+
+    When it asked, by an ack or by subscribing, ``known`` of the confirmed events were
+    known to be in the topic, so the answer may not be worse than the best of them.
+    """
+    by_text = {one.text: one for one in truth.topics[topic]}
+    by_id = truth.by_id[topic]
+    waiting: list[tuple[int, int, str]] = []
+    gone: set[str] = set()
+    taken_up = 0
+    for step in steps:
+        if step.what == "asked":
+            for text in known[taken_up : max(step.known, taken_up)]:
+                heapq.heappush(waiting, _rank(by_text[text]))
+            taken_up = max(step.known, taken_up)
+        elif step.what == "returned":
+            gone.discard(step.id)
+            heapq.heappush(waiting, _rank(by_id[step.id]))
+        else:
+            while waiting and waiting[0][2] in gone:
+                heapq.heappop(waiting)
+            got = _rank(by_id[step.id])
+            best = waiting[0] if waiting else got
+            assert got <= best, f"{topic}: got {got} while {best} waited"
+            gone.add(step.id)
+
+
+def doubles(texts: list[str]) -> list[str]:
+    return sorted({text for text in texts if texts.count(text) > 1})[:5]
+
+
+def _rank(event: Stored) -> tuple[int, int, str]:
+    return -event.priority, event.offset, event.id
+
+
+def _stored(reader: Reader, name: str) -> Iterator[Stored]:
+    offset = 0
+    while batches := reader.read(name, offset):
+        for batch in batches:
+            rows = zip(
+                batch.offsets(),
+                batch.ids(),
+                batch.priorities(),
+                batch.payloads(),
+                strict=True,
+            )
+            for at, id_, priority, payload in rows:
+                yield Stored(at, id_, priority, json.loads(payload))
+        offset = batches[-1].end_offset

@@ -1,0 +1,181 @@
+"""Clients of the JSON gateway: QoS 2 as the protocol wants it of both sides."""
+
+from __future__ import annotations
+
+import json
+from collections import deque
+from random import Random
+
+from tests.process.broker_load import LineClient
+from tests.process.broker_record import Record, Truth
+
+MAX_PENDING = 30
+
+
+class JsonPublisher(LineClient):
+    """Publishes in order. On a new connection it repeats what is not finished.
+
+    PUB again where no PUBREC came: the broker may have the message pending, but without
+    a PUBREL it is never published. PUBREL again where no PUBCOMP came.
+    """
+
+    port = "publisher"
+
+    def __init__(self, name: str, topic: str, record: Record, random: Random) -> None:
+        super().__init__(name)
+        self.topic = topic
+        self._record = record
+        self._random = random
+        self._begun = 0
+        self._released = 0
+        self._completed = 0
+        self._unreceived: deque[int] = deque()
+        self._pending: dict[int, int] = {}
+        """msgId -> number, between PUBREC and PUBCOMP."""
+        self._used: set[int] = set()
+
+    @property
+    def idle(self) -> bool:
+        return self._completed == self._begun
+
+    def opened(self) -> None:
+        super().opened()
+        for msg_id in self._pending:
+            self._pubrel(msg_id)
+        for number in self._unreceived:
+            self._pub(number)
+
+    def work(self) -> None:
+        while (
+            self._begun - self._completed < MAX_PENDING
+            and self._record.may_publish(self.topic)
+            and self._random.random() < 0.9
+        ):
+            self._unreceived.append(self._begun)
+            self._pub(self._begun)
+            self._begun += 1
+
+    def heard(self, line: str) -> None:
+        packet = json.loads(line)
+        msg_id = packet["msgId"]
+        if packet["type"] == "PUBREC":
+            assert msg_id not in self._used, f"msgId {msg_id} was given out twice"
+            self._used.add(msg_id)
+            number = self._pending[msg_id] = self._unreceived.popleft()
+            self._released = number + 1
+            self._pubrel(msg_id)
+            if self._random.random() < 0.1:
+                self._pubrel(msg_id)
+            return
+        assert packet["type"] == "PUBCOMP", line
+        if msg_id in self._pending:
+            number = self._pending.pop(msg_id)
+            assert number == self._completed, f"{self.name}: {number} is out of turn"
+            self._completed += 1
+            self._record.known[self.topic].append(f"{self.name}-{number}")
+            self.facts += 1
+        assert msg_id in self._used, f"msgId {msg_id} was never given out"
+
+    def check(self, truth: Truth) -> None:
+        """What was completed is there, nothing twice, nothing before its PUBREL."""
+        mark = f"{self.name}-"
+        own = [text for text in truth.texts(self.topic) if text.startswith(mark)]
+        assert own == [f"{mark}{number}" for number in range(len(own))], self.name
+        assert self._completed <= len(own) <= self._released, self.name
+
+    def _pub(self, number: int) -> None:
+        text = f"{self.name}-{number}"
+        self.say(json.dumps({"type": "PUB", "topic": self.topic, "msg": text}))
+
+    def _pubrel(self, msg_id: int) -> None:
+        self.say(json.dumps({"type": "PUBREL", "msgId": msg_id}))
+
+
+class JsonConsumer(LineClient):
+    """Takes every message once: a msgId counts as known from PUBREC to PUBREL."""
+
+    port = "consumer"
+
+    def __init__(self, name: str, topic: str, record: Record) -> None:
+        super().__init__(name)
+        self.topic = topic
+        self.subscribed = False
+        self.texts: list[str] = []
+        """What was processed, in order."""
+        self.first_id: int | None = None
+        self.again = 0
+        """Repeated PUBs that were recognised."""
+        self.last_text = {topic: ""}
+        self._record = record
+        self._unreleased: set[int] = set()
+        self._unanswered: deque[tuple[str, int]] = deque()
+        record.done[topic][name] = 0
+
+    @property
+    def idle(self) -> bool:
+        return not self._unreleased and not self._unanswered
+
+    def heard(self, line: str) -> None:
+        if line.startswith("{"):
+            packet = json.loads(line)
+            handle = self._pub if packet["type"] == "PUB" else self._pubrel
+            handle(packet)
+        elif line == "OK":
+            self._answered()
+        elif line == "Please login!":
+            self.say(f"log {self.name}")
+        elif line == "Succesfully logged in!":
+            if not self.subscribed:  # later logins resume by themselves
+                self.say(json.dumps({"type": "SUB", "topic": self.topic}))
+                self._unanswered.append(("SUB", 0))
+        else:
+            # The end of a connection that was torn down may not have been noticed.
+            taken = 'ERROR "A connection for this username already exists"'
+            assert line == taken, line
+
+    def lost(self) -> None:
+        self._unanswered.clear()
+
+    def check(self, truth: Truth) -> None:
+        """Each event from the first on, once, in order."""
+        if self.first_id is not None:
+            start = self.first_id - 1
+            stored = truth.texts(self.topic)[start : start + len(self.texts)]
+            assert self.texts == stored, self.name
+
+    def check_all(self, truth: Truth, starts: dict[str, int]) -> None:
+        self.check(truth)
+        start = starts[self.topic]
+        assert self.first_id == start + 1
+        assert self.texts == truth.texts(self.topic)[start:], self.name
+
+    def _pub(self, packet: dict) -> None:
+        msg_id = packet["msgId"]
+        if msg_id in self._unreleased:
+            self.again += 1
+        else:
+            if self.first_id is None:
+                self.first_id = msg_id
+            due = self.first_id + len(self.texts)
+            assert msg_id == due, f"{self.name}: {packet}, due is {due}"
+            self.texts.append(packet["msg"])
+            self._unreleased.add(msg_id)
+            self._record.done[self.topic][self.name] = len(self.texts)
+        self._say("PUBREC", msg_id)
+
+    def _pubrel(self, packet: dict) -> None:
+        self._unreleased.discard(packet["msgId"])
+        self._say("PUBCOMP", packet["msgId"])
+
+    def _say(self, kind: str, msg_id: int) -> None:
+        packet = {"type": kind, "msgId": msg_id, "topic": self.topic}
+        self.say(json.dumps(packet))
+        self._unanswered.append((kind, msg_id))
+
+    def _answered(self) -> None:
+        kind, _ = self._unanswered.popleft()
+        if kind == "SUB":
+            self.subscribed = True
+        elif kind == "PUBCOMP":
+            self.last_text[self.topic] = self.texts[-1]
+            self.facts += 1

@@ -1,0 +1,204 @@
+"""Clients of the line gateway that remember what they were promised."""
+
+from __future__ import annotations
+
+import json
+from collections import deque
+from random import Random
+
+from tests.process.broker_load import LineClient
+from tests.process.broker_record import Place, Record, Sent, Told, Truth
+
+MAX_IN_FLIGHT = 100
+
+
+class LinePublisher(LineClient):
+    """Publishes with ``confirm on``, many at a time; sends nothing twice."""
+
+    def __init__(
+        self, name: str, topics: list[str], record: Record, random: Random
+    ) -> None:
+        super().__init__(name)
+        self.confirmed: dict[str, Place] = {}
+        self._topics = topics
+        self._record = record
+        self._random = random
+        self._count = 0
+        self._connections: list[list[Sent]] = []
+        """What was sent on each connection."""
+        self._unanswered: deque[Sent] = deque()
+
+    @property
+    def idle(self) -> bool:
+        return not self._unanswered
+
+    def opened(self) -> None:
+        super().opened()
+        self._connections.append([])
+        self.say("confirm on")
+
+    def work(self) -> None:
+        topics = [one for one in self._topics if self._record.may_publish(one)]
+        if not topics or len(self._unanswered) > MAX_IN_FLIGHT // 2:
+            return
+        for _ in range(self._random.choice([1, 5, MAX_IN_FLIGHT // 2])):
+            self._publish(self._random.choice(topics))
+
+    def heard(self, line: str) -> None:
+        if line.startswith(("Successfully connected", "confirm on")):
+            return
+        word, topic, id_, offset = line.split(" ")
+        assert word == "published", line
+        sent = self._unanswered.popleft()
+        assert (topic, id_) == (sent.topic, sent.text), f"{line} answers {sent}"
+        self.confirmed[id_] = Place(topic, int(offset))
+        self._record.known[topic].append(id_)
+        self.facts += 1
+
+    def lost(self) -> None:
+        self._unanswered.clear()
+
+    def check(self, truth: Truth) -> None:
+        """Confirmed events are where they were said to be; others are a prefix.
+
+        What one connection sent is stored in its order: nothing is stored behind
+        something that is not.
+        """
+        for id_, place in self.confirmed.items():
+            stored = truth.topics[place.topic][place.offset]
+            assert (stored.text, stored.id) == (id_, id_), f"{place} has {stored}"
+        for sent in self._connections:
+            found = [one.text in truth.by_id[one.topic] for one in sent]
+            stored_ = found.count(True)
+            assert not any(found[stored_:]), f"{self.name}: a gap in {sent}, {found}"
+            for one in sent[:stored_]:
+                assert truth.by_id[one.topic][one.text].priority == one.priority
+        for topic in self._topics:
+            own = [id_ for id_ in truth.by_id[topic] if id_.startswith(f"{self.name}-")]
+            numbers = [int(id_.rsplit("-", 1)[1]) for id_ in own]
+            assert numbers == sorted(numbers), f"{self.name} is out of order in {topic}"
+
+    def _publish(self, topic: str) -> None:
+        text = f"{self.name}-{self._count}"
+        self._count += 1
+        sent = Sent(topic, text, self._random.choice([0, 0, 1, 2, 7, 255]))
+        event = {"id": text, "msg": text, "priority": sent.priority}
+        self.say(f"pub {topic} {json.dumps(event)}")
+        self._connections[-1].append(sent)
+        self._unanswered.append(sent)
+
+
+class LineConsumer(LineClient):
+    """Consumes under a name and acknowledges everything, sooner or later."""
+
+    def __init__(
+        self,
+        name: str,
+        topics: list[str],
+        record: Record,
+        random: Random,
+        *,
+        window: int = 1,
+        drop_rate: float = 0.0,
+    ) -> None:
+        super().__init__(name)
+        self.topics = topics
+        self.subscribed = False
+        self.steps: dict[str, list[Told]] = {topic: [] for topic in topics}
+        self.order: dict[str, list[str]] = {topic: [] for topic in topics}
+        """Ids as they were delivered, again and again if so."""
+        self.acked: dict[str, set[str]] = {topic: set() for topic in topics}
+        """Those whose ack was answered."""
+        self.tried: dict[str, set[str]] = {topic: set() for topic in topics}
+        """Those that were acknowledged, answered or not."""
+        self.last_text: dict[str, str] = {}
+        self._record = record
+        self._random = random
+        self._window = window
+        self._drop_rate = drop_rate
+        self._unanswered: deque[tuple[str, str]] = deque()
+        self._held: dict[tuple[str, str], bool] = {}
+        """Delivered on this connection -> whether an ack was said."""
+        self._subscriptions = 0
+        for topic in topics:
+            record.done[topic][name] = 0
+
+    @property
+    def idle(self) -> bool:
+        return not self._held
+
+    def opened(self) -> None:
+        super().opened()
+        self._subscriptions = 0
+        self.say(f"as {self.name}")
+        if self._window > 1:
+            self.say(f"window {self._window}")
+        for topic in self.topics:
+            self.say(f"sub {topic}")
+            self._asked(topic)
+
+    def heard(self, line: str) -> None:
+        if line.startswith("{"):
+            self._delivered(json.loads(line))
+        elif line.startswith("acknowledged from"):
+            self._acknowledged(line)
+        elif line.startswith("successfully subscribed to topic"):
+            self._subscriptions += 1
+            self.subscribed = self._subscriptions == len(self.topics)
+        else:
+            known = ("Successfully connected", "subscriber ", "window ")
+            assert line.startswith((*known, "no available message")), line
+
+    def lost(self) -> None:
+        for (topic, id_), said in self._held.items():
+            if not said:
+                self.steps[topic].append(Told("returned", id_))
+        self._held.clear()
+        self._unanswered.clear()
+
+    def check(self, truth: Truth) -> None:
+        """Nobody was told of an event that a crash could take away."""
+        for topic, ids in self.order.items():
+            phantoms = [id_ for id_ in ids if id_ not in truth.by_id[topic]]
+            assert not phantoms, f"{self.name} got {phantoms} of {topic}, not stored"
+
+    def check_all(self, truth: Truth, starts: dict[str, int]) -> None:
+        """Everything since the start was delivered and acknowledged."""
+        self.check(truth)
+        for topic in self.topics:
+            owed = {one.id for one in truth.topics[topic][starts[topic] :]}
+            lost, strange = owed - self.tried[topic], self.tried[topic] - owed
+            assert not lost, f"{self.name} never got {sorted(lost)[:5]} of {topic}"
+            assert not strange, f"{self.name} got {sorted(strange)[:5]} of {topic}"
+
+    def _delivered(self, event: dict) -> None:
+        topic, id_ = event["topic"], event["id"]
+        assert id_ not in self.acked[topic], f"{self.name}: {id_} came after its ack"
+        assert (topic, id_) not in self._held, f"{self.name}: {id_} came twice"
+        self.order[topic].append(id_)
+        self.steps[topic].append(Told("got", id_))
+        self.last_text[topic] = event["msg"]
+        held = sum(one == topic for one, _ in self._held)
+        assert held < self._window, f"{self.name}: more than the window"
+        self.drops_out = self._random.random() < self._drop_rate
+        self._held[topic, id_] = not self.drops_out
+        if not self.drops_out:
+            self.say(f"ack {topic} {id_}")
+            self.tried[topic].add(id_)
+            self._unanswered.append((topic, id_))
+            self._asked(topic)
+
+    def _acknowledged(self, line: str) -> None:
+        topic, id_ = self._unanswered.popleft()
+        assert line in (
+            "acknowledged from current session",
+            f"acknowledged from logs ev_id={id_}",
+        )
+        del self._held[topic, id_]
+        self.acked[topic].add(id_)
+        self._record.done[topic][self.name] = len(self.tried[topic])
+        self.facts += 1
+
+    def _asked(self, topic: str) -> None:
+        known = len(self._record.known[topic])
+        self.steps[topic].append(Told("asked", known=known))

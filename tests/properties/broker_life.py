@@ -1,0 +1,270 @@
+"""A real broker on a disk that can fail, beside its model.
+
+``Life`` opens the broker, follows what its log does and what its clients are told.
+Crashes are in broker_recovery.py, what happens at random in broker_simulation.py.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from random import Random
+from typing import Any
+
+from penstock.broker.broker import Broker
+from penstock.broker.options import BrokerOptions
+from penstock.clock import ManualClock
+from penstock.gateway.json_consumer import ConsumerGateway
+from penstock.log import Appended, Columns, Log, LogOptions, TopicOptions
+from penstock.log.commit import Commit
+from penstock.log.core import StoreWork
+from penstock.testing import CrashDisk
+from tests.properties.broker_json_peers import User
+from tests.properties.broker_model import Key, Message, Row, Sub, World, kept
+from tests.properties.broker_peers import Peer
+from tests.properties.broker_watch import WatchedLog
+
+DIRECTORY = "/data"
+OPTIONS = LogOptions(
+    journal_file_bytes=8192,
+    checkpoint_bytes=12_000,
+    group_bytes=1200,
+    write_out_bytes=3000,
+    tail_cache_bytes=1000,
+)
+BROKER_OPTIONS = BrokerOptions(pending_ttl_s=150.0, dedup_age_s=120.0)
+TOPIC_OPTIONS = TopicOptions(segment_bytes=2000)
+
+
+class Life:
+    def __init__(self, seed: int) -> None:
+        self.seed = seed
+        self.random = Random(seed)
+        self.disk = CrashDisk()
+        self.clock = ManualClock()
+        self.trace: list[str] = []
+        self.peers: list[Peer] = []
+        self.connected: dict[str, ConsumerGateway] = {}
+        self.commit: Commit | None = None
+        self.work: StoreWork | None = None
+        self.deleting: str | None = None
+        # What clients know, whatever happens to the broker.
+        self.users: dict[str, User] = {}
+        self.attempted: dict[str, set[bytes]] = {}
+        self.received: dict[int, Message] = {}
+        self.expired: set[bytes] = set()
+        self.confirmed: dict[str, dict[int, bytes]] = {}
+        self.answered: dict[Key, set[int]] = {}
+        self.observed: dict[Key, set[int]] = {}
+        self.promised: dict[Key, bool | None] = {}
+        self.versions: Counter[Key] = Counter()
+        self.epochs: Counter[Key] = Counter()
+        # The model.
+        self.world = World()
+        self.appended: dict[tuple[str, bytes], Row] = {}
+        self.history: list[tuple[int, dict[str, Any]]] = []
+        self.ghosts: list[tuple[int, dict[str, Any]]] = []
+        self.broker = self._open()
+        self._begin()
+
+    @property
+    def now_s(self) -> float:
+        return self.clock.now_s()
+
+    def expect(self, true: bool, message: str) -> None:
+        if not true:
+            steps = "\n".join(self.trace[-60:])
+            raise AssertionError(f"seed {self.seed}: {message}\nafter\n{steps}")
+
+    def _open(self) -> Broker:
+        def open_log(*, owners: Any) -> Log:
+            log = WatchedLog.open(
+                DIRECTORY,
+                OPTIONS,
+                files=self.disk,
+                clock=self.clock,
+                owners=owners,
+                entropy=self.random.randbytes,
+            )
+            log.watch = self
+            return log
+
+        return Broker(open_log, BROKER_OPTIONS, TOPIC_OPTIONS)
+
+    def _begin(self) -> None:
+        self.history = [(self.broker.log.written, kept(self.broker, self.world.topics))]
+        self.ghosts = []
+
+    # What the log does
+
+    def noted_append(self, name: str, events: Columns, appended: Appended) -> None:
+        rows = self.world.waiting.setdefault(name, [])
+        where = self.world.end(name)
+        base = appended.base_offset
+        self.expect(base == where, f"{name} goes on at {base}, not {where}")
+        for index, payload in enumerate(events.payloads):
+            id_ = None if events.ids is None else events.ids[index]
+            row = Row(
+                payload,
+                id_ or appended.generated_id(index),
+                0 if events.priorities is None else events.priorities[index],
+                appended.group,
+            )
+            rows.append(row)
+            self.attempted.setdefault(name, set()).add(payload)
+            self.appended[name, payload] = row
+
+    def noted_begin(self, commit: Commit) -> None:
+        state = kept(self.broker, self.world.topics)
+        self.history.append((commit.group.number, state))
+
+    def noted_end(self, commit: Commit) -> None:
+        log = self.broker.log
+        if commit.error is None:
+            self.world.committed(commit.group.number)
+            self.history = [one for one in self.history if one[0] >= log.synced]
+            here = log.intake.journal.position
+            self.ghosts = [ghost for ghost in self.ghosts if ghost[0] == here]
+            return
+        self.trace.append("  the commit fails")
+        number, state = self.history.pop()
+        assert number == commit.group.number
+        self.ghosts.append((log.intake.journal.position, state))
+        self._take_back()
+
+    def _take_back(self) -> None:
+        log, world = self.broker.log, self.world
+        names = {topic.name for topic in log.catalog}
+        world.taken_back(log.written, names)
+        there = {(name, row.payload) for name in names for row in self.rows(name)}
+        self.appended = {k: row for k, row in self.appended.items() if k in there}
+        for sub in list(world.subs.values()):
+            if sub.topic not in names:
+                self.end_sub(sub, "the topic is gone")
+            for debt in sub.owed.values():
+                if debt.group > log.written:
+                    debt.group = log.open_group
+
+    # Facts
+
+    def rows(self, topic: str) -> list[Row]:
+        world = self.world
+        return world.topics.get(topic, []) + world.waiting.get(topic, [])
+
+    def at(self, topic: str, offset: int) -> Row:
+        return self.rows(topic)[offset]
+
+    def offset(self, topic: str, payload: bytes) -> int | None:
+        rows = self.rows(topic)
+        return next((o for o, row in enumerate(rows) if row.payload == payload), None)
+
+    def unsettled(self, key: Key) -> list[int]:
+        return self.world.subs[key].unsettled(self.world.topics.get(key[1], []))
+
+    # What peers report
+
+    def touch(self, key: Key) -> None:
+        """Whether a subscription is there and active has changed."""
+        self.versions[key] += 1
+        self.promised.pop(key, None)
+
+    def reset(self, key: Key) -> None:
+        """A position was moved: nothing counts as settled any more."""
+        self.epochs[key] += 1
+        self.answered.pop(key, None)
+        if key[0] in self.users:
+            self.users[key[0]].again(key[1])
+
+    def promise(self, key: Key) -> Callable[[bytes], None]:
+        """What an answer about a subscription promises."""
+        version = self.versions[key]
+        sub = self.world.subs.get(key)
+
+        def done(_: bytes) -> None:
+            lasting = sub is not None and not sub.temporary
+            if lasting and self.versions[key] == version:
+                self.promised[key] = self.world.subs[key].active
+
+        return done
+
+    def settled(self, key: Key, offset: int) -> Callable[[bytes], None]:
+        """What an answer to a settlement promises."""
+        epoch, sub = self.epochs[key], self.world.subs[key]
+
+        def done(_: bytes) -> None:
+            if self.epochs[key] == epoch and not sub.temporary:
+                self.answered.setdefault(key, set()).add(offset)
+
+        return done
+
+    def confirm(self, topic: str, payload: bytes) -> Callable[[bytes], None]:
+        """What the confirmation of a publish promises."""
+        epoch = self.epochs["", topic]
+
+        def done(line: bytes) -> None:
+            if self.epochs["", topic] != epoch:
+                return
+            rows = self.world.topics.get(topic, [])
+            found = [o for o, row in enumerate(rows) if row.payload == payload]
+            self.expect(len(found) == 1, f"{line!r}: {topic} {payload!r} at {found}")
+            if line.startswith(b"published"):
+                said = int(line.split()[-1])
+                self.expect(said == found[0], f"{line!r} is at {found[0]}")
+            self.confirmed.setdefault(topic, {})[found[0]] = payload
+
+        return done
+
+    def deliver(self, peer: Peer, key: Key, payload: bytes) -> int:
+        """An event has reached a client; its offset."""
+        what = f"{peer} got {key[1]} {payload!r}"
+        rows = self.world.topics.get(key[1], [])
+        found = [o for o, row in enumerate(rows) if row.payload == payload]
+        self.expect(len(found) == 1, f"{what}, which is at {found}")
+        offset, sub = found[0], self.world.subs.get(key)
+        self.expect(sub is not None and sub.active, f"{what} without a subscription")
+        assert sub is not None
+        self.expect(peer in sub.holders, f"{what} without a share")
+        self.expect(offset not in self.answered.get(key, ()), f"{what} after its ack")
+        self.expect(sub.credit > 0, f"{what} beyond the window")
+        due = sub.next(rows)
+        self.expect(offset == due, f"{what} at {offset}, but {due} is to go first")
+        sub.sent(offset, peer, self.now_s)
+        if sub.policy.qos == 0:
+            sub.settle(offset)
+        self.observed.setdefault(key, set()).add(offset)
+        return offset
+
+    def buried(self, sub: Sub, follows: Mapping[int, str | None]) -> None:
+        """Last tries have failed: a letter each, or else they are owed as before."""
+        one = self.broker.subscription(sub.name, sub.topic)
+        for offset, then in follows.items():
+            if then == "dead-letter" and offset in one.owed:
+                sub.unbury(offset)
+
+    def end_sub(self, sub: Sub, reason: str) -> None:
+        """The broker ends a subscription."""
+        key = sub.name, sub.topic
+        for holder in list(sub.holders):
+            assert isinstance(holder, Peer)
+            sub.give_back(holder)
+            holder.ended(sub, reason)
+        del self.world.subs[key]
+        self.touch(key)
+        self.reset(key)
+
+    def forget_topic(self, topic: str) -> None:
+        """A topic is gone with all that anybody knew of it."""
+        for sub in list(self.world.subs.values()):
+            if sub.topic == topic:
+                self.end_sub(sub, "the topic was deleted")
+        self.world.drop(topic)
+        self.epochs["", topic] += 1
+        self.confirmed.pop(topic, None)
+        self.observed = {k: v for k, v in self.observed.items() if k[1] != topic}
+        self.answered = {k: v for k, v in self.answered.items() if k[1] != topic}
+        self.appended = {k: v for k, v in self.appended.items() if k[0] != topic}
+        for one in list(self.received.values()):
+            if one.topic == topic and one.id not in self.world.messages:
+                del self.received[one.id]
+        for user in self.users.values():
+            user.forget(topic)

@@ -1,0 +1,36 @@
+"""The log of a simulated broker, which tells the simulation what it does."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from penstock.errors import WriteFailed
+from penstock.log import Appended, Batch, Columns, Log
+from penstock.log.commit import Commit
+
+
+class Watch(Protocol):
+    def noted_append(self, name: str, events: Columns, appended: Appended) -> None: ...
+    def noted_begin(self, commit: Commit) -> None: ...
+    def noted_end(self, commit: Commit) -> None: ...
+
+
+class WatchedLog(Log):
+    watch: Watch
+
+    def append(self, name: str, events: Columns | Batch) -> Appended:
+        appended = super().append(name, events)
+        assert isinstance(events, Columns)
+        self.watch.noted_append(name, events, appended)
+        return appended
+
+    def begin_commit(self, *, sync: bool | None = None) -> Commit | None:
+        commit = super().begin_commit(sync=sync)
+        if commit is not None:
+            self.watch.noted_begin(commit)
+        return commit
+
+    def end_commit(self, commit: Commit) -> WriteFailed | None:
+        error = super().end_commit(commit)
+        self.watch.noted_end(commit)
+        return error

@@ -1,0 +1,152 @@
+from __future__ import annotations
+
+import pytest
+
+from penstock.delivery.letters import (
+    TOPIC,
+    DeadLetter,
+    Letters,
+    buried,
+    decode_letter,
+    keep,
+    kept,
+    stale,
+)
+from penstock.delivery.pending import Message
+from penstock.errors import DiskFull
+from penstock.log import Columns, TopicOptions
+from penstock.model.policy import Policy
+from tests.unit.delivery.scene import RESTARTS, SMALL, Scene
+
+RAW = DeadLetter(gateway="line", reason="nonsense", at_ms=5, raw=b"\xff")
+
+
+# Writing them
+
+
+def test_letter_of_an_event_knows_everything_about_it() -> None:
+    scene = Scene()
+    scene.broker.publish("t", Columns([b"x"], ids=["abc"]))
+    scene.commit()
+    consumer = scene.subscribe(Policy(tries=1))
+    scene.take(consumer)
+    failed = consumer.subscription.refuse(0, "no", scene.now_s)
+    assert failed is not None
+
+    letter = buried(consumer.subscription, failed, 7.5)
+
+    assert letter == DeadLetter(
+        gateway="delivery",
+        reason="no",
+        at_ms=7500,
+        topic="t",
+        offset=0,
+        id="abc",
+        subscriber="ann",
+        tries=1,
+        errors=["no"],
+    )
+    assert decode_letter(letter.encode()) == letter
+    scene.log.trim("t", 1)
+    assert buried(consumer.subscription, failed, 7.5).id is None
+
+
+def test_letter_of_a_message_without_pubrel_holds_the_message() -> None:
+    letter = stale(Message(3, "t", b"{}", 5), 7.5)
+
+    assert (letter.raw, letter.at_ms, letter.gateway) == (b"{}", 7500, "json")
+
+
+def test_letter_is_an_event_of_a_topic_of_its_own() -> None:
+    scene = Scene()
+
+    keep(scene.log, RAW, TopicOptions())
+    assert kept(scene.log, RAW, TopicOptions())
+
+    assert [decode_letter(one) for one in scene.letters()] == [RAW, RAW]
+    assert scene.log.topics() == [TOPIC, "t"]
+
+
+def test_letter_that_the_log_refuses_is_not_kept() -> None:
+    scene = Scene(log=SMALL)
+    scene.refuse_appends()
+
+    assert not kept(scene.log, RAW, TopicOptions())
+    with pytest.raises(DiskFull):
+        keep(scene.log, RAW, TopicOptions())
+
+
+# Closing them
+
+
+def test_letter_is_open_until_it_is_closed() -> None:
+    letters = Letters()
+
+    letters.close([1, 3], "dropped")
+    letters.close([4], "republished")
+
+    found = [letters.verdict(number) for number in range(5)]
+    assert found == [None, "dropped", None, "dropped", "republished"]
+    assert (letters.closed, letters.floor, letters.urgent) == (3, 0, True)
+
+
+@RESTARTS
+@pytest.mark.parametrize("checkpoint", [False, True])
+def test_verdicts_survive(restart: str, checkpoint: bool) -> None:
+    scene = Scene()
+    scene.broker.letters.close([0, 2], "republished")
+    scene.commit()
+    if checkpoint:
+        scene.log.checkpoint()
+    scene.broker.letters.close([4], "dropped")
+    scene.commit()
+
+    scene.restart(restart)
+
+    letters = scene.broker.letters
+    assert [number for number in range(6) if letters.verdict(number)] == [0, 2, 4]
+    assert letters.verdict(2) == "republished"
+
+
+def test_numbers_closed_without_a_gap_become_a_floor() -> None:
+    scene = Scene()
+    letters = scene.broker.letters
+    letters.close([0, 1, 3], "dropped")
+    assert letters.floor == 0
+    scene.commit()
+    assert (letters.floor, letters.closed) == (2, 1)
+
+    letters.close([2, 0], "dropped")
+    scene.commit()
+
+    assert (letters.floor, letters.closed) == (4, 0)
+    assert letters.verdict(1) == "dropped"
+
+
+def test_floor_stays_while_something_could_be_taken_back() -> None:
+    scene = Scene()
+    letters = scene.broker.letters
+    letters.close([0], "dropped")
+    commit = scene.log.begin_commit()
+    assert commit is not None
+    commit.run()
+    letters.close([1], "dropped")
+
+    scene.log.end_commit(commit)
+
+    assert letters.floor == 0
+    scene.fail_commit()
+    assert (letters.verdict(0), letters.verdict(1)) == ("dropped", None)
+
+
+def test_letter_closed_by_a_failed_group_is_open_again() -> None:
+    scene = Scene()
+    scene.broker.letters.close([0], "dropped")
+    scene.commit()
+    scene.broker.letters.close([1, 2], "dropped")
+
+    scene.fail_commit()
+
+    found = [scene.broker.letters.verdict(number) for number in range(3)]
+    assert found == ["dropped", None, None]
+    assert not scene.broker.letters.urgent

@@ -1,0 +1,140 @@
+from __future__ import annotations
+
+import pytest
+
+from penstock.delivery.pages import Page, Pages
+from penstock.log import Columns, LogOptions
+from tests.unit.delivery.scene import Scene
+
+
+def page_at(pages: Pages, offset: int, topic: str = "t") -> Page:
+    page = pages.at(topic, offset)
+    assert page is not None
+    return page
+
+
+def framed(*sizes: int) -> Scene:
+    """Topic t with frames of so many events."""
+    scene = Scene()
+    for size in sizes:
+        scene.publish(*[0] * size)
+    return scene
+
+
+PLACES = [(0, 0), (1, 0), (2, 2), (4, 2), (5, 5), (99, None), (6, None)]
+
+
+@pytest.mark.parametrize(("offset", "base"), PLACES)
+@pytest.mark.parametrize("max_bytes", [1, 1 << 20])
+def test_page_is_the_frame_that_holds_the_offset(
+    offset: int, base: int | None, max_bytes: int
+) -> None:
+    scene = framed(2, 3, 1)
+    pages = Pages(scene.log, max_bytes)
+
+    for _ in range(2):
+        page = pages.at("t", offset)
+
+        assert (page and page.base) == base
+
+
+def test_columns_are_decoded_once() -> None:
+    scene = Scene()
+    columns = Columns([b"a", b"b"], ids=["x", "y"], priorities=[1, 0])
+    scene.broker.publish("t", columns)
+    scene.commit()
+
+    page = page_at(scene.broker.pages, 0)
+
+    assert (page.ids, page.payloads, page.priorities) == (
+        ["x", "y"],
+        [b"a", b"b"],
+        [1, 0],
+    )
+    assert page.ids is page.ids
+    assert page.payloads is page.payloads
+    assert page.priorities is page.priorities
+    assert (len(page), page.base, page.end) == (2, 0, 2)
+
+
+def test_page_of_a_trimmed_offset_is_the_next_one() -> None:
+    scene = framed(2, 2, 2)
+    scene.log.trim("t", 4)
+
+    assert page_at(scene.broker.pages, 0).base == 4
+    assert scene.broker.pages.start("t") == 4
+    assert scene.broker.pages.end("t") == 6
+
+
+def test_page_of_a_compacted_offset_is_the_next_that_has_an_event() -> None:
+    scene = Scene(log=LogOptions(tail_cache_bytes=0))
+    scene.keyed(b"a", b"b")
+    scene.keyed(b"c", b"a")
+    scene.keyed(b"c")
+    scene.publish(0)
+    scene.log.compact("t")
+    pages = Pages(scene.log, 1 << 20)
+
+    found = [page_at(pages, offset).base for offset in range(6)]
+
+    assert found == [0, 0, 2, 2, 4, 5]
+    assert pages.at("t", 6) is None
+
+
+def test_offsets_that_compaction_took_at_the_end_have_no_page() -> None:
+    scene = Scene(log=LogOptions(tail_cache_bytes=0))
+    scene.keyed(b"a", b"b")
+    scene.keyed(b"b", b"a")
+    scene.log.compact("t")
+    pages = Pages(scene.log, 1 << 20)
+
+    assert page_at(pages, 0).base == 2
+
+
+def test_topics_have_pages_of_their_own_until_they_are_forgotten() -> None:
+    scene = framed(1, 1)
+    scene.publish(0, 0, topic="other")
+    pages = scene.broker.pages
+    here, there = page_at(pages, 0), page_at(pages, 0, "other")
+
+    pages.forget("t")
+    pages.forget("nobody's")
+
+    assert page_at(pages, 0) is not here
+    assert page_at(pages, 0, "other") is there
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2, 3), (3, 2, 1, 0), (2, 0, 3, 1)])
+def test_cache_stays_within_its_bytes(order: tuple[int, ...]) -> None:
+    scene = framed(1, 1, 1, 1)
+    cost = page_at(scene.broker.pages, 0).cost
+    pages = Pages(scene.log, 2 * cost)
+
+    for offset in order:
+        assert page_at(pages, offset).base == offset
+
+        assert pages._bytes == sum(page.cost for page in pages._pages.values())
+        assert pages._bytes <= 2 * cost
+        bases = [base for _, base in pages._pages]
+        assert sorted(bases) == pages._bases["t"]
+
+
+def test_one_page_is_kept_however_large_it_is() -> None:
+    scene = framed(1, 1)
+    pages = Pages(scene.log, 1)
+
+    pages.at("t", 0)
+    pages.at("t", 1)
+
+    assert len(pages._pages) == 1
+
+
+def test_last_page_of_a_topic_makes_room_for_that_of_another() -> None:
+    scene = framed(1)
+    scene.publish(0, topic="other")
+    pages = Pages(scene.log, 1)
+
+    pages.at("t", 0)
+    pages.at("other", 0)
+
+    assert list(pages._bases) == ["other"]

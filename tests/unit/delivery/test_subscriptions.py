@@ -1,0 +1,378 @@
+from __future__ import annotations
+
+import pytest
+
+from penstock.broker.options import BrokerOptions
+from penstock.delivery.handshake import Answer
+from penstock.delivery.subscriptions import Subscriptions
+from penstock.errors import LimitReached
+from penstock.log import Columns, TopicOptions
+from penstock.model.policy import Policy
+from tests.unit.delivery.scene import LOG, PRIORITY, RESTARTS, Scene
+
+QOS_2 = Policy(qos=2)
+
+
+def test_subscriptions_are_found_by_subscriber_and_topic() -> None:
+    scene = Scene()
+    scene.publish(0, topic="u")
+    ann, bob = scene.subscribe(), scene.subscribe(name="bob")
+    other = scene.subscribe(topic="u")
+    subscriptions = scene.broker.subscriptions
+
+    assert subscriptions.get("ann", "t") is ann.subscription
+    assert subscriptions.get("ann", "v") is subscriptions.get("eve", "t") is None
+    assert list(subscriptions.of_topic("t")) == [ann.subscription, bob.subscription]
+    assert list(subscriptions.of_topic("v")) == []
+    found = subscriptions.of_subscriber("ann")
+    assert found == [ann.subscription, other.subscription]
+    assert subscriptions.of_subscriber("eve") == []
+    assert len(subscriptions) == len(list(subscriptions)) == 3
+
+
+def test_limit_counts_all_of_them() -> None:
+    subscriptions = Subscriptions(2)
+    subscriptions.add("ann", "t", LOG, 0, temporary=False)
+    bob = subscriptions.add("bob", "t", LOG, 0, temporary=True)
+
+    with pytest.raises(LimitReached) as caught:
+        subscriptions.add("eve", "t", LOG, 0, temporary=False)
+
+    assert caught.value.setting == "max_subscriptions"
+    subscriptions.remove(bob)
+    subscriptions.add("eve", "t", LOG, 0, temporary=False)
+
+
+# What is to be written
+
+
+def test_new_subscription_is_urgent_and_said_once() -> None:
+    scene = Scene()
+    subscriptions = scene.broker.subscriptions
+    assert not subscriptions.dirty
+
+    scene.subscribe()
+
+    assert (subscriptions.urgent, subscriptions.dirty) == (True, True)
+    ((_, sync),) = subscriptions.collect()
+    assert sync
+    assert not subscriptions.dirty
+    assert subscriptions.collect() == []
+
+
+def test_taking_can_wait_and_settling_cannot() -> None:
+    scene = Scene()
+    scene.publish(0)
+    consumer = scene.subscribe()
+    scene.commit()
+    subscriptions = scene.broker.subscriptions
+
+    scene.take(consumer)
+    assert (subscriptions.urgent, subscriptions.dirty) == (False, True)
+    ((_, sync),) = subscriptions.collect()
+    assert not sync
+
+    consumer.subscription.settle(0)
+    assert subscriptions.urgent
+    ((_, sync),) = subscriptions.collect()
+    assert sync
+
+
+def test_settlement_is_synced_no_more_than_its_topic() -> None:
+    scene = Scene()
+    scene.broker.create_topic("os", TopicOptions(durability="os"))
+    scene.publish(0, topic="os")
+    consumer = scene.subscribe(topic="os")
+    scene.commit()
+    scene.take(consumer)
+    consumer.subscription.settle(0)
+
+    assert scene.broker.subscriptions.urgent
+    ((_, sync),) = scene.broker.subscriptions.collect()
+
+    assert not sync
+
+
+def test_temporary_subscription_is_never_written() -> None:
+    scene = Scene()
+    scene.publish(0, 0)
+    consumer = scene.subscribe(temporary=True)
+    scene.take(consumer)
+    consumer.subscription.settle(0)
+    scene.broker.subscriptions.update(consumer.subscription)
+    assert not scene.broker.subscriptions.dirty
+
+    scene.broker.detach(consumer)
+
+    assert not scene.broker.subscriptions.dirty
+    assert len(scene.broker.subscriptions) == 0
+    scene.restart("close")
+    assert len(scene.broker.subscriptions) == 0
+
+
+def test_snapshot_leaves_temporary_subscriptions_out() -> None:
+    scene = Scene()
+    scene.publish(0)
+    scene.subscribe(temporary=True)
+    scene.log.checkpoint()
+
+    scene.restart("kill")
+
+    assert len(scene.broker.subscriptions) == 0
+
+
+# Restarts
+
+
+@RESTARTS
+@pytest.mark.parametrize("checkpoint", [False, True])
+@pytest.mark.parametrize("policy", [LOG, PRIORITY])
+@pytest.mark.parametrize("level", [0, 5])
+def test_subscription_goes_on_where_it_was(
+    restart: str, checkpoint: bool, policy: Policy, level: int
+) -> None:
+    scene = Scene()
+    scene.publish(0, level, 0, 0)
+    consumer = scene.subscribe(policy)
+    first = scene.take(consumer)
+    consumer.subscription.settle(first[0])
+    second = scene.take(consumer)
+    if checkpoint:
+        scene.log.checkpoint()
+    scene.commit()
+
+    scene.restart(restart)
+    again = scene.subscribe(policy)
+
+    assert scene.subscription().lag() == 3
+    portions = scene.broker.take(again, scene.now_s, 9)
+    assert [one.tries for one in portions] == [2]
+    assert portions[0].page.batch.offset_of(portions[0].lo) == second[0]
+    scene.subscription().settle(second[0])
+    rest = sorted(scene.drain(again))
+    assert sorted([*first, *second, *rest]) == [0, 1, 2, 3]
+
+
+@RESTARTS
+def test_run_that_was_broken_comes_back_in_order(restart: str) -> None:
+    scene = Scene()
+    scene.publish(*[0] * 9)
+    consumer = scene.subscribe(Policy(window=6))
+    scene.take(consumer)
+    scene.commit()
+    consumer.subscription.settle(2)
+    consumer.subscription.refuse(4, "no", scene.now_s)
+    scene.commit()
+    scene.restart(restart)
+    again = scene.subscribe(Policy(window=6))
+    assert scene.take(again) == [0, 1, 3, 4, 5, 6]
+    scene.subscription().settle(1)
+    scene.commit()
+
+    scene.restart(restart)
+
+    assert scene.drain(scene.subscribe(Policy(window=6))) == [0, 3, 4, 5, 6, 7, 8]
+
+
+@RESTARTS
+def test_released_and_settled_deliveries_are_remembered(restart: str) -> None:
+    scene = Scene()
+    scene.publish(0, 0, 0)
+    consumer = scene.subscribe(Policy(qos=2, window=3))
+    scene.take(consumer)
+    scene.commit()
+    for offset, answer in [(0, Answer.PUBREC), (1, Answer.PUBREC), (0, Answer.PUBCOMP)]:
+        scene.broker.answer(consumer, offset, answer, scene.now_s)
+    scene.commit()
+
+    scene.restart(restart)
+    again = scene.subscribe(Policy(qos=2, window=3))
+
+    assert scene.take(again) == [2]
+    assert [one.offset for one in scene.broker.resume(again, scene.now_s)] == [1]
+
+
+@RESTARTS
+def test_errors_and_tries_are_remembered(restart: str) -> None:
+    scene = Scene()
+    scene.publish(0)
+    policy = Policy(tries=2)
+    consumer = scene.subscribe(policy)
+    scene.take(consumer)
+    scene.broker.refuse(consumer, 0, "one", scene.now_s)
+    scene.commit()
+    scene.restart(restart)
+    consumer = scene.subscribe(policy)
+    scene.take(consumer)
+
+    scene.broker.refuse(consumer, 0, "two", scene.now_s)
+
+    (letter,) = scene.letters()
+    assert b'"tries":2,"errors":["one","two"]' in letter
+
+
+@RESTARTS
+@pytest.mark.parametrize("suspended", [False, True])
+def test_activity_is_remembered(restart: str, suspended: bool) -> None:
+    scene = Scene()
+    scene.publish(0)
+    consumer = scene.subscribe()
+    if suspended:
+        scene.broker.suspend(consumer.subscription)
+    else:
+        scene.broker.unsubscribe(consumer)
+    scene.commit()
+
+    scene.restart(restart)
+
+    one = scene.subscription()
+    assert (one.active, one.suspended) == (False, suspended)
+
+
+@RESTARTS
+def test_forgotten_subscription_stays_forgotten(restart: str) -> None:
+    scene = Scene()
+    scene.subscribe()
+    scene.commit()
+    scene.broker.forget("ann", "t")
+    scene.commit()
+
+    scene.restart(restart)
+
+    assert len(scene.broker.subscriptions) == 0
+
+
+@RESTARTS
+def test_subscription_made_anew_in_the_group_that_forgot_it_is_there(
+    restart: str,
+) -> None:
+    scene = Scene()
+    scene.publish(0, 0)
+    scene.drain(scene.subscribe())
+    scene.commit()
+    scene.broker.forget("ann", "t")
+    scene.subscribe()
+    scene.commit()
+
+    scene.restart(restart)
+
+    assert len(scene.broker.subscriptions) == 1
+    assert scene.drain(scene.subscribe()) == [0, 1]
+    scene.broker.forget("ann", "t")
+
+
+def test_subscription_that_came_and_went_in_one_group_leaves_nothing() -> None:
+    scene = Scene()
+    scene.subscribe()
+    scene.broker.forget("ann", "t")
+    scene.commit()
+
+    scene.restart("kill")
+
+    assert len(scene.broker.subscriptions) == 0
+
+
+def test_forgotten_subscription_is_not_written_by_those_who_still_know_it() -> None:
+    scene = Scene()
+    scene.publish(0)
+    consumer = scene.subscribe(Policy(ack_timeout_s=5.0))
+    scene.take(consumer)
+    scene.commit()
+    scene.broker.forget("ann", "t")
+    scene.commit()
+
+    scene.advance(6)
+    scene.broker.subscriptions.update(consumer.subscription)
+    assert not scene.broker.subscriptions.dirty
+    scene.commit()
+    scene.restart("kill")
+
+    assert len(scene.broker.subscriptions) == 0
+
+
+@RESTARTS
+def test_numbers_are_not_given_out_again(restart: str) -> None:
+    scene = Scene()
+    first = scene.subscribe().subscription.number
+    scene.commit()
+    scene.restart(restart)
+
+    assert scene.subscribe(name="bob").subscription.number == first + 1
+
+
+# Failed commits
+
+
+@pytest.mark.parametrize("failures", [1, 2])
+def test_everything_is_said_again_after_a_failed_commit(failures: int) -> None:
+    scene = Scene()
+    scene.publish(*[0] * 5)
+    ann = scene.subscribe(Policy(window=9))
+    eve = scene.subscribe(name="eve")
+    scene.take(ann)
+    scene.commit()
+    ann.subscription.settle_all([0, 1], ann)
+    bob = scene.subscribe(name="bob")
+    scene.take(bob)
+    bob.subscription.settle(0)
+    scene.broker.forget("eve", "t")
+    temporary = scene.subscribe(name="tom", temporary=True)
+    for _ in range(failures):
+        scene.fail_commit()
+        assert scene.broker.urgent
+        ann.subscription.settle(2)
+    scene.commit()
+
+    scene.restart("kill")
+
+    names = [one.subscriber for one in scene.broker.subscriptions]
+    assert names == ["ann", "bob"]
+    assert scene.drain(scene.subscribe()) == [3, 4]
+    assert scene.drain(scene.subscribe(name="bob")) == [1, 2, 3, 4]
+    assert eve.subscription.ended
+    assert not temporary.subscription.ended
+
+
+def test_pubrec_of_a_failed_commit_is_not_forgotten() -> None:
+    scene = Scene()
+    scene.publish(0, 0)
+    consumer = scene.subscribe(QOS_2)
+    scene.take(consumer)
+    scene.broker.answer(consumer, 0, Answer.PUBREC, scene.now_s)
+    scene.fail_commit()
+    scene.commit()
+    scene.restart("kill")
+
+    again = scene.subscribe(QOS_2)
+
+    assert [one.offset for one in scene.broker.resume(again, scene.now_s)] == [0]
+    assert scene.take(again) == []
+
+
+@RESTARTS
+def test_start_behind_events_that_were_taken_back_comes_back_too(restart: str) -> None:
+    scene = Scene()
+    scene.publish(0)
+    scene.broker.publish("t", Columns([b"lost"] * 2))
+    consumer = scene.subscribe(start="latest")
+    assert consumer.subscription.cursor.start == 3
+    scene.fail_commit()
+    scene.publish(0)
+    assert scene.take(consumer) == [1]
+    scene.commit()
+
+    scene.restart(restart)
+
+    assert scene.drain(scene.subscribe()) == [1]
+
+
+def test_subscription_to_a_topic_that_was_taken_back_ends() -> None:
+    scene = Scene(BrokerOptions(max_subscriptions=1))
+    scene.broker.create_topic("u")
+    scene.subscribe(topic="u")
+    scene.fail_commit()
+    scene.commit()
+
+    assert len(scene.broker.subscriptions) == 0
+    scene.restart("kill")
+    assert len(scene.broker.subscriptions) == 0

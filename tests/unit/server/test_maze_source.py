@@ -1,0 +1,64 @@
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+from penstock.gateway.maze import MazeClient, MazeHub, MazeSource, MazeState
+from penstock.gateway.options import MazeOptions
+from penstock.server.maze_source import MazeSourceConnection
+from tests.unit.server.scene import Client, House, house, run
+
+
+async def open_maze(one: House) -> None:
+    """Port 0 for the source, port 1 for clients."""
+    hub = MazeHub(one.broker, MazeState(), MazeOptions())
+    await one.listen(lambda: MazeSource(hub), MazeSourceConnection)
+    await one.listen(lambda: MazeClient(hub))
+
+
+def test_clients_that_wait_are_registered_before_an_event_is_routed(
+    tmp_path: Path,
+) -> None:
+    async def scene() -> None:
+        async with house(tmp_path) as one:
+            await open_maze(one)
+            source = await one.connect()
+            await one.until(lambda: one.gateways)
+            clients = 50
+
+            # All of this is under way before the loop turns once.
+            waiting = []
+            for number in range(clients):
+                client = Client(one.addresses[1])
+                one.clients.append(client)
+                client.sock.setblocking(True)
+                client.sock.connect(one.addresses[1])
+                client.sock.sendall(b"%d\n" % number)
+                client.sock.setblocking(False)
+                waiting.append(client)
+            source.sock.send(b"1|B\n")
+            source.end()
+
+            for client in waiting:
+                assert await client.read(4) == b"1|B\n"
+
+    run(scene())
+
+
+def test_what_comes_meanwhile_keeps_its_order(tmp_path: Path) -> None:
+    async def scene() -> None:
+        async with house(tmp_path) as one:
+            await open_maze(one)
+            source, client = await one.connect(), await one.connect(1)
+            await client.send(b"1\n")
+            events = b"".join(b"%d|B\n" % number for number in range(1, 2001))
+
+            for at in range(0, len(events), 100):
+                await source.send(events[at : at + 100])
+                await asyncio.sleep(0)
+            source.end()
+
+            assert await client.read(len(events)) == events
+            assert await source.rest() == b""
+
+    run(scene())

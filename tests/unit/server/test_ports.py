@@ -1,0 +1,145 @@
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from penstock.broker.broker import MAZE, Broker
+from penstock.clock import ManualClock
+from penstock.gateway.gateway import Gateway
+from penstock.gateway.json_consumer import ConsumerGateway
+from penstock.gateway.json_publisher import PublisherGateway
+from penstock.gateway.line import LineGateway
+from penstock.gateway.maze import MazeClient, MazeSource, MazeState
+from penstock.gateway.native import NativeGateway
+from penstock.log import Columns, Log
+from penstock.server.connection import Connection
+from penstock.server.maze_source import MazeSourceConnection
+from penstock.server.options import ListenOptions
+from penstock.server.ports import LOCAL, Ports
+from penstock.server.settings import Settings
+
+KINDS: dict[str, type[Gateway]] = {
+    "line": LineGateway,
+    "consumer": ConsumerGateway,
+    "publisher": PublisherGateway,
+    "maze_event": MazeSource,
+    "maze_client": MazeClient,
+    "native": NativeGateway,
+    LOCAL: NativeGateway,
+}
+
+
+@pytest.fixture
+def state() -> MazeState:
+    return MazeState()
+
+
+@pytest.fixture
+def broker(tmp_path: Path, state: MazeState) -> Iterator[Broker]:
+    open_log = partial(Log.open, tmp_path, clock=ManualClock())
+    with Broker(open_log, owners={MAZE: state}) as broker:
+        yield broker
+
+
+@pytest.fixture
+def sockets() -> Iterator[dict[str, socket.socket]]:
+    found = {name: socket.socket() for name in KINDS}
+    yield found
+    for sock in found.values():
+        sock.close()
+
+
+def test_each_port_speaks_its_protocol(
+    broker: Broker, state: MazeState, sockets: dict[str, socket.socket]
+) -> None:
+    ports = Ports(Settings(), broker, state, sockets).ports(authenticate=False)
+
+    assert {port.name: type(port.make_gateway()) for port in ports} == KINDS
+    assert all(port.sock is sockets[port.name] for port in ports)
+    odd = {port.name: port.connection for port in ports}
+    assert odd.pop("maze_event") is MazeSourceConnection
+    assert set(odd.values()) == {Connection}
+
+
+def test_only_ports_that_have_a_socket_are_there(
+    broker: Broker, state: MazeState, sockets: dict[str, socket.socket]
+) -> None:
+    some = {"line": sockets["line"]}
+
+    (port,) = Ports(Settings(), broker, state, some).ports(authenticate=False)
+
+    assert port.name == "line"
+
+
+def test_with_users_everybody_logs_in_except_at_the_local_socket(
+    broker: Broker, state: MazeState, sockets: dict[str, socket.socket]
+) -> None:
+    for name in ("maze_event", "maze_client"):
+        sockets.pop(name).close()
+
+    open_, asked = (
+        {
+            port.name: greeting(port.make_gateway())
+            for port in Ports(Settings(), broker, state, sockets).ports(
+                authenticate=authenticate
+            )
+        }
+        for authenticate in (False, True)
+    )
+
+    assert open_["publisher"] == b""
+    assert asked["publisher"] == b"Please login!\r\n"
+    assert open_["consumer"] == asked["consumer"] == b"Please login!\r\n"
+    line = Ports(Settings(), broker, state, sockets).ports(authenticate=True)[0]
+    assert not line.make_gateway().settled
+
+
+def test_users_of_one_server_know_of_each_other(
+    broker: Broker, state: MazeState, sockets: dict[str, socket.socket]
+) -> None:
+    some = {"consumer": sockets["consumer"]}
+    (port,) = Ports(Settings(), broker, state, some).ports(authenticate=False)
+    first, second = port.make_gateway(), port.make_gateway()
+
+    first.receive(b"log anna\n", 0.0)
+    second.receive(b"log anna\n", 0.0)
+
+    assert not first.closing
+    assert second.closing
+
+
+def test_the_maze_has_its_topic_with_its_durability(
+    broker: Broker, state: MazeState
+) -> None:
+    Ports(Settings(), broker, state, {})
+
+    assert broker.log.topic("maze").options.durability == "os"
+
+
+def test_without_a_source_there_is_no_topic(broker: Broker, state: MazeState) -> None:
+    listen = ListenOptions(maze_event_port=None, maze_client_port=None)
+
+    Ports(Settings(listen=listen), broker, state, {})
+
+    assert broker.log.topics() == []
+
+
+def test_the_maze_catches_up_with_its_topic(broker: Broker, state: MazeState) -> None:
+    broker.create_topic("maze")
+    for lines in ([b"1|F|1|2", b"2|F|3|2"], [b"3|U|1|2"]):
+        broker.publish("maze", Columns(lines, 0))
+        broker.log.commit()
+
+    Ports(Settings(), broker, state, {}).tick(0.0)
+
+    assert state.applied == 3
+    assert set(state.followers.of(2)) == {3}
+
+
+def greeting(gateway: Gateway) -> bytes:
+    gateway.connected(0.0)
+    return b"".join(gateway.output(0.0, 1000))

@@ -1,0 +1,155 @@
+"""One server at a time, in this process; many more in tests/integration."""
+
+from __future__ import annotations
+
+import gc
+import json
+import os
+import signal
+import socket
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from threading import Thread
+
+import pytest
+
+from penstock.errors import DirectoryLocked
+from penstock.log import Log
+from penstock.server.options import ListenOptions, ServerOptions
+from penstock.server.ready import Ready
+from penstock.server.run import serve
+from penstock.server.settings import Settings
+
+NONE = dict.fromkeys(ListenOptions.__slots__)
+
+
+@pytest.fixture(autouse=True)
+def as_before() -> Iterator[None]:
+    """A server has its process for itself and sets it up so."""
+    interval, threshold = sys.getswitchinterval(), gc.get_threshold()
+    yield
+    sys.setswitchinterval(interval)
+    gc.set_threshold(*threshold)
+
+
+def settings(folder: Path, **ports: int | None) -> Settings:
+    return Settings(
+        server=ServerOptions(data=str(folder / "data")),
+        listen=ListenOptions(**{**NONE, **ports}),
+    )
+
+
+def serve_once(
+    settings: Settings, visit: Callable[[Ready], None], ready_file: Path | None = None
+) -> int:
+    """Serve one visitor, who comes from another thread, then be told to stop."""
+    failures: list[BaseException] = []
+    visitors: list[Thread] = []
+
+    def come(ready: Ready) -> None:
+        try:
+            visit(ready)
+        except BaseException as error:
+            failures.append(error)
+        finally:
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    def announce(ready: Ready) -> None:
+        visitors.append(Thread(target=come, args=(ready,)))
+        visitors[0].start()
+
+    path = None if ready_file is None else str(ready_file)
+    try:
+        return serve(settings, ready_file=path, announce=announce)
+    finally:
+        for visitor in visitors:
+            visitor.join()
+        if failures:
+            raise failures[0]
+
+
+def test_a_server_serves_stops_and_leaves_its_directory(tmp_path: Path) -> None:
+    told: list[Ready] = []
+
+    def visit(ready: Ready) -> None:
+        told.append(ready)
+        address = ("127.0.0.1", ready.ports["line"])
+        with socket.create_connection(address, 10.0) as client:
+            client.sendall(b'confirm on\npub t {"id":"1"}\n')
+            with client.makefile("rb") as lines:
+                assert [next(lines) for _ in range(3)][2] == b"published t 1 0\r\n"
+
+    code = serve_once(
+        settings(tmp_path, line_port=0), visit, ready_file=tmp_path / "ready.json"
+    )
+
+    assert code == 0
+    (ready,) = told
+    assert list(ready.ports) == ["line"]
+    assert json.loads((tmp_path / "ready.json").read_bytes()) == {
+        "pid": os.getpid(),
+        "data": str(tmp_path / "data"),
+        "ports": dict(ready.ports),
+    }
+    with Log.open(tmp_path / "data") as log:
+        assert log.topic("t").end_offset == 1
+        assert log.report.groups == 0, "it was closed properly"
+
+
+def test_answers_to_what_came_before_the_end_are_sent(tmp_path: Path) -> None:
+    sent = b"confirm on\n" + b"pub t {}\n" * 1000
+    got: list[bytes] = []
+    clients: list[socket.socket] = []
+
+    def visit(ready: Ready) -> None:
+        client = socket.create_connection(("127.0.0.1", ready.ports["line"]), 10.0)
+        clients.append(client)
+        client.sendall(sent)
+        got.append(client.recv(100))
+
+    assert serve_once(settings(tmp_path, line_port=0), visit) == 0
+
+    with clients[0] as client:
+        while data := client.recv(1 << 16):
+            got.append(data)
+    assert b"".join(got).count(b"published t ") == 1000
+
+
+def test_ports_are_taken_first_and_let_go_if_something_is_wrong(
+    tmp_path: Path,
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(OSError, match=f"publisher port 127.0.0.1:{port}"):
+            serve_once(
+                settings(tmp_path, line_port=0, publisher_port=port), refuse_all
+            )
+
+    assert not (tmp_path / "data").exists()
+
+
+def test_a_directory_in_use_is_an_error_and_the_ports_are_free(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as sock:
+        port = sock.getsockname()[1]
+
+    with Log.open(tmp_path / "data"), pytest.raises(DirectoryLocked) as raised:
+        serve_once(settings(tmp_path, line_port=port), refuse_all)
+
+    assert raised.value.pid == os.getpid()
+    socket.create_server(("127.0.0.1", port)).close()
+
+
+def test_a_ready_file_that_cannot_be_written_ends_the_server(tmp_path: Path) -> None:
+    with pytest.raises(OSError):
+        serve_once(
+            settings(tmp_path, line_port=0),
+            refuse_all,
+            ready_file=tmp_path / "nowhere" / "ready.json",
+        )
+
+    Log.open(tmp_path / "data").close()
+
+
+def refuse_all(ready: Ready) -> None:
+    raise AssertionError("it is not ready")

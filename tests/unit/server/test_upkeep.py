@@ -1,0 +1,119 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from penstock.clock import ManualClock
+from penstock.errors import WriteFailed
+from penstock.log import Columns, Log, LogOptions, TopicOptions
+from penstock.server.upkeep import MAINTAIN_S, SCRUB_PAUSE_S, Upkeep
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    return ManualClock()
+
+
+@pytest.fixture
+def log(tmp_path: Path, clock: ManualClock) -> Iterator[Log]:
+    with Log.open(tmp_path, LogOptions(), clock=clock) as log:
+        yield log
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        TopicOptions(retention_age_s=10.0),
+        TopicOptions(retention_bytes=1 << 20),
+        TopicOptions(segment_age_s=10.0),
+        TopicOptions(compact=True),
+    ],
+)
+def test_a_topic_that_wants_it_is_looked_after_every_half_minute(
+    log: Log,
+    clock: ManualClock,
+    monkeypatch: pytest.MonkeyPatch,
+    options: TopicOptions,
+) -> None:
+    log.create_topic("t", options)
+    looks: list[float] = []
+    monkeypatch.setattr(log, "maintain", lambda: looks.append(clock.now_s()))
+    upkeep, start_s = Upkeep(log), clock.now_s()
+
+    for _ in range(61):
+        upkeep.step(clock.now_s())
+        clock.advance(1.0)
+
+    assert looks == [start_s, start_s + MAINTAIN_S, start_s + 2 * MAINTAIN_S]
+
+
+def test_old_events_go_when_their_time_has_come(log: Log, clock: ManualClock) -> None:
+    log.create_topic("t", TopicOptions(retention_age_s=100.0, segment_age_s=10.0))
+    log.append("t", Columns([b"old"], log.now_ms()))
+    log.sync()
+    upkeep, starts = Upkeep(log), []
+
+    for _ in range(6):
+        upkeep.step(clock.now_s())
+        starts.append(log.topic("t").start_offset)
+        clock.advance(MAINTAIN_S)
+
+    assert starts == [0, 0, 0, 0, 1, 1]
+
+
+def test_topics_that_keep_everything_are_left_alone(
+    log: Log, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log.create_topic("t")
+    monkeypatch.setattr(log, "maintain", lambda: pytest.fail("nobody wants it"))
+
+    Upkeep(log).step(clock.now_s())
+
+
+def test_a_failure_is_reported_and_tried_again(
+    log: Log,
+    clock: ManualClock,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    log.create_topic("t", TopicOptions(compact=True))
+
+    def maintain() -> int:
+        raise WriteFailed("a file", "writing", "no room")
+
+    monkeypatch.setattr(log, "maintain", maintain)
+    upkeep = Upkeep(log)
+
+    upkeep.step(clock.now_s())
+    clock.advance(MAINTAIN_S)
+    upkeep.step(clock.now_s())
+
+    (first, second) = caplog.records
+    assert first.getMessage() == second.getMessage()
+    assert first.getMessage().startswith("retention and compaction failed: writing")
+    assert getattr(first, "action", "") == "maintain_failed"
+
+
+def test_old_bytes_are_verified_little_by_little_once_a_day(
+    log: Log, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ends = [False, False, True, False]
+    looks: list[float] = []
+
+    def scrub(max_bytes: int) -> bool:
+        looks.append(clock.now_s())
+        return ends[len(looks) - 1]
+
+    monkeypatch.setattr(log, "scrub", scrub)
+    upkeep, start_s = Upkeep(log), clock.now_s()
+
+    for _ in range(10):
+        upkeep.step(clock.now_s())
+        clock.advance(1.0)
+    clock.advance(SCRUB_PAUSE_S - 8.0)
+    upkeep.step(clock.now_s())
+
+    day_s = start_s + 2.0 + SCRUB_PAUSE_S
+    assert looks == [start_s, start_s + 1.0, start_s + 2.0, day_s]
