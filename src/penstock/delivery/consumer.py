@@ -32,6 +32,10 @@ class Consumer:
         """Whether this consumer has the event in flight."""
         return self.subscription.owed.holder_of(offset) is self
 
+    def settle_run(self, first: int, end: int) -> bool:
+        """Settle neighbours that are all in flight here; False if they are not."""
+        return self.subscription.settle_run(first, end, self)
+
     def take(self, now_s: float, limit: int) -> list[Portion]:
         """Events to send now; a fair share if others consume with this one."""
         subscription = self.subscription

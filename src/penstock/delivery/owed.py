@@ -11,7 +11,7 @@ from penstock.model.policy import Exhausted
 
 if TYPE_CHECKING:
     from penstock.delivery.consumer import Consumer
-    from penstock.delivery.subscription import Subscription
+    from penstock.delivery.standing import Standing
 
 
 # One is made for every delivery: a plain class with slots is the cheapest.
@@ -38,7 +38,7 @@ class Notes:
     __slots__ = ("dirty", "sync", "urgent")
 
     def __init__(self) -> None:
-        self.dirty: dict[Subscription, None] = {}
+        self.dirty: dict[Standing, None] = {}
         """Those that have changed."""
         self.urgent = False
         """Whether somebody waits for it to be written."""

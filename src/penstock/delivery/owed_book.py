@@ -159,6 +159,11 @@ class OwedBook:
         self._cut(run, offset, offset + 1)
         return True
 
+    def covers(self, lo: int, hi: int, holder: Consumer) -> bool:
+        """Whether one run of the holder has all of these."""
+        run = self._find(lo)
+        return run is not None and hi <= run.hi and run.holder is holder
+
     def settle_range(self, lo: int, hi: int, holder: Consumer) -> int:
         """Take what the holder has between the two out of runs; how many those were."""
         before = self._in_runs

@@ -19,6 +19,7 @@ from penstock.delivery.cursor import GetLevels
 from penstock.delivery.handshake import Stage
 from penstock.delivery.owed import Notes, Owed
 from penstock.delivery.pages import Pages
+from penstock.delivery.standing import Standing
 from penstock.delivery.subscription import Subscription
 from penstock.errors import LimitReached
 from penstock.log import Record
@@ -206,10 +207,10 @@ class Subscriptions:
         full = [_full(one) for one in self._unsaid]
         changed = [_change(one) for one in self._notes.dirty if one not in self._unsaid]
         data = _encode(Changes(full, changed, self._gone, self._whole))
-        for one in self._unsaid:
-            one.owed.said(everything=True)
-        for one in self._notes.dirty:
-            one.owed.said()
+        for new in self._unsaid:
+            new.owed.said(everything=True)
+        for known in self._notes.dirty:
+            known.owed.said()
         self._notes.clear()
         self._unsaid.clear()
         self._gone, self._whole = [], False
@@ -252,7 +253,7 @@ class Subscriptions:
         one.take_up((), row.owed, row.runs)
 
 
-def _full(one: Subscription) -> Full:
+def _full(one: Standing) -> Full:
     rows = [_row(owed) for owed in one.owed.singles()]
     return Full(
         one.number,
@@ -270,7 +271,7 @@ def _full(one: Subscription) -> Full:
     )
 
 
-def _change(one: Subscription) -> Change:
+def _change(one: Standing) -> Change:
     rows: list[OwedRow] = []
     settled: list[int] = []
     for offset in one.owed.touched:

@@ -25,7 +25,17 @@ from penstock.gateway.line_share import Share
 from penstock.gateway.options import LineOptions
 from penstock.gateway.outbox import Outbox
 from penstock.model.policy import MAX_WINDOW, Policy
-from penstock.wire.line import ARITY, Word, publishes, replies, split, text, unknown
+from penstock.wire.line import (
+    ARITY,
+    Word,
+    command_run,
+    ids_of,
+    publishes,
+    replies,
+    split,
+    text,
+    unknown,
+)
 from penstock.wire.lines import TOO_LONG, LineSplitter
 
 _connections = count(1)
@@ -58,7 +68,7 @@ class LineGateway(Gateway):
         block = self._splitter.block(data)
         if block is None:
             self._lines(self._splitter.feed(data), now_s)
-        elif block and not (self.settled and self._publisher.publish_run(block, now_s)):
+        elif block and not (self.settled and self._run(block, now_s)):
             self._lines(block[:-1].split(b"\n"), now_s)
 
     def eof(self, now_s: float) -> None:
@@ -115,6 +125,24 @@ class LineGateway(Gateway):
         self._outbox.now(replies.error(f"subscription to {topic} ended: {reason}"))
 
     # Commands
+
+    def _run(self, block: bytes, now_s: float) -> bool:
+        """Carry out lines that are all alike at once; False if they are not."""
+        run = command_run(block)
+        if run is None:
+            return False
+        word, name, rests = run
+        try:
+            topic = name.decode()
+        except UnicodeDecodeError:
+            return False
+        if word == Word.PUB:
+            return self._publisher.publish_run(topic, rests, now_s)
+        share, ids = self._shares.get(topic), ids_of(rests)
+        if share is None or ids is None or not share.ack_run(ids):
+            return False
+        self._answer_acks(replies.ACKNOWLEDGED * len(ids), [share])
+        return True
 
     def _lines(self, lines: list[bytes], now_s: float) -> None:
         at, end = 0, len(lines)

@@ -8,7 +8,7 @@ from penstock.broker.broker import Broker
 from penstock.errors import PenstockError, RemoteProtocolError
 from penstock.gateway.outbox import Outbox
 from penstock.log import Columns
-from penstock.wire.line import Decoded, decode_mixed, publish_run, replies, text
+from penstock.wire.line import Decoded, decode_mixed, replies, text
 
 _LOST = replies.error("not stored: the write failed, publish it again")
 
@@ -19,19 +19,12 @@ class Publisher:
         self._broker = broker
         self._outbox = outbox
 
-    def publish_run(self, block: bytes, now_s: float) -> bool:
-        """Publish lines that are all good events of one topic; False if they are not.
+    def publish_run(self, topic: str, events: list[bytes], now_s: float) -> bool:
+        """Publish events that are all good, of one topic; False if they are not.
 
         Then nothing was done, and the lines have to be looked at one by one.
         """
-        run = publish_run(block)
-        if run is None:
-            return False
-        try:
-            topic = run[0].decode()
-        except UnicodeDecodeError:
-            return False
-        decoded = decode_mixed([topic] * len(run[1]), run[1])
+        decoded = decode_mixed([topic] * len(events), events)
         if decoded.errors:
             return False
         self._one_topic(topic, decoded, now_s)

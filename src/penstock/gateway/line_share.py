@@ -60,6 +60,27 @@ class Share:
             return replies.acknowledged_from_logs(id_)
         return replies.ACKNOWLEDGED
 
+    def ack_run(self, ids: list[str]) -> bool:
+        """Settle neighbours of this session that came in this order; False if not.
+
+        Then nothing was done, and each id has to be looked at.
+        """
+        delivered = self._delivered
+        first = delivered.get(ids[0])
+        if not isinstance(first, int) or first < self.session_start:
+            return False
+        end = first + len(ids)
+        if [delivered.get(id_) for id_ in ids] != list(range(first, end)):
+            return False
+        if not self.consumer.settle_run(first, end):
+            return False
+        if len(ids) == len(delivered):
+            delivered.clear()
+        else:
+            for id_ in ids:
+                del delivered[id_]
+        return True
+
     def next(self, now_s: float) -> list[bytes]:
         """What follows an ack: events, or nothing while some are still on their way.
 

@@ -96,7 +96,7 @@ class MazeOptions:
     )
     restart_window: int = option(
         128,
-        "events of a new source that are held until number 1 comes and starts it afresh",
+        "events of a new source held until number 1 comes and starts it afresh",
         least=1,
     )
     store_absent: bool = option(

@@ -40,7 +40,7 @@ class LineSplitter:
         return lines
 
     def block(self, data: bytes) -> bytes | None:
-        """The same lines in one piece, each with its ``\\n``; nothing if there are none.
+        """The same lines in one piece, each with its ``\\n``; empty if there are none.
 
         None if a line may be too long: then nothing was taken in, and ``feed`` has to
         look closer.

@@ -67,20 +67,34 @@ def split(line: bytes) -> list[bytes]:
     return line.strip().split(b" ", MAX_PARTS - 1)
 
 
-def publish_run(block: bytes) -> tuple[bytes, list[bytes]] | None:
-    """Topic and events of lines that all begin like the first, a ``pub``; or None.
+def command_run(block: bytes) -> tuple[bytes, bytes, list[bytes]] | None:
+    """Word, topic and the rest of lines that all begin like the first; or None.
 
-    Nothing is said of the events: if any of them is not good, ``split`` knows what
-    its line really is. Two searches in all, nothing per line.
+    Only for commands of three parts. Nothing is said of the rests: if any of them is
+    not good, ``split`` knows what its line really is. Two searches in all, nothing per
+    line.
     """
+    if not block.startswith((b"pub ", b"ack ")):
+        return None
     end = block.find(b" ", 4) + 1
-    if end < 6 or not block.startswith(b"pub "):
+    if end < 6:
         return None
     prefix = block[:end]
-    events = block[end:-1].split(b"\n" + prefix)
-    if len(events) != block.count(b"\n"):
+    rests = block[end:-1].split(b"\n" + prefix)
+    if len(rests) != block.count(b"\n"):
         return None
-    return prefix[4:-1], events
+    return prefix[:3], prefix[4:-1], rests
+
+
+def ids_of(rests: list[bytes]) -> list[str] | None:
+    """The ids of ``ack`` lines; None if one of them has to be looked at closer."""
+    stripped = [rest.rstrip() for rest in rests]
+    if b"" in stripped:
+        return None
+    try:
+        return b"\n".join(stripped).decode().split("\n")
+    except UnicodeDecodeError:
+        return None
 
 
 def publishes(

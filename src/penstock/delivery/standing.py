@@ -1,0 +1,155 @@
+"""How a subscription stands: its place, what it owes, and how the journal hears of it.
+
+Theory. A subscription is a *cursor* (one place per priority level) and the events in
+front of it that are still *owed*: in flight, returned by a consumer that left, or
+waiting for a retry. Everything else in front of the cursor is settled. So memory grows
+with the window and never with the backlog, and the whole state fits into a few numbers
+that the journal can keep. Changes are noted in ``owed.touched`` and ``Notes``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from heapq import heappush
+from typing import TYPE_CHECKING
+
+from penstock.delivery.cursor import Cursor, GetLevels
+from penstock.delivery.handshake import Stage
+from penstock.delivery.owed import Notes, Owed
+from penstock.delivery.owed_book import OwedBook
+from penstock.delivery.pages import Pages
+from penstock.model.policy import Policy
+
+if TYPE_CHECKING:
+    from penstock.delivery.consumer import Consumer
+
+
+class Standing:
+    def __init__(
+        self,
+        number: int,
+        subscriber: str,
+        topic: str,
+        policy: Policy,
+        start: int,
+        *,
+        temporary: bool,
+        notes: Notes,
+    ) -> None:
+        self.number = number
+        self.subscriber = subscriber
+        self.topic = topic
+        self.policy = policy
+        self.temporary = temporary
+        self.active = True
+        """False: unsubscribed or suspended, with its position kept."""
+        self.suspended = False
+        self.ended = False
+        """Whether it is gone for good, whoever still knows it."""
+        self.cursor = Cursor(topic, policy.order, start)
+        self.owed = OwedBook()
+        self.errors: dict[int, list[str]] = {}
+        """Why earlier tries of owed events failed."""
+        self.consumers: list[Consumer] = []
+        self.relaxed = False
+        """Whether its topic is written without a sync: then so are settlements."""
+        self.flying = 0
+        self.armed_s = 0.0
+        """When the broker looks at it next; 0 for never."""
+        self._returned: list[tuple[int, int]] = []
+        self._later = 0
+        self._restored_runs: list[tuple[int, int, int]] = []
+        self._notes = notes
+
+    def wire(self, pages: Pages, levels: GetLevels) -> None:
+        """Say where events come from; what is owed so far is to be sent again."""
+        self.cursor.wire(pages, levels)
+        self.relaxed = pages.relaxed(self.topic)
+        for lo, hi, level in self._restored_runs:
+            for offset in range(lo, hi):
+                self.owe(offset, level, 1, Stage.WAITING)
+                # Records list runs as a whole: none has this one for itself.
+                self.owed.touched[offset] = None
+        self._restored_runs = []
+        waiting = [o for o in self.owed.singles() if o.stage is Stage.WAITING]
+        self._returned = sorted((-one.level, one.offset) for one in waiting)
+        self.flying = len(self.owed) - len(waiting)
+
+    def owe(self, offset: int, level: int, tries: int, stage: Stage) -> None:
+        """Take up what the journal says is owed, before ``wire``."""
+        one = Owed(offset, level)
+        one.tries, one.stage, one.recorded = tries, stage, True
+        self.owed.add(one)
+
+    def take_up(
+        self,
+        settled: Iterable[int],
+        owed: Iterable[tuple[int, int, int, int]],
+        runs: list[tuple[int, int, int]],
+    ) -> None:
+        """Take up a record of the journal, before ``wire``."""
+        for offset in settled:
+            self.owed.forget(offset)
+        for offset, level, tries, stage in owed:
+            self.owe(offset, level, tries, Stage(stage))
+        self._restored_runs = runs
+
+    def govern(self, policy: Policy) -> None:
+        """Go on, by these rules from now on."""
+        self.policy = policy
+        self.active, self.suspended = True, False
+        if policy.qos != 2:  # nobody will say PUBCOMP: released means received
+            for one in self.owed.singles():
+                if one.stage is Stage.RELEASED:
+                    self._drop(one)
+
+    # How it stands
+
+    @property
+    def credit(self) -> int:
+        """How many events may be sent now."""
+        return self.policy.window - self.flying - self._later
+
+    @property
+    def drained(self) -> bool:
+        """Nothing is owed and nothing is left to be sent."""
+        return not self.owed and self.cursor.next() is None
+
+    def lag(self) -> int:
+        """How many events are not settled."""
+        return self.cursor.unsent() + len(self.owed)
+
+    def position(self) -> int:
+        """The lowest offset that is not settled."""
+        return self.owed.lowest(self.cursor.lowest())
+
+    def note(self, *, urgent: bool = False) -> None:
+        """Have the changes so far written, soon if somebody waits for it."""
+        if self.temporary or self.ended:
+            return
+        notes = self._notes
+        notes.dirty[self] = None
+        if urgent:
+            notes.urgent = True
+            notes.sync = notes.sync or not self.relaxed
+
+    def _queue(self, one: Owed) -> None:
+        one.stage = Stage.WAITING
+        heappush(self._returned, (-one.level, one.offset))
+
+    def _drop(self, one: Owed) -> None:
+        self.owed.forget(one.offset)
+        if self.errors:
+            self.errors.pop(one.offset, None)
+        if one.stage is not Stage.WAITING:
+            self.flying -= 1
+        elif one.due_s:
+            self._later -= 1
+        if one.recorded:
+            self.owed.touched[one.offset] = None
+        else:
+            self.owed.touched.pop(one.offset, None)
+
+    def _touch(self, one: Owed) -> None:
+        if not self.temporary:
+            self.owed.touched[one.offset] = None
