@@ -69,6 +69,7 @@ class LocalServer:
         sock, _ = self._listener.accept()
         if self.greeting:
             sock.sendall(self.greeting)
+            sock.recv(ROOM)  # a peer that writes to nobody hears nothing any more
             sock.close()
             return
         gateway = NativeGateway(

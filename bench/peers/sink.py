@@ -6,7 +6,7 @@ import socket
 import sys
 from pathlib import Path
 
-from bench.peers.adapter import Adapter, Consumer, Place
+from bench.peers.adapter import Adapter, Consumer, Dialogue, Place
 from bench.peers.processes import Server, free_port, spawn
 
 CONFIRMATION = b"published t 123456 123456\r\n"
@@ -30,6 +30,8 @@ def serve(port: int, ready: Path) -> None:
         ready.touch()
         while True:
             sock, _ = listener.accept()
+            # Answers must not wait for the client's acknowledgement of earlier ones.
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             with sock:
                 while data := sock.recv(1 << 18):
                     lines = data.count(b"\n")
@@ -43,7 +45,7 @@ class Sink(Adapter):
         pass
 
     def publisher(self) -> socket.socket:
-        return socket.create_connection(("127.0.0.1", self.place.ports["line"]))
+        return Dialogue(self.place.ports["line"]).sock
 
     def request(self, number: int, topic: int, payload: bytes) -> bytes:
         return b'pub t%d {"id":"%d","msg":"%b"}\r\n' % (topic, number, payload)

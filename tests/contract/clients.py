@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +41,7 @@ class BlockingSubscription:
         self.it = subscription
 
     def take(self, count: int) -> list[Delivery]:
-        return [one for one, _ in zip(self.it, range(count), strict=False)]
+        return list(islice(self.it, count))
 
     def ack(self, delivery: Delivery) -> None:
         self.it.ack(delivery)

@@ -239,6 +239,7 @@ def test_a_refused_event_comes_again_and_then_is_a_dead_letter(
         assert delivery.tries == tries
         subscription.nack(delivery, f"no {tries}")
 
+    client.ask("settled")
     (letter,) = client.ask("dead-letters")["letters"]
     assert (letter["subscriber"], letter["reason"]) == ("me", "no 2")
 

@@ -37,12 +37,14 @@ TOPIC_OPTIONS = TopicOptions(segment_bytes=2000)
 
 
 class Life:
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, disk: CrashDisk | None = None) -> None:
         self.seed = seed
         self.random = Random(seed)
-        self.disk = CrashDisk()
+        self.disk = disk or CrashDisk()
         self.clock = ManualClock()
         self.trace: list[str] = []
+        self.met: Counter[str] = Counter()
+        """What has happened, for those who ask whether anything did."""
         self.peers: list[Peer] = []
         self.connected: dict[str, ConsumerGateway] = {}
         self.commit: Commit | None = None
@@ -92,8 +94,14 @@ class Life:
         return Broker(open_log, BROKER_OPTIONS, TOPIC_OPTIONS)
 
     def _begin(self) -> None:
-        self.history = [(self.broker.log.written, kept(self.broker, self.world.topics))]
-        self.ghosts = []
+        log = self.broker.log
+        self.history = [(log.written, kept(self.broker, self.world.topics))]
+        self._lay_ghosts()
+
+    def _lay_ghosts(self) -> None:
+        """A failed group may be found until its place is written over."""
+        here = self.broker.log.intake.journal.position
+        self.ghosts = [ghost for ghost in self.ghosts if ghost[0] == here]
 
     # What the log does
 
@@ -123,9 +131,9 @@ class Life:
         if commit.error is None:
             self.world.committed(commit.group.number)
             self.history = [one for one in self.history if one[0] >= log.synced]
-            here = log.intake.journal.position
-            self.ghosts = [ghost for ghost in self.ghosts if ghost[0] == here]
+            self._lay_ghosts()
             return
+        self.met["a commit fails"] += 1
         self.trace.append("  the commit fails")
         number, state = self.history.pop()
         assert number == commit.group.number
@@ -194,6 +202,8 @@ class Life:
         def done(_: bytes) -> None:
             if self.epochs[key] == epoch and not sub.temporary:
                 self.answered.setdefault(key, set()).add(offset)
+                qos = sub.policy.qos
+                self.met["PUBCOMP answered" if qos == 2 else "ack answered"] += 1
 
         return done
 
@@ -211,6 +221,7 @@ class Life:
                 said = int(line.split()[-1])
                 self.expect(said == found[0], f"{line!r} is at {found[0]}")
             self.confirmed.setdefault(topic, {})[found[0]] = payload
+            self.met["confirmation"] += 1
 
         return done
 
@@ -228,7 +239,10 @@ class Life:
         self.expect(sub.credit > 0, f"{what} beyond the window")
         due = sub.next(rows)
         self.expect(offset == due, f"{what} at {offset}, but {due} is to go first")
-        sub.sent(offset, peer, self.now_s)
+        debt = sub.sent(offset, peer, self.now_s)
+        self.met["delivery" if debt.tries == 1 else "delivery again"] += 1
+        if offset > min(sub.unsettled(rows)) and sub.policy.window == 1:
+            self.met["priority first"] += 1
         if sub.policy.qos == 0:
             sub.settle(offset)
         self.observed.setdefault(key, set()).add(offset)

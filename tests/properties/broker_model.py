@@ -141,9 +141,7 @@ class Sub:
             return "suspend"
         return None
 
-    def expire(
-        self, now_s: float
-    ) -> tuple[list[tuple[object, int]], dict[int, str]]:
+    def expire(self, now_s: float) -> tuple[list[tuple[object, int]], dict[int, str]]:
         """PUBRELs that are sent again, and what follows failed tries."""
         again: list[tuple[object, int]] = []
         follows: dict[int, str] = {}
@@ -209,7 +207,9 @@ class World:
         """A commit has failed: undo what is not in the groups before."""
         self.waiting.clear()
         there = set(catalog)
-        self.topics = {name: rows for name, rows in self.topics.items() if name in there}
+        self.topics = {
+            name: rows for name, rows in self.topics.items() if name in there
+        }
         for message in list(self.messages.values()):
             if message.group > committed:
                 del self.messages[message.id]
@@ -275,7 +275,11 @@ def kept(broker: Broker, topics: dict[str, list[Row]]) -> dict[str, Any]:
     return {
         "subs": subs,
         "pending": pending_of(broker),
-        "dedup": dedup_of(broker),
+        "dedup": {
+            (topic, id_): place
+            for topic, known in broker.dedup._topics.items()
+            for id_, place in known.items()
+        },
     }
 
 

@@ -30,6 +30,7 @@ from penstock.wire.native import (
     decode_server,
     encode,
 )
+from tests.properties.broker_json_peers import User
 from tests.properties.broker_model import SENT, Key, Sub
 from tests.properties.broker_peers import Peer
 
@@ -101,9 +102,7 @@ class NativePeer(Peer):
         stored = self._originals(topic, payloads, ids)
         confirms = [self.sim.confirm(topic, payload) for payload in stored]
         seq = self.ask(lambda answer: self._published(answer, confirms))
-        self.say(
-            Publish(seq, topic, payloads, priorities=priorities, dedup_ids=ids)
-        )
+        self.say(Publish(seq, topic, payloads, priorities=priorities, dedup_ids=ids))
         self._note_dedup(topic, payloads, ids, stored)
 
     def _originals(
@@ -138,15 +137,14 @@ class NativePeer(Peer):
         ):
             row = self.sim.appended.get((topic, payload))
             if payload != original:
+                self.sim.met["dedup id again"] += 1
                 self.sim.expect(row is None, f"{topic} {id_} was stored again")
             elif row is not None and id_ is not None:
                 offset = self.sim.offset(topic, payload)
                 assert offset is not None
                 self.sim.world.dedup[topic, id_] = (offset, now_ms, row.group)
 
-    def _published(
-        self, answer: Any, confirms: list[Callable[[bytes], None]]
-    ) -> None:
+    def _published(self, answer: Any, confirms: list[Callable[[bytes], None]]) -> None:
         if isinstance(answer, Problem):
             return
         assert isinstance(answer, Published), answer
@@ -159,11 +157,11 @@ class NativePeer(Peer):
     def subscribe(self, topic: str, name: str | None) -> None:
         r = self.sim.random
         timeout_s, tries = r.choice([(None, None), (None, 2), (15.0, 3)])
-        start: str | int = r.choice(["latest", "earliest", 2])
+        starts: list[str | int] = ["latest", "earliest", 2]
         self.subscribe_as(
             topic,
             name,
-            start,
+            r.choice(starts),
             Policy(
                 order=r.choice(["log", "log", "priority"]),
                 window=r.choice([1, 3, 100]),
@@ -200,6 +198,7 @@ class NativePeer(Peer):
         if known:
             self.last_channel = number
             self.channels[number] = key
+            self.sim.users.setdefault(key[0], User()).shared.add(topic)
         self.say(
             Subscribe(
                 seq,

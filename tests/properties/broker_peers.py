@@ -59,6 +59,7 @@ class Peer:
         self.receive(data)
 
     def receive(self, data: bytes) -> None:
+        self.sim.trace.append(f"  {self}: {data[:120]!r}")
         cut = self.sim.random.randint(0, len(data))
         if self.sim.random.random() < 0.9:
             cut = 0

@@ -31,7 +31,9 @@ from tests.properties.broker_model import (
 class Recovery(Life):
     def crash(self, *, power: bool) -> None:
         """The machine loses power, or only the process dies."""
-        self.trace.append("  power failure" if power else "  kill -9")
+        what = "power failure" if power else "kill -9"
+        self.met[what] += 1
+        self.trace.append(f"  {what}")
         log = self.broker.log
         durable = log.synced if power else log.written
         self.disk.fail(None)
@@ -164,13 +166,15 @@ class Recovery(Life):
     def _pruned(self, state: dict[str, Any]) -> dict[str, Any]:
         """Without what belongs to topics that are not there, or is too old."""
         topics = self.world.topics
-        recent = dedup_of(self.broker)
-        aged = {k: v for k, v in state["dedup"].items() if k in recent}
-        missing = recent.keys() - state["dedup"].keys()
+        oldest_ms = (self.now_s - self.broker.options.dedup_age_s) * 1000
         return {
             "subs": {k: v for k, v in state["subs"].items() if k[1] in topics},
             "pending": state["pending"],
-            "dedup": (aged, missing),
+            "dedup": {
+                key: place
+                for key, place in state["dedup"].items()
+                if key[0] in topics and place[1] >= oldest_ms
+            },
         }
 
     def _check_promises(self, found: dict[str, list[Row]]) -> None:

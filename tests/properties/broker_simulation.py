@@ -13,7 +13,7 @@ from contextlib import suppress
 from penstock.errors import PenstockError, WriteFailed
 from penstock.log import TopicOptions
 from penstock.model.policy import Policy
-from penstock.testing import PowerCut
+from penstock.testing import CrashDisk, PowerCut
 from tests.properties.broker_json_peers import ConsumerPeer, PublisherPeer
 from tests.properties.broker_native_peer import NativePeer
 from tests.properties.broker_peers import LinePeer, Peer
@@ -27,12 +27,12 @@ ROUNDS = 600
 
 
 class Simulation(Recovery):
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, disk: CrashDisk | None = None) -> None:
         self.ran = False
         self.sick = False
         """Whether writes may fail."""
         self.counter = 0
-        super().__init__(seed)
+        super().__init__(seed, disk)
         self.broker.create_topic("o", TopicOptions(durability="os"))
         self.broker.create_topic("a")
         self.broker.log.commit()
@@ -97,8 +97,9 @@ class Simulation(Recovery):
         if not self.peers:
             return
         peer = self.random.choice(self.peers)
-        peer.act()
-        if peer in self.peers and self.random.random() < 0.7:
+        if not peer.gateway.closing:
+            peer.act()
+        if self.random.random() < 0.7:
             self.pull(peer)
 
     def stall(self) -> None:
@@ -183,7 +184,11 @@ class Simulation(Recovery):
     def tick(self) -> None:
         self.broker.tick(self.now_s)
         for key, sub in list(self.world.subs.items()):
+            before = len(sub.settled)
             again, follows = sub.expire(self.now_s)
+            self.met["PUBREL again"] += len(again)
+            if sub.policy.qos == 2:
+                self.met["PUBREL exhausted"] += len(sub.settled) - before
             for holder, offset in again:
                 if isinstance(holder, ConsumerPeer):
                     holder.expect_pubrel(sub, offset)
@@ -195,12 +200,14 @@ class Simulation(Recovery):
                     peer.ended(sub, "")
                 sub.active, sub.suspended = False, True
                 self.touch(key)
+                self.met["PUB exhausted"] += 1
         oldest_ms = (self.now_s - self.broker.options.pending_ttl_s) * 1000
         for message in self.world.pending().values():
             stays = self.broker.pending.get(message.id) is not None
             if message.at_ms < oldest_ms and not (stays and self.sick):
                 message.ended = self.broker.group
                 self.expired.add(message.payload)
+                self.met["pending expired"] += 1
 
     def seek(self) -> None:
         lasting = [k for k, sub in self.world.subs.items() if not sub.temporary]
@@ -210,7 +217,8 @@ class Simulation(Recovery):
         end = self.world.end(key[1])
         offset = self.random.randint(0, end)
         self.trace.append(f"  {key} to {offset}")
-        self.broker.seek(*key, self.random.choice(["latest", offset]))
+        starts: list[str | int] = ["latest", offset]
+        self.broker.seek(*key, self.random.choice(starts))
         self.reset(key)
         sub = self.world.subs[key]
         sub.seek(self.broker.subscription(*key).cursor.start)
@@ -236,6 +244,7 @@ class Simulation(Recovery):
             self.trace.append("  which fails")
         if topic not in self.broker.log.catalog:
             self.forget_topic(topic)
+            self.met["topic deleted"] += 1
         self.deleting = None
 
     # Accidents
@@ -301,8 +310,8 @@ class Simulation(Recovery):
         for key, sub in self.world.subs.items():
             left = self.unsettled(key)
             self.expect(not left, f"{key} never got {left}")
-            rows = range(sub.start, len(self.world.topics.get(key[1], [])))
-            unseen = set(rows) - self.observed.get(key, set())
+            offsets = range(sub.start, len(self.world.topics.get(key[1], [])))
+            unseen = set(offsets) - self.observed.get(key, set())
             self.expect(not unseen, f"{key} settled {unseen} unseen")
         for peer in self.peers:
             due = [one.text for one in peer.expected]

@@ -30,8 +30,14 @@ def accepted_subscriber(name: str, max_bytes: int) -> str:
 
 def check_ids(what: str, ids: Iterable[str | None], max_bytes: int) -> None:
     """Ids must fit on a line and come back from one; raises InvalidBatch."""
-    for id_ in ids:
-        if id_ is not None and (problem := _problem(id_, max_bytes)) is not None:
+    given = [id_ for id_ in ids if id_ is not None]
+    joined = "".join(given)
+    longest = max(map(len, given), default=0)
+    plain = joined.isascii() and joined.isprintable() and " " not in joined
+    if plain and longest <= max_bytes and "" not in given:
+        return  # all of them are good, as nearly always
+    for id_ in given:
+        if (problem := _problem(id_, max_bytes)) is not None:
             limit = f"printable, without spaces around it, 1 to {max_bytes} bytes"
             raise InvalidBatch(what, f"one that {problem} ({id_[:80]!r})", limit)
 

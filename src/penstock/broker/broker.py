@@ -16,10 +16,10 @@ from typing import Protocol, Self
 from penstock.broker.acceptance import accepted_topic
 from penstock.broker.options import BrokerOptions
 from penstock.broker.timers import Timers
+from penstock.delivery import letters
 from penstock.delivery.consumer import Consumer, Outlet
 from penstock.delivery.dedup import Dedup
 from penstock.delivery.handshake import Answer, Stage
-from penstock.delivery.letters import DeadLetter, Letters, buried, keep, kept, stale
 from penstock.delivery.level_book import LevelBook
 from penstock.delivery.owed import Failed, Owed, Portion
 from penstock.delivery.pages import Pages
@@ -57,11 +57,12 @@ class Broker:
         self.subscriptions = Subscriptions(self.options.max_subscriptions)
         self.pending = Pending(self.options.max_pending, self.options.max_pending_bytes)
         self.dedup = Dedup(self.options.dedup_count, self.options.dedup_age_s)
-        self.letters = Letters()
+        self.letters = letters.Letters()
         self.levels = LevelBook()
         self.awake: dict[object, None] = {}
         self.waiting: dict[object, None] = {}
         self.timers = Timers()
+        self._graves = letters.Graves()
         self.log = open_log(
             owners={
                 SUBSCRIPTIONS: self.subscriptions,
@@ -121,6 +122,7 @@ class Broker:
         self.pending.confirmed()
         self.dedup.confirmed()
         self.letters.confirmed()
+        self._graves.confirmed(commit.group.number)
         for topic, (header, body) in commit.frames:
             self.levels.add(topic.name, Batch.whole(topic.name, header, body))
             for subscription in self.subscriptions.of_topic(topic.name):
@@ -129,8 +131,10 @@ class Broker:
     def _after_failure(self) -> None:
         """Topics may be gone and shorter than they were."""
         self._drop_orphans()
+        self._graves.taken_back()
         for one in self.subscriptions:
             one.cursor.clamp(self.log.topic(one.topic).next_offset)
+            self.wake(one)
 
     def _drop_orphans(self) -> None:
         self.dedup.drop_orphans(self.log.topics())
@@ -337,7 +341,8 @@ class Broker:
         if not consumer.holds(offset):
             return False
         failed = subscription.refuse(offset, error, now_s)
-        assert failed is not None, "it is held, so it is in flight"
+        if failed is None:
+            return False  # it was received already, only PUBCOMP is missing
         self._carry_out(subscription, [failed], now_s)
         return True
 
@@ -351,8 +356,8 @@ class Broker:
                     self.awake[one.holder.outlet] = None
             self._carry_out(subscription, expired.failed, now_s)
         for message in self.pending.expired(now_s - self.options.pending_ttl_s):
-            letter = stale(message, now_s)
-            if kept(self.log, letter, self.topic_options):
+            letter = letters.stale(message, now_s)
+            if letters.kept(self.log, letter, self.topic_options):
                 self.pending.remove(message)
 
     def _carry_out(
@@ -360,8 +365,10 @@ class Broker:
     ) -> None:
         for failed in failures:
             if failed.then == "dead-letter":
-                letter = buried(subscription, failed, now_s)
-                if not kept(self.log, letter, self.topic_options):
+                letter = letters.buried(subscription, failed, now_s)
+                if letters.kept(self.log, letter, self.topic_options):
+                    self._graves.add(self.group, subscription, failed)
+                else:
                     subscription.add_back(failed.offset, failed.level)
             elif failed.then == "suspend":
                 self.suspend(subscription)
@@ -385,5 +392,7 @@ class Broker:
     def dead_letter(self, *, gateway: str, reason: str, raw: bytes) -> None:
         """Keep raw input that makes no sense; raises Backlogged, WriteFailed."""
         at_ms = self.log.now_ms()
-        letter = DeadLetter(gateway=gateway, reason=reason, at_ms=at_ms, raw=raw)
-        keep(self.log, letter, self.topic_options)
+        letter = letters.DeadLetter(
+            gateway=gateway, reason=reason, at_ms=at_ms, raw=raw
+        )
+        letters.keep(self.log, letter, self.topic_options)

@@ -46,6 +46,8 @@ MAX_ACKS = 1000
 RETRY_S = 0.01
 # The error of a server that has too much to write.
 BUSY = "Backlogged"
+# How long a server that has closed the connection is listened to.
+LAST_WORDS_S = 1.0
 
 
 async def connect(
@@ -234,6 +236,9 @@ class AsyncClient:
             try:
                 await self._writer.drain()
             except OSError as error:
+                # What the server said before it closed is still to be read.
+                await asyncio.wait([self._task], timeout=LAST_WORDS_S)
+                self._check()
                 raise self._lost(error.strerror or str(error)) from error
 
     def _check(self) -> None:

@@ -17,6 +17,7 @@ import os
 import socket
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Self
 
 from penstock.client.address import (
@@ -46,6 +47,8 @@ MAX_ACKS = 1000
 RETRY_S = 0.01
 # The error of a server that has too much to write.
 BUSY = "Backlogged"
+# How long a server that has closed the connection is listened to.
+LAST_WORDS_S = 1.0
 
 
 def connect(
@@ -220,7 +223,15 @@ class Client:
             self._socket.settimeout(self._timeout_s)
             self._socket.sendall(data)
         except OSError as error:
+            self._hear_out()
             raise self._lost(error.strerror or str(error)) from error
+
+    def _hear_out(self) -> None:
+        """Read what the server said before it closed; raises ServerRefused."""
+        with suppress(OSError):
+            self._socket.settimeout(LAST_WORDS_S)
+            while data := self._socket.recv(READ_BYTES):
+                self._session.receive(data)
 
     def _lost(self, reason: str) -> ConnectionLost | ServerRefused:
         said = self._session.farewell

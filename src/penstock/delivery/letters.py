@@ -84,6 +84,27 @@ def kept(log: Log, letter: DeadLetter, options: TopicOptions) -> bool:
     return True
 
 
+class Graves:
+    """Events given up whose letters may still fail to be stored."""
+
+    def __init__(self) -> None:
+        self._open: list[tuple[int, Subscription, Failed]] = []
+
+    def add(self, group: int, subscription: Subscription, failed: Failed) -> None:
+        """The letter of an event is in this group."""
+        self._open.append((group, subscription, failed))
+
+    def confirmed(self, group: int) -> None:
+        """The letters up to this group are stored."""
+        self._open = [one for one in self._open if one[0] > group]
+
+    def taken_back(self) -> None:
+        """The letters failed: the events are owed again, and tried again."""
+        for _, subscription, failed in self._open:
+            subscription.add_back(failed.offset, failed.level)
+        self._open = []
+
+
 class Closed(msgspec.Struct, array_like=True, frozen=True):
     numbers: list[int]
     verdict: Verdict

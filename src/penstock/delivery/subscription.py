@@ -109,8 +109,11 @@ class Subscription(Standing):
         if found is None:
             self._drop(one)  # retention or compaction took it
             return None
-        one.stage = Stage.SENT
         one.tries += 1
+        if self.policy.qos == 0:
+            self._drop(one)  # settled by being sent
+            return Portion(found[0], found[1], found[1] + 1, one.tries)
+        one.stage = Stage.SENT
         one.due_s = self._due(now_s)
         one.holder = consumer
         self.flying += 1

@@ -59,7 +59,7 @@ class Publisher:
             for index, id_ in enumerate(decoded.ids)
         ]
         data = replies.published(topic, ids, appended.base_offset)
-        self._outbox.after(appended.group, data, _LOST * count)
+        self._outbox.after(appended.group, data, lambda: _LOST * count)
 
     def _many(self, topics: list[bytes], events: list[bytes], now_s: float) -> None:
         """Several topics, or events that are bad: answers in the order of the lines."""
@@ -83,7 +83,8 @@ class Publisher:
             answers[line] = answer
         data = b"".join(answers)
         if self.confirm and any(stored):
-            self._outbox.after(self._broker.promised, data, _LOST * len(events))
+            lost = len(events)
+            self._outbox.after(self._broker.promised, data, lambda: _LOST * lost)
         elif data:
             self._outbox.now(data)
 

@@ -26,25 +26,33 @@ class Publisher:
         while at < end:
             first = messages[at]
             behind = at + 1
-            if _is_bare(first):
-                topic = first.topic
-                while (
-                    behind < end
-                    and messages[behind].topic == topic
-                    and _is_bare(messages[behind])
-                ):
+            if _is_plain(first):
+                topic, named = first.topic, first.ids is not None
+                while behind < end:
+                    one = messages[behind]
+                    if one.topic != topic or (one.ids is not None) != named:
+                        break
+                    if not _is_plain(one):
+                        break
                     behind += 1
             if behind - at > 1:
-                self._bare(messages[at:behind], now_s)
+                self._run(messages[at:behind], now_s)
             else:
                 self._one(first, now_s)
             at = behind
 
-    def _bare(self, run: list[Publish], now_s: float) -> None:
-        """Payloads and nothing else, for one topic: one batch, an answer for each."""
+    def _run(self, run: list[Publish], now_s: float) -> None:
+        """Payloads, with ids or without, for one topic: one batch, an answer each."""
         payloads = [payload for one in run for payload in one.payloads]
+        ids = None
+        if run[0].ids is not None:
+            ids = [id_ for one in run for id_ in one.ids or ()]
         try:
-            columns = Columns(payloads, int(now_s * 1000), producer=self.producer)
+            if ids is not None:
+                check_ids("id", ids, self._broker.options.max_id_bytes)
+            columns = Columns(
+                payloads, int(now_s * 1000), ids=ids, producer=self.producer
+            )
             appended = self._broker.publish(run[0].topic, columns)
         except PenstockError:
             for one in run:  # each gets its own, and the good ones through
@@ -53,10 +61,15 @@ class Publisher:
         answers, place = [], 0
         for one in run:
             offset = appended.base_offset + place
-            ids = [appended.generated_id(place)]
-            answers.append(encode(Published(one.seq, offset, ids)))
+            first = None
+            if one.ids is None or None in one.ids:
+                first = [appended.generated_id(place)]
+            answers.append(encode(Published(one.seq, offset, first)))
             place += len(one.payloads)
-        lost = b"".join(not_stored(one.seq) for one in run)
+
+        def lost() -> bytes:
+            return b"".join(not_stored(one.seq) for one in run)
+
         self._outbox.after(appended.group, b"".join(answers), lost)
 
     def _one(self, message: Publish, now_s: float) -> None:
@@ -114,10 +127,9 @@ def not_stored(seq: int) -> bytes:
     return encode(Problem(seq, WriteFailed.__name__, text))
 
 
-def _is_bare(message: Publish) -> bool:
+def _is_plain(message: Publish) -> bool:
     return bool(message.payloads) and (
-        message.ids is None
-        and message.keys is None
+        message.keys is None
         and message.priorities is None
         and message.headers is None
         and message.parents is None

@@ -8,17 +8,19 @@ settlement is written again by the next commit, so its answer goes on waiting.
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 from typing import Generic, NamedTuple, TypeVar
 
 from penstock.log import Log
 
 Mark = TypeVar("Mark")
+Lost = bytes | Callable[[], bytes] | None
 
 
 class _Item(NamedTuple, Generic[Mark]):
     group: int
     data: bytes
-    lost: bytes | None
+    lost: Lost
     mark: Mark | None
 
 
@@ -42,10 +44,13 @@ class Outbox(Generic[Mark]):
         self,
         group: int,
         data: bytes,
-        lost: bytes | None = None,
+        lost: Lost = None,
         mark: Mark | None = None,
     ) -> None:
-        """An answer that holds once ``group`` is committed; ``lost`` if it fails."""
+        """An answer that holds once ``group`` is committed; ``lost`` if it fails.
+
+        What is rarely needed may be given as a function that makes it.
+        """
         self._items.append(_Item(group, data, lost, mark))
 
     def take(self) -> list[tuple[bytes, Mark | None]]:
@@ -62,7 +67,7 @@ class Outbox(Generic[Mark]):
                         group += 1
                     items[0] = _Item(group, data, None, mark)
                     continue
-                data = lost
+                data = lost if isinstance(lost, bytes) else lost()
             items.popleft()
             ready.append((data, mark))
         return ready

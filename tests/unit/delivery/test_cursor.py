@@ -95,7 +95,7 @@ def test_taking_stops_at_about_so_many_bytes(monkeypatch: pytest.MonkeyPatch) ->
     scene.broker.publish("t", Columns([bytes(1000)] * 10))
     scene.commit()
     scene.publish(0)
-    monkeypatch.setattr(cursor_module, "TAKE_BYTES", 3100)
+    monkeypatch.setattr(cursor_module, "TAKE_BYTES", 3000)
     cursor = cursor_of(scene, "log")
 
     assert offsets(cursor.runs(99)) == [0, 1, 2]

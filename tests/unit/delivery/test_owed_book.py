@@ -127,6 +127,19 @@ def test_range_settles_what_its_holder_has_in_runs(
     assert taken == 11 - len(left)
 
 
+@pytest.mark.parametrize(
+    ("lo", "hi", "covered"),
+    [(2, 6, True), (3, 4, True), (1, 3, False), (5, 7, False), (8, 9, False)],
+)
+def test_run_covers_what_is_wholly_inside(
+    consumer: Consumer, lo: int, hi: int, covered: bool
+) -> None:
+    book = booked(consumer, (2, 6))
+
+    assert book.covers(lo, hi, consumer) is covered
+    assert not book.covers(lo, hi, Scene().subscribe())
+
+
 def test_holder_gets_its_events_one_by_one(consumer: Consumer) -> None:
     other = Scene().subscribe()
     book = booked(consumer, (0, 2))

@@ -2,8 +2,9 @@ from __future__ import annotations
 
 import pytest
 
+from penstock.delivery import pages as pages_module
 from penstock.delivery.pages import Page, Pages
-from penstock.log import Columns, LogOptions
+from penstock.log import Columns, LogOptions, TopicOptions
 from tests.unit.delivery.scene import Scene
 
 
@@ -81,14 +82,27 @@ def test_page_of_a_compacted_offset_is_the_next_that_has_an_event() -> None:
     assert pages.at("t", 6) is None
 
 
-def test_offsets_that_compaction_took_at_the_end_have_no_page() -> None:
+@pytest.mark.parametrize("read_bytes", [1, 1 << 18])
+def test_offset_that_compaction_took_from_the_end_of_a_frame_is_behind_it(
+    monkeypatch: pytest.MonkeyPatch, read_bytes: int
+) -> None:
+    monkeypatch.setattr(pages_module, "READ_BYTES", read_bytes)
     scene = Scene(log=LogOptions(tail_cache_bytes=0))
-    scene.keyed(b"a", b"b")
-    scene.keyed(b"b", b"a")
+    scene.keyed(b"b", b"a", b"c")
+    scene.keyed(b"a", b"c")
+    scene.publish(0)
     scene.log.compact("t")
     pages = Pages(scene.log, 1 << 20)
 
-    assert page_at(pages, 0).base == 2
+    assert [page_at(pages, offset).base for offset in (0, 1, 2, 3)] == [0, 3, 3, 3]
+
+
+def test_topic_tells_whether_it_is_synced() -> None:
+    scene = Scene()
+    scene.broker.create_topic("os", TopicOptions(durability="os"))
+
+    assert scene.broker.pages.relaxed("os")
+    assert not scene.broker.pages.relaxed("t")
 
 
 def test_topics_have_pages_of_their_own_until_they_are_forgotten() -> None:

@@ -82,6 +82,26 @@ def test_consumer_settles_many_at_once_but_only_what_it_has(
     assert [two.holds(offset) for offset in (3, 4)] == [True, True]
 
 
+@pytest.mark.parametrize(
+    ("first", "end", "settled"), [(0, 3, True), (1, 2, True), (1, 4, False)]
+)
+def test_run_is_settled_whole_or_not_at_all(
+    first: int, end: int, settled: bool
+) -> None:
+    scene = Scene()
+    scene.publish(*[0] * 9)
+    one, two = scene.subscribe(Policy(window=6)), scene.subscribe(Policy(window=6))
+    scene.take(one)
+    scene.take(two)
+    scene.commit()
+
+    assert one.settle_run(first, end) is settled
+
+    left = 5 - (end - first) if settled else 5
+    assert one.subscription.flying == left
+    assert scene.broker.urgent is settled
+
+
 def test_single_event_among_many_is_settled_too() -> None:
     scene = Scene()
     scene.publish(*[0] * 3)
@@ -384,6 +404,20 @@ def test_released_event_stays_with_its_consumer_when_another_comes() -> None:
     scene.broker.detach(one)
     assert [owed.offset for owed in scene.broker.resume(two, scene.now_s)] == [0]
     scene.broker.detach(two)
+
+
+def test_released_event_stays_released_under_rules_with_pubcomp() -> None:
+    scene = Scene()
+    scene.publish(0, 0)
+    consumer = scene.subscribe(Policy(qos=2, window=2))
+    scene.take(consumer)
+    scene.broker.answer(consumer, 0, Answer.PUBREC, scene.now_s)
+    scene.broker.detach(consumer)
+
+    again = scene.subscribe(Policy(qos=2, window=3))
+
+    assert [one.offset for one in scene.broker.resume(again, scene.now_s)] == [0]
+    assert scene.take(again) == [1]
 
 
 def test_released_event_is_received_for_rules_without_pubcomp() -> None:

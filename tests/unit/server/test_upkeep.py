@@ -52,7 +52,7 @@ def test_a_topic_that_wants_it_is_looked_after_every_half_minute(
 def test_old_events_go_when_their_time_has_come(log: Log, clock: ManualClock) -> None:
     log.create_topic("t", TopicOptions(retention_age_s=100.0, segment_age_s=10.0))
     log.append("t", Columns([b"old"], log.now_ms()))
-    log.sync()
+    log.checkpoint()
     upkeep, starts = Upkeep(log), []
 
     for _ in range(6):

@@ -52,8 +52,8 @@ def decode_client(body: bytes | memoryview) -> ClientMessage:
         raise RemoteProtocolError(
             "native", f"not a client's message: {error}"
         ) from None
-    if isinstance(message, Publish):
-        _check_columns(message, _PUBLISH_COLUMNS)
+    if type(message) is Publish:
+        _check_publish(message)
     return message
 
 
@@ -68,6 +68,20 @@ def decode_server(body: bytes | memoryview) -> ServerMessage:
     if isinstance(message, Events):
         _check_columns(message, _EVENTS_COLUMNS)
     return message
+
+
+def _check_publish(message: Publish) -> None:
+    """As below, for the message of which there are most."""
+    if (
+        message.keys is None
+        and message.priorities is None
+        and message.headers is None
+        and message.parents is None
+        and message.dedup_ids is None
+        and (message.ids is None or len(message.ids) == len(message.payloads))
+    ):
+        return
+    _check_columns(message, _PUBLISH_COLUMNS)
 
 
 def _check_columns(message: Publish | Events, names: tuple[str, ...]) -> None:

@@ -1,0 +1,149 @@
+"""Any sequence of clients, commits, failures and crashes keeps a broker's promises.
+
+The model is in broker_model.py, the clients in broker_peers.py, broker_json_peers.py
+and broker_native_peer.py, what happens at random in broker_simulation.py. A failure
+prints its seed; ``Simulation(seed).run(steps)`` repeats it. The last tests show that
+these tests bite: take away a part of the broker, and they fail.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from penstock.broker.broker import Broker
+from penstock.delivery.dedup import Dedup
+from penstock.delivery.levels import Levels
+from penstock.delivery.pending import Pending
+from penstock.delivery.subscription import Subscription
+from penstock.delivery.subscriptions import Subscriptions
+from penstock.gateway.outbox import Outbox
+from penstock.testing import CrashDisk
+from tests.properties.broker_simulation import Simulation
+
+SEEDS = st.integers(min_value=0, max_value=1 << 32)
+# A part that is missing shows within so many runs.
+RUNS = 40
+
+
+@given(seed=SEEDS)
+def test_many_operations_and_accidents_keep_every_promise(seed: int) -> None:
+    Simulation(seed).run(150)
+
+
+@given(seed=SEEDS)
+@settings(max_examples=settings().max_examples // 5)
+def test_a_long_life_with_accidents_keeps_every_promise(seed: int) -> None:
+    Simulation(seed).run(500)
+
+
+def test_the_runs_meet_everything_that_they_are_about() -> None:
+    met: Counter[str] = Counter()
+    for seed in range(15):
+        simulation = Simulation(seed)
+        simulation.run(250)
+        met.update(simulation.met)
+
+    missing = EVERYTHING - met.keys()
+    assert not missing, f"never met: {sorted(missing)}"
+
+
+EVERYTHING = {
+    "a commit fails",
+    "ack answered",
+    "confirmation",
+    "dedup id again",
+    "delivery",
+    "delivery again",
+    "kill -9",
+    "PUB exhausted",
+    "PUBCOMP answered",
+    "PUBREC answered",
+    "PUBREL again",
+    "PUBREL exhausted",
+    "pending expired",
+    "power failure",
+    "priority first",
+    "topic deleted",
+}
+
+
+def early(
+    self: Outbox[Any],
+    group: int,
+    data: bytes,
+    lost: bytes | None = None,
+    mark: Any = None,
+) -> None:
+    self.now(data, mark)
+
+
+def early_pubrel(
+    self: Outbox[Any],
+    group: int,
+    data: bytes,
+    lost: bytes | None = None,
+    mark: Any = None,
+) -> None:
+    if b"PUBREL" in data:
+        self.now(data, mark)
+    else:
+        AFTER(self, group, data, lost, mark)
+
+
+def nothing(*_: object, **__: object) -> None:
+    """What a missing part does."""
+
+
+def half_release(self: Broker, message: Any, now_s: float) -> Any:
+    """Publishes, and forgets the id only with the commit that follows."""
+    appended = RELEASE(self, message, now_s)
+    self.pending._put(message)
+    return appended
+
+
+AFTER = Outbox.after
+RELEASE = Broker.release
+BUGS: dict[str, tuple[type, str, Any]] = {
+    "answers before the commit": (Outbox, "after", early),
+    "PUBREL before the commit": (Outbox, "after", early_pubrel),
+    "a settlement is not recorded": (Subscription, "note", nothing),
+    "a failed commit is not said again": (Subscriptions, "taken_back", nothing),
+    "what a consumer held is not returned": (Subscription, "give_back", nothing),
+    "time does not pass": (Broker, "tick", nothing),
+    "lowest priority first": (Levels, "levels", lambda self: sorted(self.blocks)),
+    "the window is not looked at": (Subscription, "credit", property(lambda _: 9)),
+    "dedup ids are forgotten": (Dedup, "replay", nothing),
+    "pending messages are forgotten": (Pending, "replay", nothing),
+    "a failed release is not undone": (Pending, "taken_back", nothing),
+    "a release does half of it": (Broker, "release", half_release),
+}
+
+
+@pytest.mark.parametrize("bug", BUGS)
+def test_a_broker_with_a_bug_is_found_out(
+    bug: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    owner, name, part = BUGS[bug]
+    monkeypatch.setattr(owner, name, part)
+
+    assert found_out(Simulation)
+
+
+def test_a_disk_that_does_not_sync_is_found_out() -> None:
+    assert found_out(lambda seed: Simulation(seed, CrashDisk(honours_sync=False)))
+
+
+def found_out(make: Callable[[int], Simulation]) -> bool:
+    """Whether one of some runs does not end well."""
+    for seed in range(RUNS):
+        try:
+            make(seed).run(250)
+        except Exception:
+            return True
+    return False

@@ -1,0 +1,53 @@
+from __future__ import annotations
+
+import pytest
+
+from penstock.broker.acceptance import accepted_subscriber, accepted_topic, check_ids
+from penstock.errors import InvalidBatch, InvalidName, ReservedName
+
+NO_NAMES = [
+    ("", "is empty"),
+    ("a\nb", "contains characters that cannot be printed"),
+    (" a", "begins or ends with a space"),
+    ("a ", "begins or ends with a space"),
+    ("ä" * 9, "has 18 bytes, limit 16"),
+]
+NAMES = ["a", "a b", "ü/ö", "x" * 16]
+
+
+@pytest.mark.parametrize("name", ["t", "a/b", "ü", "a$"])
+def test_topic_of_a_client_is_taken(name: str) -> None:
+    assert accepted_topic(name) == name
+
+
+def test_topic_of_the_broker_is_refused() -> None:
+    with pytest.raises(ReservedName):
+        accepted_topic("$dead-letters")
+
+
+def test_name_that_no_topic_can_have_is_refused() -> None:
+    with pytest.raises(InvalidName):
+        accepted_topic("")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_subscriber_that_can_be_typed_is_taken(name: str) -> None:
+    assert accepted_subscriber(name, 16) == name
+
+
+@pytest.mark.parametrize(("name", "problem"), NO_NAMES)
+def test_subscriber_that_cannot_be_typed_is_refused(name: str, problem: str) -> None:
+    with pytest.raises(InvalidName, match=problem):
+        accepted_subscriber(name, 16)
+
+
+def test_ids_that_can_be_typed_are_taken() -> None:
+    check_ids("id", [None, *NAMES], 16)
+
+
+@pytest.mark.parametrize(("id_", "problem"), NO_NAMES)
+def test_id_that_cannot_be_typed_is_refused(id_: str, problem: str) -> None:
+    with pytest.raises(InvalidBatch, match=problem) as caught:
+        check_ids("dedup id", ["fine", id_], 16)
+
+    assert caught.value.field == "dedup id"
