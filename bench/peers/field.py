@@ -45,7 +45,7 @@ def _penstock(variant: str, *, synced: bool) -> Contender:
         start=penstock_server.start,
         variant=variant,
         adapter="bench.peers.penstock_line:Line",
-        adapters=(("consume", "bench.peers.penstock_native:Native"),),
+        adapters=(("consume", "bench.peers.penstock_native:LineIn"),),
         synced=synced,
     )
 
@@ -99,8 +99,8 @@ CONTENDERS = {
     f"{SYNC}, native gateway": _other_way(
         "bench.peers.penstock_native:Native", "publish"
     ),
-    f"{SYNC}, line in, native out": _other_way(
-        "bench.peers.penstock_native:LineIn", "consume"
+    f"{SYNC}, native in and out": _other_way(
+        "bench.peers.penstock_native:Native", "consume"
     ),
     f"{SYNC}, line in and out": _other_way("bench.peers.penstock_line:Line", "consume"),
     NATS: _nats("default", synced=False),

@@ -25,9 +25,10 @@ parsed. *Sink* is that client against a server that confirms everything at once 
 keeps nothing. Contenders take turns; each row is the median of three. The CPU seconds
 are those of the server's processes. A ratio below 1.5 proves nothing.
 
-- *Penstock*: `penstock serve`, published over the line gateway with `confirm on`, end
-  to end over the native gateway unless the row says otherwise. *os*: topics with that
-  durability. Readers of the fan-out acknowledge every event.
+- *Penstock*: `penstock serve`, published over the line gateway with `confirm on`,
+  consumed over the native gateway unless the row says otherwise. *os*: topics with that
+  durability. Readers of the fan-out are line connections with a window, and acknowledge
+  every event.
 - *NATS JetStream*: file storage; *always* is `sync_interval: always`. End to end with a
   push consumer and explicit acks. Topics are subjects of one stream. Fan-out to
   ephemeral push consumers, without acks.

@@ -66,7 +66,7 @@ def test_an_event_that_comes_again_without_acks_is_settled_by_being_sent(
 ) -> None:
     one = broker.subscribe("s", "t", Policy())
     consumer = broker.attach(one, Quiet())
-    publish(broker, b"1", b"2")
+    publish(broker, b"1")
     broker.take(consumer, clock.now_s(), MANY)
     broker.detach(consumer)
 
@@ -74,3 +74,18 @@ def test_an_event_that_comes_again_without_acks_is_settled_by_being_sent(
     broker.take(broker.attach(one, Quiet()), clock.now_s(), MANY)
 
     assert (one.lag(), one.flying) == (0, 0)
+
+
+def test_a_consumer_that_sends_no_acks_is_woken_until_it_has_all(
+    broker: Broker, clock: ManualClock
+) -> None:
+    one = broker.subscribe("s", "t", Policy(qos=0, window=2))
+    outlet = Quiet()
+    consumer = broker.attach(one, outlet)
+    publish(broker, b"1", b"2", b"3", b"4", b"5")
+
+    while outlet in broker.awake:
+        del broker.awake[outlet]
+        broker.take(consumer, clock.now_s(), MANY)
+
+    assert one.lag() == 0

@@ -192,9 +192,10 @@ def test_connections_have_limits_in_all_and_for_each_address(tmp_path: Path) -> 
                 b"error: too many connections from 127.0.0.1, limit 3\r\n"
             )
         path = str(server.data / "penstock.sock")
-        with socket.socket(socket.AF_UNIX) as local, socket.socket(
-            socket.AF_UNIX
-        ) as one_more:
+        with (
+            socket.socket(socket.AF_UNIX) as local,
+            socket.socket(socket.AF_UNIX) as one_more,
+        ):
             local.connect(path)
             one_more.connect(path)
             one_more.settimeout(PATIENCE_S)

@@ -136,6 +136,10 @@ class JsonConsumer(LineClient):
     def lost(self) -> None:
         self._unanswered.clear()
 
+    def state(self) -> str:
+        waits = f"unreleased {self._unreleased}, unanswered {self._unanswered}"
+        return f"{super().state()}, {waits}, last {self.last_text}"
+
     def check(self, truth: Truth) -> None:
         """Each event from the first on, once, in order."""
         if self.first_id is not None:

@@ -156,6 +156,9 @@ class LineConsumer(LineClient):
         self._held.clear()
         self._unanswered.clear()
 
+    def state(self) -> str:
+        return f"{super().state()}, holds {self._held}, last {self.last_text}"
+
     def check(self, truth: Truth) -> None:
         """Nobody was told of an event that a crash could take away."""
         for topic, ids in self.order.items():

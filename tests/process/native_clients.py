@@ -148,6 +148,10 @@ class NativeConsumer(NativeClient):
             self.last_text[self.topic] = self.got[max(offsets)]
             self.facts += 1
 
+    def state(self) -> str:
+        waits = f"unanswered {self._questions}, up to {self._last}"
+        return f"{super().state()}, {waits}, last {self.last_text}"
+
     def check(self, truth: Truth) -> None:
         texts = truth.texts(self.topic)
         for offset, text in self.got.items():

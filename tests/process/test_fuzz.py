@@ -30,8 +30,8 @@ WORDS: dict[str, list[bytes]] = {
     "line": [
         b"pub ", b"sub ", b"unsub ", b"ack ", b"as ", b"confirm on", b"window 9",
         b"fuzz ", b'{"id":"1"}', b'{"id":1,"msg":[],"priority":3}', b'{"id":',
-        b"pub fuzz {}\n", b"sub fuzz\n", b"as fuzz\n", b"window 100000\n", b"unsub fuzz\n",
-        b"confirm on\n", b"confirm off\n",
+        b"pub fuzz {}\n", b"sub fuzz\n", b"as fuzz\n", b"window 100000\n",
+        b"unsub fuzz\n", b"confirm on\n", b"confirm off\n",
     ],
     "consumer": [
         b"log fuzz\n", b"log ", b'{"type":"SUB","topic":"fuzz"}\n', b'{"type":"UNSUB",',

@@ -82,7 +82,7 @@ def fill_and_heal(server: Serving, heal: Callable[[], None]) -> list[int]:
         writer.say("confirm on")
         writer.lines(2)
 
-        confirmed = []
+        confirmed: list[int] = []
         while publish(writer, len(confirmed)):
             confirmed.append(len(confirmed))
         assert confirmed, "it was full from the beginning"

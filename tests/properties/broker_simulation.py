@@ -303,7 +303,8 @@ class Simulation(Recovery):
             else:
                 native = NativePeer(self)
                 self.enter(native)
-                policy = Policy(order=sub.policy.order, window=3)
+                qos = sub.policy.qos
+                policy = Policy(order=sub.policy.order, window=3, qos=qos)
                 native.subscribe_as(topic, name, "latest", policy)
 
     def _check_end(self) -> None:

@@ -141,10 +141,9 @@ class Standing:
         self.owed.forget(one.offset)
         if self.errors:
             self.errors.pop(one.offset, None)
+        assert not (one.stage is Stage.WAITING and one.due_s), "put off, not given up"
         if one.stage is not Stage.WAITING:
             self.flying -= 1
-        elif one.due_s:
-            self._later -= 1
         if one.recorded:
             self.owed.touched[one.offset] = None
         else:

@@ -89,12 +89,11 @@ class Subscriptions:
         self._unsaid: dict[Subscription, None] = {}
         self._gone: list[int] = []
         self._whole = False
-        self._pages: Pages | None = None
-        self._levels: GetLevels = _no_levels
+        self._sources: tuple[Pages, GetLevels] | None = None
 
     def wire(self, pages: Pages, levels: GetLevels) -> None:
         """Say where events come from, once the log is open."""
-        self._pages, self._levels = pages, levels
+        self._sources = pages, levels
         for one in self._by_number.values():
             one.wire(pages, levels)
 
@@ -177,8 +176,8 @@ class Subscriptions:
             temporary=temporary,
             notes=self._notes,
         )
-        if self._pages is not None:
-            one.wire(self._pages, self._levels)
+        if self._sources is not None:
+            one.wire(*self._sources)
         self._by_number[number] = one
         self._by_topic.setdefault(topic, {})[number] = one
         self._by_subscriber.setdefault(subscriber, {})[topic] = one
@@ -303,7 +302,3 @@ def _apply(one: Subscription, change: Change) -> None:
     one.cursor.sent, one.cursor.places = change.sent, change.places
     one.errors = change.errors
     one.take_up(change.settled, change.owed, change.runs)
-
-
-def _no_levels(topic: str) -> None:
-    return None

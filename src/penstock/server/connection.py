@@ -43,6 +43,7 @@ class Connection(asyncio.BufferedProtocol):
         self.engine = engine
         self.gateway = gateway
         self.address = ""
+        self.local_only = False
         self.since_s = engine.now_s()
         self.active_s = self.since_s
         self._options = options

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import ipaddress
 import logging
 import os
 import socket
@@ -32,6 +33,8 @@ class Port:
     sock: socket.socket
     make_gateway: Callable[[], Gateway]
     connection: type[Connection] = Connection
+    local_only: bool = False
+    """Whether peers beyond this machine are refused: they cannot log in there."""
 
 
 def bind(host: str, port: int, name: str) -> socket.socket:
@@ -88,7 +91,9 @@ class Listeners:
     async def listen(self, port: Port) -> None:
         def make() -> Connection:
             gateway = port.make_gateway()
-            return port.connection(self._engine, gateway, self._options, self)
+            made = port.connection(self._engine, gateway, self._options, self)
+            made.local_only = port.local_only
+            return made
 
         loop = self._engine.loop
         if port.sock.family == socket.AF_UNIX:
@@ -107,6 +112,8 @@ class Listeners:
 
     def enter(self, connection: Connection) -> str | None:
         options, address = self._options, connection.address
+        if connection.local_only and not is_loopback(address):
+            return "this port has no login, so it is open to this machine only"
         if self._addresses.total() >= options.max_connections:
             return f"too many connections, limit {options.max_connections}"
         limit = options.max_connections_per_address
@@ -137,6 +144,11 @@ class Listeners:
                 connection.close(f"no login within {options.login_s:g} s")
             elif options.idle_s and now_s - connection.active_s > options.idle_s:
                 connection.close(f"nothing came for {options.idle_s:g} s")
+
+
+def is_loopback(address: str) -> bool:
+    """Whether a peer is on this machine; the local socket has no address."""
+    return not address or ipaddress.ip_address(address.split("%")[0]).is_loopback
 
 
 def _passed(done: Future[bool]) -> bool:

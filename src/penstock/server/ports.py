@@ -14,12 +14,17 @@ from penstock.gateway.line import LineGateway
 from penstock.gateway.maze import MazeClient, MazeHub, MazeSource, MazeState
 from penstock.gateway.native import NativeGateway
 from penstock.log import TopicOptions
+from penstock.server.connection import Connection
 from penstock.server.listeners import Port
 from penstock.server.maze_source import MazeSourceConnection
 from penstock.server.settings import Settings
 
 # The socket in the data directory: whoever may open it is trusted.
 LOCAL = "local"
+
+_CONNECTIONS: dict[str, type[Connection]] = {"maze_event": MazeSourceConnection}
+# Protocols that have no word for a login.
+_WITHOUT_LOGIN = ("maze_event", "maze_client")
 
 
 class Ports:
@@ -38,18 +43,16 @@ class Ports:
     def ports(self, *, authenticate: bool) -> list[Port]:
         """All listeners that have a socket."""
         makers = self._makers(authenticate=authenticate)
-        ports = []
-        for name, sock in self._sockets.items():
-            port = Port(name=name, sock=sock, make_gateway=makers[name])
-            if name == "maze_event":
-                port = Port(
-                    name=name,
-                    sock=sock,
-                    make_gateway=makers[name],
-                    connection=MazeSourceConnection,
-                )
-            ports.append(port)
-        return ports
+        return [
+            Port(
+                name=name,
+                sock=sock,
+                make_gateway=makers[name],
+                connection=_CONNECTIONS.get(name, Connection),
+                local_only=authenticate and name in _WITHOUT_LOGIN,
+            )
+            for name, sock in self._sockets.items()
+        ]
 
     def tick(self, now_s: float) -> None:
         """What time brings to the gateways themselves."""

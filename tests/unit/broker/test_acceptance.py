@@ -41,8 +41,15 @@ def test_subscriber_that_cannot_be_typed_is_refused(name: str, problem: str) -> 
         accepted_subscriber(name, 16)
 
 
+def test_subscriber_name_of_the_broker_is_refused() -> None:
+    with pytest.raises(ReservedName):
+        accepted_subscriber("$line-7", 16)
+
+
 def test_ids_that_can_be_typed_are_taken() -> None:
     check_ids("id", [None, *NAMES], 16)
+    check_ids("id", ["a", None, "b"], 16)
+    check_ids("id", [], 16)
 
 
 @pytest.mark.parametrize(("id_", "problem"), NO_NAMES)

@@ -150,6 +150,17 @@ def test_id_published_while_another_group_is_committed_goes_with_its_failure() -
     assert publish(scene, "b", "a") == [0, 1]
 
 
+def test_id_published_twice_in_a_failed_group_is_free_again() -> None:
+    scene = Scene(OPTIONS)
+    publish(scene, "a")
+    scene.clock.advance(11)
+    assert publish(scene, "a") == [1]
+
+    scene.fail_commit()
+
+    assert publish(scene, "b", "a") == [0, 1]
+
+
 def test_failed_publishes_push_no_id_out_of_the_window() -> None:
     scene = Scene(OPTIONS)
     publish(scene, "a", "b", "c")

@@ -97,6 +97,23 @@ def test_offset_that_compaction_took_from_the_end_of_a_frame_is_behind_it(
     assert [page_at(pages, offset).base for offset in (0, 1, 2, 3)] == [0, 3, 3, 3]
 
 
+@pytest.mark.parametrize("read_bytes", [1, 1 << 18])
+def test_offset_in_a_gap_at_the_end_of_a_frame_is_behind_it(
+    monkeypatch: pytest.MonkeyPatch, read_bytes: int
+) -> None:
+    monkeypatch.setattr(pages_module, "READ_BYTES", read_bytes)
+    scene = Scene(log=LogOptions(tail_cache_bytes=0))
+    scene.keyed(b"a", b"b", b"c", b"d")
+    scene.keyed(b"b", b"c")
+    scene.log.compact("t")
+    scene.log.truncate("t", 3)
+    pages = Pages(scene.log, 1 << 20)
+    assert pages.at("t", 1) is None
+    scene.publish(0)
+
+    assert [page_at(pages, offset).base for offset in range(4)] == [0, 3, 3, 3]
+
+
 def test_topic_tells_whether_it_is_synced() -> None:
     scene = Scene()
     scene.broker.create_topic("os", TopicOptions(durability="os"))

@@ -5,6 +5,7 @@ import pytest
 from penstock.broker.options import BrokerOptions
 from penstock.delivery.pending import Pending
 from penstock.errors import LimitReached
+from penstock.log import Record
 from tests.unit.delivery.scene import RESTARTS, SMALL, Scene
 
 
@@ -84,6 +85,21 @@ def test_id_of_a_released_message_is_not_given_out_again(restart: str) -> None:
     scene.restart(restart)
 
     assert add(scene) == last + 1
+
+
+def test_message_that_a_record_removes_again_is_gone_once() -> None:
+    pending, after = Pending(9, 9), Pending(9, 9)
+    message = pending.get(pending.add("t", b"x", 0.0))
+    assert message is not None
+    ((added, _),) = pending.collect()
+    pending.remove(message)
+    ((removed, _),) = pending.collect()
+
+    for data in (added, removed, removed):
+        after.replay(Record(kind=257, data=data, group=1, time_ms=0))
+
+    assert len(after) == 0
+    assert after.add("t", b"y", 0.0) == message.id + 1
 
 
 # Failures

@@ -65,6 +65,7 @@ def test_event_that_waits_to_be_sent_again_cannot_be_settled() -> None:
         ([1, 2], 2),
         ([2, 0], 2),
         ([0, 0, 5, 9], 1),
+        ([7, 8], 0),
         ([0, 1, 2, 3, 4], 3),
     ],
 )
@@ -159,6 +160,19 @@ def test_inactive_subscription_sends_nothing() -> None:
     assert scene.take(consumer) == []
 
 
+def test_compacted_event_of_a_level_is_passed_over() -> None:
+    scene = Scene(log=LogOptions(tail_cache_bytes=0))
+    columns = Columns([b"1", b"2", b"3"], keys=[b"a", b"b", b"c"], priorities=[5] * 3)
+    scene.broker.publish("t", columns)
+    scene.commit()
+    scene.log.roll("t")
+    scene.keyed(b"a")
+    scene.publish(0)
+    scene.log.compact("t")
+
+    assert scene.drain(scene.subscribe(PRIORITY)) == [1, 2, 3, 4]
+
+
 # Coming back
 
 
@@ -224,6 +238,30 @@ def test_event_in_flight_can_be_settled_though_retention_took_it() -> None:
     scene.log.trim("t", 1)
 
     assert consumer.subscription.settle(0)
+
+
+def test_returned_event_is_settled_by_sending_under_qos_0() -> None:
+    scene = Scene()
+    scene.publish(0)
+    consumer = scene.subscribe()
+    scene.take(consumer)
+    scene.broker.detach(consumer)
+    again = scene.subscribe(Policy(qos=0))
+
+    assert scene.take(again) == [0]
+    assert again.subscription.drained
+    assert again.subscription.credit == 1
+
+
+def test_returned_event_that_is_owed_no_more_is_passed_over() -> None:
+    scene = Scene()
+    scene.publish(0, 0)
+    consumer = scene.subscribe()
+    scene.take(consumer)
+    scene.broker.detach(consumer)
+    consumer.subscription.owed.forget(0)
+
+    assert scene.take(scene.subscribe()) == [1]
 
 
 @pytest.mark.parametrize("policy", [LOG, PRIORITY])

@@ -43,6 +43,18 @@ def test_limit_counts_all_of_them() -> None:
     subscriptions.add("eve", "t", LOG, 0, temporary=False)
 
 
+def test_subscriber_keeps_its_other_topics_when_one_is_forgotten() -> None:
+    scene = Scene()
+    scene.publish(0, topic="u")
+    scene.subscribe()
+    other = scene.subscribe(topic="u")
+
+    scene.broker.forget("ann", "t")
+
+    assert scene.broker.subscriptions.of_subscriber("ann") == [other.subscription]
+    assert scene.subscription(topic="u") is other.subscription
+
+
 # What is to be written
 
 

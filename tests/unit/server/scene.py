@@ -79,6 +79,12 @@ class Echo(Gateway):
             raise RuntimeError(f"{step} fails as planned")
 
 
+async def turns(count: int) -> None:
+    """Let the loop turn so many times."""
+    for _ in range(count):
+        await asyncio.sleep(0)
+
+
 class House:
     """A broker, an engine and listeners. Nothing ticks by itself."""
 
@@ -131,7 +137,7 @@ class House:
     async def until(self, condition: Callable[[], object]) -> None:
         """Let the loop turn until something is so."""
         while not condition():
-            await asyncio.sleep(0)
+            await turns(1)
 
     def gateway(self, number: int = -1) -> Echo:
         found = self.gateways[number]
@@ -208,4 +214,3 @@ async def house(
         await one.engine.deserted.wait()
         one.engine.stop()
         one.broker.log.abandon()
-

@@ -11,7 +11,7 @@ import pytest
 from penstock.gateway.gateway import LoginRequest
 from penstock.server.connection import Connection
 from penstock.server.options import ServerOptions
-from tests.unit.server.scene import Client, Echo, House, house, run
+from tests.unit.server.scene import Client, Echo, House, house, run, turns
 
 SMALL = ServerOptions(output_buffer_bytes=1 << 16, read_bytes=1 << 12)
 
@@ -210,7 +210,7 @@ def test_nothing_is_made_for_a_peer_that_does_not_read(tmp_path: Path) -> None:
     async def scene() -> None:
         async with house(tmp_path, SMALL) as one:
             await one.listen(Echo)
-            client = await one.connect()
+            await one.connect()
             await one.until(lambda: one.gateways)
             gateway = one.gateway()
             for _ in range(200):
@@ -428,11 +428,6 @@ async def send_until_stuck(client: Client, chunk: bytes) -> int:
             idle += 1
         await asyncio.sleep(0)
     return sent
-
-
-async def turns(count: int) -> None:
-    for _ in range(count):
-        await asyncio.sleep(0)
 
 
 def actions(caplog: pytest.LogCaptureFixture) -> list[str]:

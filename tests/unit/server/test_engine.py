@@ -12,7 +12,7 @@ from penstock.gateway.options import LineOptions
 from penstock.log import Columns, LogOptions
 from penstock.model.policy import Policy
 from penstock.server.engine import LAZY_S, RETRY_S
-from tests.unit.server.scene import Echo, House, house, run
+from tests.unit.server.scene import Echo, House, house, run, turns
 
 EVENT = Columns([b"x"], 0)
 
@@ -143,17 +143,18 @@ def test_too_much_under_way_stops_the_readers_until_it_is_less(tmp_path: Path) -
         options = LogOptions(group_bytes=1 << 16)
         async with house(tmp_path, log=options) as one:
             one.broker.publish("t", EVENT)
-            assert not one.engine.congested, "nothing is under way"
+            found = [one.engine.congested]
             one.engine.kick()
-            await asyncio.sleep(0)
+            await turns(1)
             one.broker.publish("t", Columns([bytes(40_000)], 0))
-            assert one.engine.congested
+            found.append(one.engine.congested)
 
             paused = Paused()
             one.engine.pause(paused)  # type: ignore[arg-type]
             await one.until(lambda: paused.resumed)
+            found.append(one.engine.congested)
 
-            assert not one.engine.congested
+            assert found == [False, True, False]
 
     run(scene())
 
@@ -266,8 +267,3 @@ async def settled(one: House) -> None:
     """Return when nothing is left to be committed."""
     one.engine.kick()
     await one.until(lambda: one.engine.idle and not one.broker.urgent)
-
-
-async def turns(count: int) -> None:
-    for _ in range(count):
-        await asyncio.sleep(0)

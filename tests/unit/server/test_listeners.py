@@ -266,7 +266,7 @@ def test_a_check_is_asked_for_only_if_there_are_users(tmp_path: Path) -> None:
     async def scene() -> None:
         async with house(tmp_path) as one:
             with pytest.raises(AssertionError, match="only if there are users"):
-                one.listeners.check(LoginRequest("anna", "x"), bool)
+                one.listeners.check(LoginRequest("anna", "x"), print)
 
     run(scene())
 

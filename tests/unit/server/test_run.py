@@ -124,9 +124,7 @@ def test_ports_are_taken_first_and_let_go_if_something_is_wrong(
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         with pytest.raises(OSError, match=f"publisher port 127.0.0.1:{port}"):
-            serve_once(
-                settings(tmp_path, line_port=0, publisher_port=port), refuse_all
-            )
+            serve_once(settings(tmp_path, line_port=0, publisher_port=port), refuse_all)
 
     assert not (tmp_path / "data").exists()
 

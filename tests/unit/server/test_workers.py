@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from functools import partial
 
 from penstock.server.workers import Worker
 from tests.unit.server.scene import run
@@ -35,9 +36,9 @@ def test_pieces_of_work_follow_each_other_and_the_thread_ends() -> None:
         done = asyncio.Event()
         order: list[int] = []
 
-        for number in range(10):
-            told = done.set if number == 9 else list
-            worker.submit(lambda number=number: order.append(number), told)
+        for number in range(9):
+            worker.submit(partial(order.append, number), nothing)
+        worker.submit(partial(order.append, 9), done.set)
         await done.wait()
         worker.stop()
 
@@ -45,3 +46,7 @@ def test_pieces_of_work_follow_each_other_and_the_thread_ends() -> None:
         assert "penstock-test" not in {one.name for one in threading.enumerate()}
 
     run(scene())
+
+
+def nothing() -> None:
+    """Nobody wants to know."""

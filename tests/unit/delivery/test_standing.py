@@ -1,0 +1,108 @@
+from __future__ import annotations
+
+import pytest
+
+from penstock.delivery.handshake import Stage
+from penstock.delivery.owed import Notes
+from penstock.delivery.standing import Standing
+from penstock.model.policy import Policy
+from tests.unit.delivery.scene import LOG, Scene
+
+
+def standing(
+    policy: Policy = LOG, *, temporary: bool = False
+) -> tuple[Standing, Notes]:
+    """A standing that is not wired yet, and its notes."""
+    notes = Notes()
+    one = Standing(1, "ann", "t", policy, 0, temporary=temporary, notes=notes)
+    return one, notes
+
+
+def test_new_standing_is_at_its_start_and_owes_nothing() -> None:
+    scene = Scene()
+    scene.publish(0, 0)
+    one, notes = standing(Policy(window=3))
+
+    one.wire(scene.broker.pages, scene.broker.levels.get)
+
+    assert (one.position(), one.lag(), one.credit) == (0, 2, 3)
+    assert (one.active, one.suspended, one.ended) == (True, False, False)
+    assert (notes.dirty, one.drained) == ({}, False)
+
+
+def test_what_the_journal_says_is_owed_waits_to_be_sent_again() -> None:
+    scene = Scene()
+    scene.publish(*[0] * 9)
+    one, _ = standing(Policy(window=3))
+    one.cursor.places = {-1: 7}
+    one.take_up((), [(0, -1, 2, Stage.WAITING), (1, -1, 1, Stage.RELEASED)], [])
+    one.take_up([0], [(2, -1, 4, Stage.WAITING)], [(3, 5, -1)])
+
+    one.wire(scene.broker.pages, scene.broker.levels.get)
+
+    assert (sorted(one.owed), one.flying, one.credit) == ([1, 2, 3, 4], 1, 2)
+    assert (one.position(), one.lag()) == (1, 6)
+    assert list(one.owed.touched) == [3, 4]
+    assert [one.owed[offset].tries for offset in (1, 2, 3)] == [1, 4, 1]
+    assert all(one.owed[offset].recorded for offset in one.owed)
+
+
+def test_runs_of_the_last_record_count() -> None:
+    scene = Scene()
+    scene.publish(*[0] * 9)
+    one, _ = standing()
+    one.take_up((), (), [(0, 5, -1)])
+    one.take_up((), (), [(2, 3, -1)])
+
+    one.wire(scene.broker.pages, scene.broker.levels.get)
+
+    assert list(one.owed) == [2]
+
+
+@pytest.mark.parametrize(
+    ("urgent", "relaxed", "noted"),
+    [
+        (False, False, (False, False)),
+        (True, False, (True, True)),
+        (True, True, (True, False)),
+    ],
+)
+def test_note_says_how_soon_and_how_safely_it_is_to_be_written(
+    urgent: bool, relaxed: bool, noted: tuple[bool, bool]
+) -> None:
+    one, notes = standing()
+    one.relaxed = relaxed
+
+    one.note(urgent=urgent)
+
+    assert list(notes.dirty) == [one]
+    assert (notes.urgent, notes.sync) == noted
+
+
+def test_one_careful_note_makes_all_of_them_careful() -> None:
+    one, notes = standing()
+    one.note(urgent=True)
+    one.relaxed = True
+
+    one.note(urgent=True)
+
+    assert notes.sync
+
+
+@pytest.mark.parametrize("temporary", [False, True])
+def test_nothing_is_noted_of_what_is_temporary_or_gone(temporary: bool) -> None:
+    one, notes = standing(temporary=temporary)
+    one.ended = not temporary
+
+    one.note(urgent=True)
+
+    assert (notes.dirty, notes.urgent) == ({}, False)
+
+
+def test_new_rules_wake_what_was_suspended() -> None:
+    one, _ = standing()
+    one.active, one.suspended = False, True
+
+    one.govern(Policy(window=5))
+
+    assert (one.active, one.suspended, one.credit) == (True, False, 5)
