@@ -104,7 +104,6 @@ class Load:
 
     def tear(self, client: Client) -> None:
         """End a connection as if the client had been killed."""
-        client.drops_out = False
         if (sock := self._sockets.get(client)) is not None:
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
             self._end(client)
@@ -165,6 +164,7 @@ class Load:
         sock = self._sockets.pop(client)
         self._selector.unregister(sock)
         sock.close()
+        client.drops_out = False
         client.lost()
 
     def _states(self) -> str:

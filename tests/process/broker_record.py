@@ -93,14 +93,14 @@ class Truth:
                 assert self.topics[name][: len(events)] == events, name
 
 
-def check_priorities(topic: str, steps: list[Told], truth: Truth, known: list[str]):
+def check_priorities(steps: list[Told], events: list[Stored], known: list[str]) -> None:
     """A consumer with a window of 1 never got an event while a better one waited.
 
     When it asked, by an ack or by subscribing, ``known`` of the confirmed events were
     known to be in the topic, so the answer may not be worse than the best of them.
     """
-    by_text = {one.text: one for one in truth.topics[topic]}
-    by_id = truth.by_id[topic]
+    by_text = {one.text: one for one in events}
+    by_id = {one.id: one for one in events}
     waiting: list[tuple[int, int, str]] = []
     gone: set[str] = set()
     taken_up = 0
@@ -117,7 +117,7 @@ def check_priorities(topic: str, steps: list[Told], truth: Truth, known: list[st
                 heapq.heappop(waiting)
             got = _rank(by_id[step.id])
             best = waiting[0] if waiting else got
-            assert got <= best, f"{topic}: got {got} while {best} waited"
+            assert got <= best, f"got {got} while {best} waited"
             gone.add(step.id)
 
 

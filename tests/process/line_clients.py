@@ -65,7 +65,9 @@ class LinePublisher(LineClient):
         something that is not.
         """
         for id_, place in self.confirmed.items():
-            stored = truth.topics[place.topic][place.offset]
+            events = truth.topics[place.topic]
+            assert place.offset < len(events), f"{place} is lost, {len(events)} are not"
+            stored = events[place.offset]
             assert (stored.text, stored.id) == (id_, id_), f"{place} has {stored}"
         for sent in self._connections:
             found = [one.text in truth.by_id[one.topic] for one in sent]
@@ -103,6 +105,8 @@ class LineConsumer(LineClient):
     ) -> None:
         super().__init__(name)
         self.topics = topics
+        self.drop_rate = drop_rate
+        """How often it drops out instead of acknowledging."""
         self.subscribed = False
         self.steps: dict[str, list[Told]] = {topic: [] for topic in topics}
         self.order: dict[str, list[str]] = {topic: [] for topic in topics}
@@ -115,7 +119,6 @@ class LineConsumer(LineClient):
         self._record = record
         self._random = random
         self._window = window
-        self._drop_rate = drop_rate
         self._unanswered: deque[tuple[str, str]] = deque()
         self._held: dict[tuple[str, str], bool] = {}
         """Delivered on this connection -> whether an ack was said."""
@@ -183,9 +186,10 @@ class LineConsumer(LineClient):
         self.last_text[topic] = event["msg"]
         held = sum(one == topic for one, _ in self._held)
         assert held < self._window, f"{self.name}: more than the window"
-        self.drops_out = self._random.random() < self._drop_rate
-        self._held[topic, id_] = not self.drops_out
-        if not self.drops_out:
+        drop = self._random.random() < self.drop_rate
+        self.drops_out = self.drops_out or drop
+        self._held[topic, id_] = not drop
+        if not drop:
             self.say(f"ack {topic} {id_}")
             self.tried[topic].add(id_)
             self._unanswered.append((topic, id_))

@@ -89,7 +89,8 @@ class NativePublisher(NativeClient):
         """What was answered is where the answer said, and in order."""
         texts = truth.texts(self.topic)
         for text, offset in self.confirmed.items():
-            assert texts[offset] == text, f"{self.topic} {offset}: not {text}"
+            found = texts[offset : offset + 1]
+            assert found == [text], f"{self.topic} {offset}: {found}, not {text}"
         own = [text for text in texts if text.startswith(f"{self.name}-")]
         assert own == [f"{self.name}-{number}" for number in range(len(own))]
         assert len(self.confirmed) <= len(own) <= self._count
@@ -155,7 +156,8 @@ class NativeConsumer(NativeClient):
     def check(self, truth: Truth) -> None:
         texts = truth.texts(self.topic)
         for offset, text in self.got.items():
-            assert texts[offset] == text, f"{self.name} got {text} as {offset}"
+            found = texts[offset : offset + 1]
+            assert found == [text], f"{self.name} got {text}, stored is {found}"
 
     def check_all(self, truth: Truth, starts: dict[str, int]) -> None:
         self.check(truth)

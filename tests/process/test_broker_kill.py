@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
 from random import Random
@@ -13,7 +13,7 @@ from hypothesis import settings
 
 from penstock.log.verify import verify
 from tests.process.broker_load import Load, ask
-from tests.process.broker_record import Record, Truth, check_priorities
+from tests.process.broker_record import Record, Stored, Told, Truth, check_priorities
 from tests.process.json_clients import JsonConsumer, JsonPublisher
 from tests.process.line_clients import LineConsumer, LinePublisher
 from tests.process.native_clients import NativeConsumer, NativePublisher
@@ -78,7 +78,8 @@ class Scene:
         for consumer in self.consumers:
             consumer.check_all(truth, starts)
         for topic, steps in self.one_by_one.steps.items():
-            check_priorities(topic, steps, truth, self.record.known[topic])
+            known = self.record.known[topic]
+            check_priorities(steps, truth.topics[topic], known)
 
     def drained(self, text: str) -> bool:
         """Whether all consumers have finished the event of that text, and all else."""
@@ -141,6 +142,24 @@ def test_a_backlog_is_delivered_by_priority_over_kills(tmp_path: Path) -> None:
         assert list(dict.fromkeys(id_ for id_ in order if id_ != KILLED)) == ranked
         for part in between_kills(order):
             assert part == sorted(part, key=ranked.index), one.name
+
+
+@pytest.mark.parametrize(
+    ("known", "got", "fits"),
+    [(2, "high", True), (2, "low", False), (1, "low", True), (2, "later", False)],
+)
+def test_the_check_of_priorities_sees_what_is_wrong(
+    known: int, got: str, *, fits: bool
+) -> None:
+    events = [
+        Stored(0, "low", 0, "low"),
+        Stored(1, "high", 7, "high"),
+        Stored(2, "later", 7, "later"),
+    ]
+    steps = [Told("asked", known=known), Told("got", got)]
+
+    with nullcontext() if fits else pytest.raises(AssertionError, match="waited"):
+        check_priorities(steps, events, ["low", "high"])
 
 
 def acked_more_than(consumer: LineConsumer, topic: str, count: int) -> bool:
@@ -220,6 +239,8 @@ def finish(server: Serving, load: Load, scene: Scene) -> None:
 
 def nothing_comes_again(server: Serving, load: Load, scene: Scene) -> None:
     """What was settled stays settled over one more kill: only news is delivered."""
+    for one in lines(scene):
+        one.drop_rate = 0.0
     orders = [list(ids) for one in lines(scene) for ids in one.order.values()]
     restart(server, load)
     publish_to_all(server, "news")

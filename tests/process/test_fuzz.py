@@ -128,7 +128,8 @@ def attack(server: Serving, random: Random) -> None:
             for piece in pieces(random, data):
                 wire.sock.sendall(piece)
         if manner == "polite":
-            wire.sock.shutdown(socket.SHUT_WR)
+            with suppress(OSError):  # it may have been closed already
+                wire.sock.shutdown(socket.SHUT_WR)
             wire.rest()
         elif manner == "rude":
             linger = struct.pack("ii", 1, 0)

@@ -181,6 +181,8 @@ class ConsumerPeer(Peer):
             return
         self.expect(b"OK")
         answer = self.expected[-1]
+        if not self.sim.broker.log.topic(topic).committed:
+            answer.or_error = b"ERROR "  # the topic may be taken back
         if self.attach(topic):
             answer.done = self.sim.promise(self.key(topic))
         else:

@@ -61,6 +61,8 @@ class Life:
         self.promised: dict[Key, bool | None] = {}
         self.versions: Counter[Key] = Counter()
         self.epochs: Counter[Key] = Counter()
+        self.moved: set[Key] = set()
+        """Whose position was moved in this life."""
         # The model.
         self.world = World()
         self.appended: dict[tuple[str, bytes], Row] = {}
@@ -180,6 +182,7 @@ class Life:
         """A position was moved: nothing counts as settled any more."""
         self.epochs[key] += 1
         self.answered.pop(key, None)
+        self.moved.add(key)
         if key[0] in self.users:
             self.users[key[0]].again(key[1])
 
@@ -248,12 +251,28 @@ class Life:
         self.observed.setdefault(key, set()).add(offset)
         return offset
 
-    def buried(self, sub: Sub, follows: Mapping[int, str | None]) -> None:
-        """Last tries have failed: a letter each, or else they are owed as before."""
+    def follow(self, sub: Sub, follows: Mapping[int, str | None]) -> None:
+        """Last tries have failed: a letter each, owed as before, or suspended."""
         one = self.broker.subscription(sub.name, sub.topic)
         for offset, then in follows.items():
-            if then == "dead-letter" and offset in one.owed:
+            if then == "suspend":
+                self._suspend(sub)
+            if then != "dead-letter":
+                continue
+            if offset in one.owed:
                 sub.unbury(offset)
+            else:
+                grave = self.broker.group, (sub.name, sub.topic), offset
+                self.world.graves.append(grave)
+
+    def _suspend(self, sub: Sub) -> None:
+        for peer in list(sub.holders):
+            assert isinstance(peer, Peer)
+            sub.give_back(peer)
+            peer.ended(sub, "")
+        sub.active, sub.suspended = False, True
+        self.touch((sub.name, sub.topic))
+        self.met["PUB exhausted"] += 1
 
     def end_sub(self, sub: Sub, reason: str) -> None:
         """The broker ends a subscription."""

@@ -186,6 +186,8 @@ class World:
         self.messages: dict[int, Message] = {}
         self.dedup: dict[Key, tuple[int, int, int]] = {}
         """Topic and id -> offset, time, group."""
+        self.graves: list[tuple[int, Key, int]] = []
+        """Group, subscription and offset of events given up, if not durable yet."""
 
     def pending(self) -> dict[int, Message]:
         return {k: m for k, m in self.messages.items() if m.ended is None}
@@ -199,6 +201,7 @@ class World:
             here = [row for row in rows if row.group <= group]
             self.topics.setdefault(name, []).extend(here)
             self.waiting[name] = rows[len(here) :]
+        self.graves = [grave for grave in self.graves if grave[0] > group]
         for message in list(self.messages.values()):
             if message.ended is not None and message.ended <= group:
                 del self.messages[message.id]
@@ -215,6 +218,10 @@ class World:
                 del self.messages[message.id]
             message.ended = None
         self.dedup = {k: v for k, v in self.dedup.items() if v[2] <= committed}
+        for _, key, offset in self.graves:
+            if key in self.subs and offset in self.subs[key].settled:
+                self.subs[key].unbury(offset)
+        self.graves = []
         for sub in self.subs.values():
             sub.start = min(sub.start, self.end(sub.topic))
 

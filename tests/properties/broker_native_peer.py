@@ -255,7 +255,7 @@ class NativePeer(Peer):
         debt = sub.held(offset, self)
         self.say(Refuse(channel, offset, "refused"))
         if debt is not None and debt.stage == SENT:
-            self.sim.buried(sub, {offset: sub.fail(offset)})
+            self.sim.follow(sub, {offset: sub.fail(offset)})
 
     def output(self, data: bytes) -> None:
         for body in self.splitter.feed(data):

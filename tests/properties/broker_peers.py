@@ -224,10 +224,11 @@ class LinePeer(Peer):
             sent.append((topic, payload))
         self.send(*lines)
         for topic, payload in sent:
-            row = self.sim.appended.get((topic, payload))
-            if row is None:
+            lost = (topic, payload) not in self.sim.appended
+            begun = payload in self.sim.attempted.get(topic, ())
+            if lost and (self.confirm or not begun):
                 self.expect(b"error: ")
-            elif self.confirm:
+            elif self.confirm and not lost:
                 self.expect(
                     b"published %b " % topic.encode(),
                     b"error: not stored",

@@ -66,6 +66,7 @@ class Recovery(Life):
             work, self.work = self.work, None
             work.run()
             log.end_store(work)
+        log.store()
 
     def _forgive_unsynced(self, durable: int) -> None:
         """What was written and not synced on purpose may be lost with the power."""
@@ -99,6 +100,10 @@ class Recovery(Life):
         self.world = self._world(found)
         self._check_state(durable, found)
         self._check_promises(found)
+        for name, topic in self.moved:  # perhaps it was forgotten again
+            if name in self.users:
+                self.users[name].again(topic)
+        self.moved.clear()
         self._begin()
         self.check()
 

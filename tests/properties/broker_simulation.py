@@ -183,7 +183,7 @@ class Simulation(Recovery):
 
     def tick(self) -> None:
         self.broker.tick(self.now_s)
-        for key, sub in list(self.world.subs.items()):
+        for sub in list(self.world.subs.values()):
             before = len(sub.settled)
             again, follows = sub.expire(self.now_s)
             self.met["PUBREL again"] += len(again)
@@ -192,15 +192,7 @@ class Simulation(Recovery):
             for holder, offset in again:
                 if isinstance(holder, ConsumerPeer):
                     holder.expect_pubrel(sub, offset)
-            self.buried(sub, follows)
-            if "suspend" in follows.values():
-                for peer in list(sub.holders):
-                    assert isinstance(peer, Peer)
-                    sub.give_back(peer)
-                    peer.ended(sub, "")
-                sub.active, sub.suspended = False, True
-                self.touch(key)
-                self.met["PUB exhausted"] += 1
+            self.follow(sub, follows)
         oldest_ms = (self.now_s - self.broker.options.pending_ttl_s) * 1000
         for message in self.world.pending().values():
             stays = self.broker.pending.get(message.id) is not None
@@ -225,7 +217,7 @@ class Simulation(Recovery):
         self.expect(sub.start in (end, offset), f"{key} is at {sub.start}")
 
     def forget(self) -> None:
-        keys = sorted(self.world.subs)
+        keys = list(self.world.subs)  # not sorted: some names hold a global counter
         if keys:
             key = self.random.choice(keys)
             self.trace.append(f"  {key}")

@@ -47,6 +47,26 @@ CASES: list[tuple[PenstockError, str]] = [
         errors.BadUsersFile("users", 3, "no password"),
         "users file users, line 3: no password",
     ),
+    (
+        errors.LimitReached("topics", 5, "max_topics"),
+        "there are 5 topics, the limit of max_topics",
+    ),
+    (
+        errors.ReservedName("$x"),
+        "name $x is reserved: names that begin with $ are Penstock's",
+    ),
+    (
+        errors.UnknownSubscription("me", "t"),
+        "subscriber me has no subscription to t",
+    ),
+    (
+        errors.WrongOrder("me", "t", "log", "priority"),
+        "subscription of me to t has order priority, not log",
+    ),
+    (
+        errors.UnknownDeadLetter(7, "does not exist"),
+        "dead letter 7 does not exist",
+    ),
     (errors.LoginRefused("who are you?"), "login refused: who are you?"),
     (
         errors.UnknownVerb("topic", "topics"),
@@ -107,6 +127,8 @@ FAMILIES = {
     errors.PenstockError,
     errors.ConfigError,
     errors.ProtocolError,
+    errors.BrokerError,
+    errors.ClientError,
     errors.LogError,
 }
 RETRIABLE = {errors.Backlogged, errors.Moved, errors.WriteFailed, errors.DiskFull}

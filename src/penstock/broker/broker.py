@@ -309,9 +309,11 @@ class Broker:
     def take(self, consumer: Consumer, now_s: float, limit: int) -> list[Portion]:
         """Events for a consumer, within its subscription's window."""
         portions = consumer.take(now_s, limit)
-        timeout_s = consumer.subscription.policy.ack_timeout_s
-        if portions and timeout_s is not None:
-            self.timers.arm(consumer.subscription, now_s + timeout_s)
+        policy = consumer.subscription.policy
+        if portions and policy.qos == 0:  # no answer will ask for what is left
+            self.awake[consumer.outlet] = None
+        elif portions and policy.ack_timeout_s is not None:
+            self.timers.arm(consumer.subscription, now_s + policy.ack_timeout_s)
         return portions
 
     def answer(

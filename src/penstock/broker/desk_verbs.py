@@ -58,7 +58,9 @@ def verbs_of(desk: object) -> dict[str, Verb]:
     for _, method in inspect.getmembers(desk, inspect.ismethod):
         mark = getattr(method, _MARK, None)
         if mark is not None:
-            found[mark[0]] = Verb(*mark, _arguments_of(method), method)
+            name, promise, exclusive = mark
+            arguments = _arguments_of(method)
+            found[name] = Verb(name, promise, exclusive, arguments, method)
     return found
 
 

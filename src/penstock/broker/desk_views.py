@@ -18,7 +18,7 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
     """Root of all rows."""
 
 
-class TopicRow(View):
+class TopicRow(View, frozen=True, kw_only=True):
     """``events`` counts offsets: compaction may have taken some of them."""
 
     name: str
@@ -30,12 +30,12 @@ class TopicRow(View):
     subscriptions: int
 
 
-class TopicPage(View):
+class TopicPage(View, frozen=True, kw_only=True):
     topics: list[TopicRow]
     more: bool
 
 
-class SubscriptionRow(View):
+class SubscriptionRow(View, frozen=True, kw_only=True):
     """``position`` is the lowest offset not settled, ``lag`` how many are not.
 
     ``in_flight`` are with a consumer, ``owed`` also wait to be sent again.
@@ -53,12 +53,12 @@ class SubscriptionRow(View):
     consumers: int
 
 
-class SubscriptionPage(View):
+class SubscriptionPage(View, frozen=True, kw_only=True):
     subscriptions: list[SubscriptionRow]
     more: bool
 
 
-class TopicView(TopicRow):
+class TopicView(TopicRow, frozen=True, kw_only=True):
     retention_age_s: float | None
     retention_bytes: int | None
     compact: bool
@@ -70,7 +70,7 @@ class TopicView(TopicRow):
     more_readers: bool
 
 
-class OwedRow(View):
+class OwedRow(View, frozen=True, kw_only=True):
     offset: int
     priority: int | None
     """None: not looked at in log order."""
@@ -80,7 +80,7 @@ class OwedRow(View):
     errors: list[str]
 
 
-class SubscriptionView(SubscriptionRow):
+class SubscriptionView(SubscriptionRow, frozen=True, kw_only=True):
     order: str
     window: int
     qos: int
@@ -91,7 +91,7 @@ class SubscriptionView(SubscriptionRow):
     more_deliveries: bool
 
 
-class Moved(View):
+class Moved(View, frozen=True, kw_only=True):
     """A subscription that was moved."""
 
     subscriber: str
@@ -99,7 +99,7 @@ class Moved(View):
     position: int
 
 
-class EventView(View):
+class EventView(View, frozen=True, kw_only=True):
     offset: int
     id: str
     timestamp: int
@@ -111,7 +111,7 @@ class EventView(View):
     payload: bytes
 
 
-class LetterRow(View):
+class LetterRow(View, frozen=True, kw_only=True):
     """``raw`` is the beginning of raw input that has ``raw_bytes``."""
 
     number: int
@@ -128,19 +128,19 @@ class LetterRow(View):
     raw_bytes: int
 
 
-class LetterPage(View):
+class LetterPage(View, frozen=True, kw_only=True):
     letters: list[LetterRow]
     next: int | None
 
 
-class LetterView(LetterRow):
+class LetterView(LetterRow, frozen=True, kw_only=True):
     """``raw`` is whole; ``event`` is None if there is none, or none any more."""
 
     errors: list[str]
     event: EventView | None
 
 
-class Done(View):
+class Done(View, frozen=True, kw_only=True):
     """What became of one letter: ``text`` says it, ``done`` whether it is as asked."""
 
     number: int
@@ -148,19 +148,19 @@ class Done(View):
     text: str
 
 
-class DonePage(View):
+class DonePage(View, frozen=True, kw_only=True):
     results: list[Done]
     next: int | None
 
 
-class LogEvent(View):
+class LogEvent(View, frozen=True, kw_only=True):
     timestamp: int
     priority: int
     msg: bytes
     id: str
 
 
-class SubscriberLog(View):
+class SubscriberLog(View, frozen=True, kw_only=True):
     """Events a subscriber has not settled, highest priority first.
 
     ``unsettled`` is how many there are; ``cut`` says that not all of them are here.
@@ -172,6 +172,6 @@ class SubscriberLog(View):
     events: list[LogEvent]
 
 
-class LogPage(View):
+class LogPage(View, frozen=True, kw_only=True):
     subscribers: list[SubscriberLog]
     more: bool

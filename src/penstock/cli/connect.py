@@ -93,10 +93,14 @@ def confirm(question: str, *, yes: bool) -> None:
     """Ask before something goes for good, where there is somebody to ask."""
     if yes:
         return
-    if not sys.stdin.isatty():
+    if not _is_terminal():
         raise Refusal(f"{question} Nobody is there to ask", "say --yes if you mean it")
     if not click.confirm(question, err=True):
         raise Refusal("nothing was done")
+
+
+def _is_terminal() -> bool:
+    return sys.stdin.isatty()
 
 
 def _address() -> Address:

@@ -6,7 +6,9 @@ import os
 import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from io import BufferedReader
 from pathlib import Path
+from typing import cast
 
 import click
 import msgspec
@@ -84,7 +86,7 @@ def publish(
     """
     if payload is not None and file is not None:
         raise Refusal("PAYLOAD and --file exclude each other")
-    if payload is None and (id_ or dedup_id):
+    if payload is None and (id_ is not None or dedup_id is not None):
         raise Refusal("--id and --dedup-id are for a single PAYLOAD")
     said = Said(
         topic=topic,
@@ -116,11 +118,11 @@ def _publish(client: Client, said: Said, batches: Iterable[list[bytes]]) -> None
         offsets = client.publish(
             said.topic,
             payloads,
-            ids=[said.id] if said.id else None,
+            ids=None if said.id is None else [said.id],
             keys=None if said.key is None else [os.fsencode(said.key)] * len(payloads),
             priorities=[said.priority] * len(payloads) if said.priority else None,
             headers=[said.headers] * len(payloads) if said.headers else None,
-            dedup_ids=[said.dedup_id] if said.dedup_id else None,
+            dedup_ids=None if said.dedup_id is None else [said.dedup_id],
         )
         count, last = count + len(offsets), offsets[-1]
         if as_json():
@@ -156,13 +158,15 @@ def _lines(file: str | None) -> Iterator[list[bytes]]:
 def _typed() -> Iterator[bytes]:
     if sys.stdin.isatty():
         click.echo("one event a line, Ctrl-D ends", err=True)
-    while data := os.read(sys.stdin.fileno(), READ_BYTES):
+    # What is there, at once: it is a BufferedReader, whatever its annotation says.
+    source = cast(BufferedReader, sys.stdin.buffer)
+    while data := source.read1(READ_BYTES):
         yield data
 
 
 def _blocks(file: str) -> Iterator[bytes]:
     with Path(file).open("rb", buffering=0) as source:
-        if not sys.stderr.isatty():
+        if not _is_terminal():
             yield from iter(lambda: source.read(READ_BYTES), b"")
             return
         size = os.fstat(source.fileno()).st_size
@@ -170,3 +174,7 @@ def _blocks(file: str) -> Iterator[bytes]:
             while data := source.read(READ_BYTES):
                 yield data
                 bar.update(len(data))
+
+
+def _is_terminal() -> bool:
+    return sys.stderr.isatty()

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import click
 
+from penstock.broker.desk import MAX_ROWS
 from penstock.broker.desk_views import (
     Moved,
     SubscriptionPage,
@@ -181,6 +182,7 @@ def _all(
             subscriber=subscriber,
             topic=topic,
             after=after,
+            limit=MAX_ROWS,
         )
         yield from page.subscriptions
         more = page.more

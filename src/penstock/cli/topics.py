@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import click
 
+from penstock.broker.desk import MAX_ROWS
 from penstock.broker.desk_views import TopicPage, TopicRow, TopicView
 from penstock.cli import show
 from penstock.cli.connect import (
@@ -151,7 +152,7 @@ def delete_command(name: str, *, yes: bool, **_: object) -> None:
 def _all(client: Client, *, own: bool) -> Iterator[TopicRow]:
     after, more = "", True
     while more:
-        page = ask(client, TopicPage, "topics", after=after, own=own)
+        page = ask(client, TopicPage, "topics", after=after, own=own, limit=MAX_ROWS)
         yield from page.topics
         more = page.more
         after = page.topics[-1].name if page.topics else after

@@ -252,6 +252,8 @@ class AsyncClient:
                 for seq in self._session.receive(data):
                     if seq in self._answers:
                         _wake(self._answers[seq], None)
+                    else:
+                        self._session.forget(seq)  # whoever asked has gone
                 for channel, arrived in self._arrivals.items():
                     inbox = self._session.inboxes.get(channel)
                     if inbox is None or inbox.batches or inbox.ended is not None:

@@ -14,6 +14,7 @@ connection counts as lost; waiting for events has no limit but the one you give.
 from __future__ import annotations
 
 import os
+import select
 import socket
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -216,15 +217,30 @@ class Client:
         return True
 
     def _send(self) -> None:
-        data = self._session.output()
-        if not data:
-            return
+        unsent = memoryview(self._session.output())
         try:
-            self._socket.settimeout(self._timeout_s)
-            self._socket.sendall(data)
+            self._socket.settimeout(0)
+            while unsent:
+                try:
+                    unsent = unsent[self._socket.send(unsent) :]
+                except BlockingIOError:
+                    self._make_room()
         except OSError as error:
             self._hear_out()
             raise self._lost(error.strerror or str(error)) from error
+
+    def _make_room(self) -> None:
+        """Wait until more can be sent; the server may want us to read first."""
+        poll = select.poll()
+        poll.register(self._socket, select.POLLIN | select.POLLOUT)
+        ready = poll.poll(self._timeout_s * 1000)
+        if not ready:
+            raise TimeoutError("timed out")
+        if ready[0][1] & select.POLLIN:
+            data = self._socket.recv(READ_BYTES)
+            if not data:
+                raise ConnectionResetError("the server closed it")
+            self._session.receive(data)
 
     def _hear_out(self) -> None:
         """Read what the server said before it closed; raises ServerRefused."""

@@ -177,6 +177,10 @@ class Session:
             raise ServerRefused(found.error, found.text, found.hint)
         return found
 
+    def forget(self, seq: int) -> None:
+        """Nobody waits for this answer any more."""
+        self._answers.pop(seq, None)
+
     def _file(self, message: ServerMessage, answered: list[int]) -> None:
         match message:
             case Events():

@@ -88,11 +88,12 @@ class Graves:
     """Events given up whose letters may still fail to be stored."""
 
     def __init__(self) -> None:
-        self._open: list[tuple[int, Subscription, Failed]] = []
+        self._open: list[tuple[int, Subscription, Failed, dict[int, int]]] = []
 
     def add(self, group: int, subscription: Subscription, failed: Failed) -> None:
         """The letter of an event is in this group."""
-        self._open.append((group, subscription, failed))
+        places = subscription.cursor.places  # others, if it is moved meanwhile
+        self._open.append((group, subscription, failed, places))
 
     def confirmed(self, group: int) -> None:
         """The letters up to this group are stored."""
@@ -100,8 +101,9 @@ class Graves:
 
     def taken_back(self) -> None:
         """The letters failed: the events are owed again, and tried again."""
-        for _, subscription, failed in self._open:
-            subscription.add_back(failed.offset, failed.level)
+        for _, subscription, failed, places in self._open:
+            if subscription.cursor.places is places:
+                subscription.add_back(failed.offset, failed.level)
         self._open = []
 
 

@@ -17,6 +17,7 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_left
 from collections import OrderedDict
+from collections.abc import Sequence
 from itertools import groupby
 
 from penstock.delivery.pages import Pages
@@ -42,7 +43,7 @@ class Levels:
         """Events from here on are not in the index yet."""
         self.blocks: dict[int, array[int]] = {}
         self._newest: dict[int, list[int]] = {}
-        self._lists: OrderedDict[tuple[int, int], list[int]] = OrderedDict()
+        self._lists: OrderedDict[tuple[int, int], array[int]] = OrderedDict()
 
     def levels(self) -> list[int]:
         """Levels that occur, highest first; 0 always does."""
@@ -84,12 +85,12 @@ class Levels:
             self._lists.pop((level, block), None)  # it grows now
         self._newest[level] += offsets
 
-    def _offsets(self, level: int, block: int) -> list[int]:
+    def _offsets(self, level: int, block: int) -> Sequence[int]:
         if block == self.blocks[level][-1] and level in self._newest:
             return self._newest[level]
         found = self._lists.get((level, block))
         if found is None:
-            found = self._lists[level, block] = self._read(level, block)
+            found = self._lists[level, block] = array("Q", self._read(level, block))
             if len(self._lists) > _REMEMBERED:
                 self._lists.popitem(last=False)
         return found

@@ -33,6 +33,8 @@ from penstock.wire.jsonq import (
 )
 from penstock.wire.lines import TOO_LONG, LineSplitter
 
+_LOST = replies.error("not stored: the write failed, send it again")
+
 
 class Share:
     """A connection's share in one topic."""
@@ -222,7 +224,9 @@ class ConsumerGateway(Gateway):
         consumer = self._broker.attach(subscription, self)
         share = self._shares[topic] = Share(consumer)
         if answer:
-            self._outbox.after(self._broker.promised, answer, mark=share)
+            # A topic that is taken back takes the subscription along.
+            lost = None if self._broker.log.topic(topic).committed else _LOST
+            self._outbox.after(self._broker.promised, answer, lost, share)
         self.released(consumer, self._broker.resume(consumer, now_s))
         return share
 

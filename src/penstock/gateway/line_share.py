@@ -46,19 +46,17 @@ class Share:
     def ack(self, id_: str) -> bytes | None:
         """Settle the event of that id that was delivered first; the answer, if any."""
         found = self._delivered.pop(id_, None)
-        if found is None:
-            return None
-        if isinstance(found, list):
-            offset = found.pop(0)
-            if found:
-                self._delivered[id_] = found
-        else:
-            offset = found
-        if not self.consumer.subscription.settle(offset):
-            return None
-        if offset < self.session_start:
-            return replies.acknowledged_from_logs(id_)
-        return replies.ACKNOWLEDGED
+        offsets = [found] if isinstance(found, int) else found or []
+        for place, offset in enumerate(offsets, 1):
+            # One may be in flight no more, because the subscription was moved.
+            if self.consumer.holds(offset):
+                self.consumer.subscription.settle(offset)
+                if place < len(offsets):
+                    self._delivered[id_] = offsets[place:]
+                if offset < self.session_start:
+                    return replies.acknowledged_from_logs(id_)
+                return replies.ACKNOWLEDGED
+        return None
 
     def ack_run(self, ids: list[str]) -> bool:
         """Settle neighbours of this session that came in this order; False if not.

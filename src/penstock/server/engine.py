@@ -202,6 +202,8 @@ class Engine:
             connection = self.connections.get(gateway)  # type: ignore[call-overload]
             if connection is not None:
                 connection.flush(now_s)
+        if awake:  # some of them have more
+            self.kick()
 
     def _run_errands(self) -> None:
         errands, self._errands = self._errands, {}

@@ -35,9 +35,7 @@ class ServerOptions:
         "a connection that sends nothing for so long is closed; 0 is never",
         least=0,
     )
-    login_s: float = option(
-        30.0, "time to log in, or to send the first whole line", above=0
-    )
+    login_s: float = option(30.0, "time to log in, at ports that ask for it", above=0)
     output_buffer_bytes: int = option(
         MIB, "output kept for a connection that does not read; no more is made", least=1
     )

@@ -569,6 +569,19 @@ def test_event_is_tried_again_if_the_commit_of_its_letter_fails(restart: str) ->
     assert scene.take(consumer) == [1]
 
 
+def test_event_is_not_owed_again_by_a_subscription_that_was_moved() -> None:
+    scene = Scene()
+    scene.publish(0, 0)
+    consumer = scene.subscribe(Policy(tries=1))
+    scene.take(consumer)
+    scene.broker.refuse(consumer, 0, "no", scene.now_s)
+    scene.broker.seek("ann", "t", 1)
+
+    scene.fail_commit()
+
+    assert scene.drain(consumer) == [1]
+
+
 def test_raw_letter_that_the_log_refuses_is_the_callers() -> None:
     scene = Scene(log=SMALL)
     scene.refuse_appends()

@@ -158,6 +158,17 @@ def test_a_login_leaves_alone_what_the_name_has_at_another_gateway(
     assert len(line.read()) == 1
 
 
+def test_a_line_that_is_too_long_is_invalid_and_the_next_one_counts(
+    tmp_path: Path,
+) -> None:
+    scene = Scene(tmp_path, Rules(json=JsonOptions(max_line_bytes=60)))
+    anna = log_in(scene)
+
+    assert anna.say("x" * 70, packet("SUB")) == ["INVALID JSON", "OK"]
+    assert scene.broker.log.topic("deadLetterChan").next_offset == 1
+    scene.close()
+
+
 def test_nobody_can_take_the_name_of_a_temporary_subscriber(scene: Scene) -> None:
     publish(scene, 1)
     scene.connect("line").say("sub t")
@@ -222,6 +233,20 @@ def test_ok_means_that_a_subscription_is_durable(scene: Scene) -> None:
     scene.commit()
 
     assert anna.read() == ["OK"]
+
+
+def test_subscription_to_a_topic_that_could_not_be_made_is_an_error(
+    scene: Scene,
+) -> None:
+    peer = log_in(scene)
+    scene.fail_commit()
+
+    (answer,) = peer.say(packet("SUB"))
+
+    assert answer.startswith('ERROR "not stored')
+    assert peer.say(packet("SUB")) == ["OK"]
+    publish(scene, 1)
+    assert peer.read() == [PUB_1]
 
 
 def test_the_next_message_follows_the_ok_of_a_durable_pubcomp(scene: Scene) -> None:

@@ -63,6 +63,27 @@ def test_ids_need_not_be_unique_in_one_page(scene: Scene, reader: Peer) -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    "order", ["abcdef", "abc", "bcd", "fedcba", "abdf", "def", "a"]
+)
+def test_a_run_of_acks_in_any_order_settles_each_of_them_once(
+    scene: Scene, reader: Peer, order: str
+) -> None:
+    publish(scene, *"abcdef")
+    reader.read()
+    (subscription,) = scene.broker.subscriptions
+    done = ["no available message"] if len(order) == 6 else []
+
+    assert reader.say(*[f"ack t {id_}" for id_ in order]) == [
+        *[SESSION] * len(order),
+        *done,
+    ]
+    assert subscription.lag() == 6 - len(order)
+    assert reader.say(*[f"ack t {id_}" for id_ in order]) == [
+        f"no_event_error: {id_}" for id_ in order
+    ]
+
+
 def test_events_from_before_the_session_are_acknowledged_from_the_logs(
     scene: Scene,
 ) -> None:

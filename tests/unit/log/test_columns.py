@@ -221,6 +221,33 @@ def test_checked_size_and_a_little_more_is_enough_for_the_frame() -> None:
     assert len(columns.encode(0, bytes(16))) <= size + room
 
 
+OPTIONAL = ("ids", "keys", "priorities", "headers", "parents")
+
+
+@pytest.mark.parametrize("indexes", [[], [1], [2, 0], [0, 1, 2]])
+def test_picked_events_keep_everything_they_have(indexes: list[int]) -> None:
+    columns = Columns([b"a", b"b", b"c"], [1, 2, 3], producer="me")
+    columns.ids = ["x", None, "z"]
+    columns.keys = [b"k", None, b"l"]
+    columns.priorities = [7, 8, 9]
+    columns.headers = [{"h": "1"}, {}, {"h": "3"}]
+    columns.parents = [None, "p", None]
+
+    picked = columns.pick(indexes)
+
+    for name in ("payloads", "timestamps", "producers", *OPTIONAL):
+        values = getattr(columns, name)
+        assert getattr(picked, name) == [values[index] for index in indexes], name
+
+
+def test_picking_adds_no_column() -> None:
+    picked = Columns([b"a", b"b"], 5).pick([1])
+
+    assert (picked.payloads, picked.timestamps) == ([b"b"], [5])
+    assert (picked.ids, picked.keys, picked.priorities) == (None, None, None)
+    assert (picked.headers, picked.parents, picked.producers) == (None, None, None)
+
+
 @pytest.mark.parametrize(
     ("values", "bits"),
     [

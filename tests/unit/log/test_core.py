@@ -7,7 +7,7 @@ import pytest
 
 from penstock.clock import ManualClock
 from penstock.errors import Backlogged, DiskFull, LogClosed, WriteFailed
-from penstock.log import Columns, Log, TopicOptions
+from penstock.log import Columns, Log, LogOptions, TopicOptions
 from penstock.log.store import TakeCheckpoint, WriteOut
 from tests.unit.log.faults import Counter, FaultyFiles, payloads
 from tests.unit.log.scenes import SMALL
@@ -351,6 +351,78 @@ def test_pending_bytes_are_those_of_the_open_group(log: Log) -> None:
     log.commit()
     assert (before, log.pending_bytes) == (0, 0)
     assert during >= 100
+
+
+def test_open_group_is_the_one_that_collects(log: Log) -> None:
+    opened = log.open_group
+    assert add(log, b"a") == opened
+
+    commit = log.begin_commit()
+
+    assert commit is not None
+    assert (commit.group.number, log.open_group) == (opened, opened + 1)
+    commit.run()
+    log.end_commit(commit)
+    assert add(log, b"b") == opened + 1
+
+
+def test_failed_groups_are_skipped_by_the_open_one(log: Log, disk: FaultyFiles) -> None:
+    add(log, b"a")
+    commit = log.begin_commit()
+    assert commit is not None
+    behind = add(log, b"b")
+    disk.fail("write", ".jnl")
+    commit.run()
+
+    log.end_commit(commit)
+
+    assert log.open_group == behind + 1
+    assert log.outcome(behind) == "failed"
+
+
+# Whoever wants to know of commits
+
+
+def test_commit_is_told_when_its_events_can_be_read(log: Log) -> None:
+    told: list[tuple[int, list[bytes]]] = []
+    log.on_commit = lambda commit: told.append(
+        (commit.group.number, payloads(log, "t"))
+    )
+
+    group = add(log, b"a")
+    assert told == []
+    log.commit()
+
+    assert told == [(group, [b"a"])]
+
+
+def test_failed_commit_is_told_when_it_was_taken_back(
+    log: Log, disk: FaultyFiles
+) -> None:
+    told: list[tuple[WriteFailed | None, int]] = []
+    log.on_commit = lambda commit: told.append(
+        (commit.error, log.topic("t").next_offset)
+    )
+    add(log, b"a")
+    disk.fail("write", ".jnl")
+
+    with pytest.raises(WriteFailed) as caught:
+        log.commit()
+
+    assert told == [(caught.value, 0)]
+
+
+def test_commit_that_makes_room_for_an_append_is_told(tmp_path: Path) -> None:
+    with Log.open(tmp_path, LogOptions(group_bytes=1 << 16)) as log:
+        log.create_topic("t")
+        told: list[int] = []
+        log.on_commit = lambda commit: told.append(commit.group.number)
+        first = add(log, bytes(40_000))
+
+        second = add(log, bytes(40_000))
+
+        assert told == [first]
+        assert second == first + 1
 
 
 def test_scrub_goes_through_everything_in_steps(tmp_path: Path) -> None:

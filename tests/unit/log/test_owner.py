@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from penstock.clock import ManualClock
-from penstock.errors import InvalidBatch, UnownedRecords
-from penstock.log import Log, LogOptions, Record
-from tests.unit.log.faults import Counter
+from penstock.errors import InvalidBatch, UnownedRecords, WriteFailed
+from penstock.log import Columns, Log, LogOptions, Record
+from tests.unit.log.faults import Counter, FaultyFiles
 
 
 def test_record_comes_back_as_its_owner_wrote_it(tmp_path: Path) -> None:
@@ -55,6 +55,141 @@ def test_kind_that_is_nobodys_is_refused(tmp_path: Path, kind: int) -> None:
 
         assert caught.value.field == "kind"
         assert log.pending_bytes == 0
+
+
+# Collecting
+
+
+class Saver(Counter):
+    """An owner that saves its numbers up until a group is closed."""
+
+    def __init__(self, *, sync: bool = True) -> None:
+        super().__init__()
+        self.saved: list[int] = []
+        self.taken = 0
+        self._sync = sync
+
+    def collect(self) -> list[tuple[bytes, bool]]:
+        saved, self.saved = self.saved, []
+        return [(bytes([number]), self._sync) for number in saved]
+
+    def taken_back(self) -> None:
+        self.taken += 1
+
+
+def collected(directory: Path) -> list[bytes]:
+    """The records that are found after a crash."""
+    owner = Counter()
+    Log.open(directory, owners={300: owner}).abandon()
+    return [record.data for record in owner.replayed]
+
+
+def test_saved_changes_are_collected_when_the_group_is_closed(tmp_path: Path) -> None:
+    owner = Saver()
+    log = Log.open(tmp_path, owners={300: owner})
+    owner.saved = [1, 2]
+    commit = log.begin_commit()
+    assert commit is not None
+    owner.saved = [3]
+    assert log.begin_commit() is None
+    assert owner.saved == [3]
+    commit.run()
+    log.end_commit(commit)
+
+    log.abandon()
+
+    assert collected(tmp_path) == [b"\1", b"\2"]
+
+
+def test_collected_records_follow_the_events_of_their_group(tmp_path: Path) -> None:
+    owner = Saver()
+    log = Log.open(tmp_path, owners={300: owner})
+    owner.saved = [1]
+    log.create_topic("t")
+    appended = log.append("t", Columns([b"x"]))
+    log.commit()
+    log.abandon()
+    after = Counter()
+
+    log = Log.open(tmp_path, owners={300: after})
+
+    assert [record.group for record in after.replayed] == [appended.group]
+    assert log.topic("t").end_offset == 1
+    log.abandon()
+
+
+def test_nothing_collected_is_nothing_to_commit(tmp_path: Path) -> None:
+    with Log.open(tmp_path, owners={300: Saver()}) as log:
+        assert log.begin_commit() is None
+
+
+@pytest.mark.parametrize(("sync", "outcome"), [(True, "synced"), (False, "written")])
+def test_owner_says_whether_a_record_has_to_be_synced(
+    tmp_path: Path, sync: bool, outcome: str
+) -> None:
+    owner = Saver(sync=sync)
+    with Log.open(tmp_path, owners={300: owner}) as log:
+        owner.saved = [1]
+        group = log.open_group
+
+        log.commit()
+
+        assert log.outcome(group) == outcome
+
+
+def test_careless_record_makes_no_other_careless(tmp_path: Path) -> None:
+    careless = Saver(sync=False)
+    with Log.open(tmp_path, owners={300: Counter(), 301: careless}) as log:
+        group = log.record(300, b"\1")
+        careless.saved = [1]
+
+        log.commit()
+
+        assert log.outcome(group) == "synced"
+
+
+def test_checkpoint_collects_before_it_takes_snapshots(tmp_path: Path) -> None:
+    owner = Saver()
+    log = Log.open(tmp_path, owners={300: owner})
+    owner.saved, owner.total = [5], 5
+    log.checkpoint()
+    log.abandon()
+    after = Counter()
+
+    Log.open(tmp_path, owners={300: after}).close()
+
+    assert (after.total, after.replayed) == (5, [])
+
+
+def test_every_owner_hears_that_groups_were_taken_back(tmp_path: Path) -> None:
+    disk, one, other = FaultyFiles(), Saver(), Saver()
+    log = Log.open(tmp_path, owners={300: one, 301: other}, files=disk)
+    one.saved = [1]
+    disk.fail("sync", ".jnl")
+
+    with pytest.raises(WriteFailed):
+        log.commit()
+
+    assert (one.taken, other.taken) == (1, 1)
+    one.saved = [2]
+    log.commit()
+    assert (one.taken, other.taken) == (1, 1)
+    log.abandon()
+
+
+def test_record_that_failed_is_there_once_it_is_said_again(tmp_path: Path) -> None:
+    disk, owner = FaultyFiles(), Saver()
+    log = Log.open(tmp_path, owners={300: owner}, files=disk)
+    owner.saved = [1]
+    disk.fail("write", ".jnl", half=True)
+    with pytest.raises(WriteFailed):
+        log.commit()
+    owner.saved = [1]
+
+    log.commit()
+    log.abandon()
+
+    assert collected(tmp_path) == [b"\1"]
 
 
 # Restoring and replaying

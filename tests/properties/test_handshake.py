@@ -1,0 +1,113 @@
+"""QoS 2 in both directions: exactly once, whatever the link and the crashes do.
+
+The two ends, the link and the accidents are in handshake_model.py. The last tests
+show that these tests bite: let answers go before the disk knows, and they fail.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from penstock.delivery import subscriptions
+from penstock.delivery.consumer import Consumer
+from penstock.delivery.handshake import Stage
+from penstock.delivery.owed import Owed
+from penstock.gateway.json_consumer import ConsumerGateway
+from penstock.gateway.outbox import Outbox
+from penstock.wire.jsonq import replies
+from tests.properties.handshake_model import deliver, publish
+
+SEEDS = st.integers(min_value=0, max_value=1 << 32)
+STEPS = 250
+
+
+def check_delivery(seed: int) -> None:
+    """Every event reaches the consumer once, in order."""
+    received, stored, confirmed = deliver(seed, STEPS)
+
+    assert received == stored, f"seed {seed}"
+    assert confirmed <= set(stored), f"seed {seed}"
+
+
+def check_publishing(seed: int) -> None:
+    """Every released message is stored once, and nothing else is."""
+    stored, done = publish(seed, STEPS)
+
+    assert len(done) == 30, f"seed {seed}"
+    assert sorted(stored) == sorted(done), f"seed {seed}"
+
+
+@given(seed=SEEDS)
+def test_consumer_gets_every_event_exactly_once_and_in_order(seed: int) -> None:
+    check_delivery(seed)
+
+
+@given(seed=SEEDS)
+def test_publisher_has_every_message_stored_exactly_once(seed: int) -> None:
+    check_publishing(seed)
+
+
+CHECKS = pytest.mark.parametrize("check", [check_delivery, check_publishing])
+
+
+def failures(check: Callable[[int], None]) -> int:
+    """How many of some runs do not end well."""
+    failed = 0
+    for seed in range(30):
+        try:
+            check(seed)
+        except AssertionError:
+            failed += 1
+    return failed
+
+
+@CHECKS
+def test_answers_before_the_disk_knows_break_the_promise(
+    monkeypatch: pytest.MonkeyPatch, check: Callable[[int], None]
+) -> None:
+    def at_once(
+        outbox: Outbox[object],
+        group: int,
+        data: bytes,
+        lost: bytes | None = None,
+        mark: object = None,
+    ) -> None:
+        outbox.now(data, mark)
+
+    monkeypatch.setattr(Outbox, "after", at_once)
+
+    assert failures(check) > 0
+
+
+def test_a_pubrel_to_a_new_connection_before_the_disk_knows_breaks_the_promise(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def at_once(gateway: ConsumerGateway, consumer: Consumer, owed: list[Owed]) -> None:
+        for one in owed:
+            gateway._outbox.now(replies.pubrel(one.offset + 1))
+
+    monkeypatch.setattr(ConsumerGateway, "released", at_once)
+
+    assert failures(check_delivery) > 0
+
+
+def test_a_broker_that_forgets_pubrecs_in_a_crash_breaks_the_promise(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def unreleased(owed: Owed) -> tuple[int, int, int, int]:
+        return owed.offset, owed.level, owed.tries, Stage.WAITING
+
+    monkeypatch.setattr(subscriptions, "_row", unreleased)
+
+    assert failures(check_delivery) > 0
+
+
+@CHECKS
+def test_with_everything_in_place_the_same_runs_pass(
+    check: Callable[[int], None],
+) -> None:
+    assert failures(check) == 0

@@ -1,0 +1,16 @@
+"""A running server for the tests of commands that need one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.unit.cli.desk_run import DeskRun, desk_run
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Iterator[DeskRun]:
+    with desk_run(tmp_path / "data") as run:
+        yield run

@@ -1,0 +1,77 @@
+from __future__ import annotations
+
+import errno
+from pathlib import Path
+
+import pytest
+
+from penstock.client.address import (
+    Local,
+    Remote,
+    address_of,
+    not_running,
+    remote,
+    socket_path,
+)
+from penstock.errors import InvalidOption
+
+
+@pytest.mark.parametrize(
+    ("text", "address", "shown"),
+    [
+        ("localhost:8410", Remote("localhost", 8410), "localhost:8410"),
+        ("10.0.0.1:1", Remote("10.0.0.1", 1), "10.0.0.1:1"),
+        ("[::1]:8410", Remote("::1", 8410), "[::1]:8410"),
+        ("data", Local("data"), "data directory data"),
+        ("a/b:17", Local("a/b:17"), "data directory a/b:17"),
+        (Path("a") / "b", Local("a/b"), "data directory a/b"),
+        (Local("x:1"), Local("x:1"), "data directory x:1"),
+    ],
+)
+def test_an_address_is_a_directory_or_host_and_port(
+    text: str | Path, address: object, shown: str
+) -> None:
+    assert address_of(text) == address
+    assert str(address) == shown
+
+
+def test_a_directory_that_is_there_is_meant(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "host:17").mkdir()
+
+    assert address_of("host:17") == Local("host:17")
+
+
+@pytest.mark.parametrize(
+    "text", ["", "host", "host:", "host:x", ":17", "h:0", "h:70000"]
+)
+def test_what_is_no_address_is_refused(text: str) -> None:
+    with pytest.raises(InvalidOption, match="HOST:PORT"):
+        remote(text)
+
+
+def test_a_socket_is_reached_through_a_descriptor(tmp_path: Path) -> None:
+    directory = tmp_path / ("d" * 200)
+    directory.mkdir()
+    (directory / "penstock.sock").touch()
+
+    with socket_path(str(directory)) as path:
+        assert len(path) < 60
+        assert Path(path).exists()
+
+    assert not Path(path).exists()
+
+
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [
+        (FileNotFoundError(errno.ENOENT, "No such file"), "nobody listens there"),
+        (ConnectionRefusedError(errno.ECONNREFUSED, "Refused"), "nobody listens there"),
+        (PermissionError(errno.EACCES, "Permission denied"), "permission denied"),
+        (TimeoutError("timed out"), "timed out"),
+    ],
+)
+def test_why_there_is_no_server_is_said(error: OSError, reason: str) -> None:
+    assert str(not_running(Remote("h", 1), error)) == f"no server for h:1: {reason}"

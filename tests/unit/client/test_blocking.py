@@ -1,0 +1,109 @@
+"""What both clients do is in tests/contract; here is what only this one does."""
+
+from __future__ import annotations
+
+import pytest
+
+from penstock.client import blocking, connect
+from penstock.client.blocking import Client, Subscription
+from penstock.errors import ServerRefused
+from penstock.wire.native import Published
+from tests.local_server import LocalServer
+
+
+def filled(server: LocalServer, count: int) -> tuple[Client, Subscription]:
+    client = connect(server.data)
+    client.publish("t", [b"%d" % n for n in range(count)])
+    return client, client.subscribe("t", "me", start="earliest")
+
+
+def test_waiting_for_an_event_may_have_a_limit(server: LocalServer) -> None:
+    client, subscription = filled(server, 1)
+    with client:
+        assert subscription.next(5.0) is not None
+
+        assert subscription.next(0.01) is None
+        assert subscription.next_batch(0.01) is None
+
+
+def test_clients_and_subscriptions_end_with_their_blocks(server: LocalServer) -> None:
+    with connect(server.data) as client:
+        client.publish("t", b"0")
+        with client.subscribe("t", "me", start="earliest") as subscription:
+            for delivery in subscription:
+                subscription.ack(delivery)
+                break
+
+        view = client.ask("subscriptions.show", subscriber="me", topic="t")
+        assert isinstance(view, dict)
+        assert (view["state"], view["lag"]) == ("unsubscribed", 0)
+
+
+def test_many_acks_are_sent_without_waiting(
+    server: LocalServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(blocking, "MAX_ACKS", 2)
+    client, subscription = filled(server, 5)
+    with client, connect(server.data) as other:
+        batch = subscription.next_batch()
+        assert batch is not None
+        subscription.settle(batch.offsets[:3])
+        client.ask("settled")
+
+        view = other.ask("subscriptions.show", subscriber="me", topic="t")
+
+        assert isinstance(view, dict)
+        assert view["lag"] == 2
+
+
+def test_a_server_that_is_busy_is_asked_again(
+    server: LocalServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with connect(server.data) as client:
+        answers: list[ServerRefused | Published] = [
+            ServerRefused("Backlogged", "too much"),
+            ServerRefused("Backlogged", "too much"),
+            Published(1, 5),
+        ]
+
+        def answer(seq: int) -> Published:
+            found = answers.pop(0)
+            if isinstance(found, ServerRefused):
+                raise found
+            return found
+
+        monkeypatch.setattr(client, "_wait", answer)
+        monkeypatch.setattr(blocking, "RETRY_S", 0.0)
+
+        assert list(client.publish("t", b"x")) == [5]
+
+
+def test_patience_with_a_busy_server_ends(
+    server: LocalServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with connect(server.data, timeout_s=5.0) as client:
+        client._timeout_s = -1.0
+
+        def refuse(seq: int) -> Published:
+            raise ServerRefused("Backlogged", "too much")
+
+        monkeypatch.setattr(client, "_wait", refuse)
+
+        with pytest.raises(ServerRefused, match="^too much$"):
+            client.publish("t", b"x")
+        client._timeout_s = 5.0
+
+
+def test_acks_pass_events_that_the_client_has_yet_to_read(server: LocalServer) -> None:
+    """The server reads no more while the client does not read: somebody has to."""
+    count = 200_000
+    with connect(server.data, timeout_s=10.0) as client:
+        client.publish("t", [b"%d" % n for n in range(count)])
+        subscription = client.subscribe("t", "me", start="earliest", window=100_000)
+        done = 0
+        while done < count:
+            batch = subscription.next_batch(10.0)
+            assert batch is not None
+            done += len(batch.offsets)
+            subscription.settle(batch.offsets)
+        subscription.close()

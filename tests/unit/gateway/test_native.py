@@ -1,0 +1,525 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from penstock import __version__
+from penstock.broker.options import BrokerOptions
+from penstock.gateway import native
+from penstock.gateway.options import NativeOptions
+from penstock.wire.native import (
+    Answer,
+    Ask,
+    ClientMessage,
+    Ended,
+    Events,
+    Hello,
+    Problem,
+    Publish,
+    Published,
+    Refuse,
+    Settle,
+    Subscribe,
+    Subscribed,
+    Unsubscribe,
+    Welcome,
+    encode,
+)
+from tests.unit.gateway.native_peer import HELLO, NativePeer, only
+from tests.unit.gateway.scene import Rules, Scene
+
+
+def publish(scene: Scene, *payloads: bytes, topic: str = "t") -> None:
+    NativePeer(scene).say(Publish(1, topic, list(payloads)))
+
+
+def offsets(found: list[Events]) -> list[int]:
+    return [offset for one in found for offset in one.offsets]
+
+
+# Hello
+
+
+def test_hello_is_answered_with_the_version(scene: Scene) -> None:
+    peer = NativePeer(scene, None)
+    assert not peer.gateway.settled
+
+    assert peer.say(HELLO) == [Welcome(__version__)]
+    assert peer.gateway.settled
+
+
+@pytest.mark.parametrize(
+    ("first", "said"),
+    [
+        ([Ask(1, "topics", {})], "Hello has to come first"),
+        ([Publish(1, "t", [b"x"])], "Hello has to come first"),
+        ([HELLO, HELLO], "Hello twice"),
+    ],
+)
+def test_hello_comes_first_and_once(
+    scene: Scene, first: list[ClientMessage], said: str
+) -> None:
+    peer = NativePeer(scene, None)
+
+    answer = peer.say(*first)[-1]
+
+    assert answer == Problem(0, "RemoteProtocolError", f"native protocol: {said}")
+    assert peer.peer.closed
+    assert scene.broker.log.topics() == []
+
+
+def test_a_name_that_cannot_be_printed_is_refused(scene: Scene) -> None:
+    (answer,) = NativePeer(scene, None).say(Hello(None, None, "a\nb"))
+
+    assert isinstance(answer, Problem)
+    assert answer.error == "InvalidName"
+
+
+def test_what_follows_a_login_waits_for_it(tmp_path: Path) -> None:
+    scene = Scene(tmp_path, Rules(passwords={"anna": "secret"}))
+    peer = NativePeer(scene, None)
+
+    answers = peer.say(Hello("anna", "secret", ""), Publish(1, "t", [b"x"]))
+
+    assert isinstance(answers[0], Welcome)
+    assert [type(one) for one in answers] == [Welcome, Published]
+    scene.close()
+
+
+@pytest.mark.parametrize(
+    ("hello", "said"),
+    [
+        (Hello("anna", "wrong", ""), "wrong password for anna"),
+        (Hello("anna", None, ""), "this server asks for a user and a password"),
+        (HELLO, "this server asks for a user and a password"),
+    ],
+)
+def test_a_wrong_login_ends_the_connection(
+    tmp_path: Path, hello: Hello, said: str
+) -> None:
+    scene = Scene(tmp_path, Rules(passwords={"anna": "secret"}))
+    peer = NativePeer(scene, None)
+
+    answers = peer.say(hello, Publish(1, "t", [b"x"]))
+
+    assert answers == [Problem(0, "LoginRefused", f"login refused: {said}")]
+    assert peer.peer.closed
+    assert scene.broker.log.topics() == []
+    scene.close()
+
+
+def test_before_hello_messages_are_small(scene: Scene) -> None:
+    peer = NativePeer(scene, None)
+
+    peer.peer.send((native.HELLO_BYTES + 1).to_bytes(4, "little"))
+
+    (answer,) = peer.read()
+    assert answer == Problem(
+        0,
+        "RemoteProtocolError",
+        "native protocol: message of 65537 bytes exceeds 65536",
+    )
+    assert peer.peer.closed
+
+
+def test_a_message_too_large_ends_the_connection(scene: Scene) -> None:
+    peer = NativePeer(scene, options=NativeOptions(max_message_bytes=2000))
+
+    answers = peer.say(Publish(1, "t", [b"x" * 3000]))
+
+    assert [type(one) for one in answers] == [Problem]
+    assert peer.peer.closed
+
+
+def test_what_came_before_junk_is_carried_out(scene: Scene) -> None:
+    peer = NativePeer(scene)
+
+    peer.peer.send(encode(Publish(1, "t", [b"x"])) + b"\x02\0\0\0\xff\xff")
+    peer.peer.send(encode(Publish(2, "t", [b"never"])))
+
+    assert [type(one) for one in peer.read()] == [Published, Problem]
+    assert scene.broker.log.topic("t").end_offset == 1
+
+
+def test_at_the_end_of_the_stream_the_connection_closes(scene: Scene) -> None:
+    peer = NativePeer(scene)
+
+    peer.peer.end()
+
+    assert peer.peer.closed
+
+
+# Consuming
+
+
+def test_events_follow_when_the_subscription_is_durable(scene: Scene) -> None:
+    publish(scene, b"a", b"b")
+    peer = NativePeer(scene)
+    scene.commits = False
+
+    assert peer.say(Subscribe(1, "t", "me", "earliest")) == []
+    scene.commit()
+
+    subscribed, events = peer.read()
+    assert subscribed == Subscribed(1, 1, 0)
+    assert isinstance(events, Events)
+    assert (events.channel, events.offsets, events.payloads) == (
+        1,
+        [0, 1],
+        [b"a", b"b"],
+    )
+    assert events.tries is None
+
+
+def test_a_temporary_subscriber_waits_for_nothing_and_ends_with_its_connection(
+    scene: Scene,
+) -> None:
+    publish(scene, b"a")
+    peer = NativePeer(scene)
+    scene.commits = False
+
+    answers = peer.say(Subscribe(1, "t", start=0), Subscribe(2, "t", start=0))
+
+    assert [type(one) for one in answers] == [Subscribed, Subscribed, Events, Events]
+    assert len(scene.broker.subscriptions) == 2
+    peer.peer.disconnect()
+    assert len(scene.broker.subscriptions) == 0
+
+
+def test_the_window_is_filled_again_by_settling(scene: Scene) -> None:
+    publish(scene, *[b"x"] * 5)
+    peer = NativePeer(scene)
+
+    first = only(Events, peer.say(Subscribe(1, "t", "me", "earliest", window=2)))
+    second = only(Events, peer.say(Settle(1, [0])))
+    third = only(Events, peer.say(Settle(1, [2, 1])))
+
+    assert [offsets(one) for one in (first, second, third)] == [[0, 1], [2], [3, 4]]
+
+
+@pytest.mark.parametrize("message", [Settle(7, [0]), Settle(1, [99]), Settle(1, [])])
+def test_settling_what_is_not_held_changes_nothing(
+    scene: Scene, message: Settle
+) -> None:
+    publish(scene, b"a", b"b")
+    peer = NativePeer(scene)
+    peer.say(Subscribe(1, "t", "me", "earliest", window=1))
+
+    assert peer.say(message) == []
+    assert scene.broker.subscription("me", "t").lag() == 2
+
+
+def test_only_the_consumer_that_holds_an_event_settles_it(scene: Scene) -> None:
+    publish(scene, b"a", b"b")
+    one, two = NativePeer(scene), NativePeer(scene)
+    first = only(Events, one.say(Subscribe(1, "t", "me", "earliest", window=1)))
+    two.say(Subscribe(1, "t", "me", "earliest", window=1))
+    assert offsets(first) == [0]
+
+    two.say(Settle(1, [0]), Refuse(1, 0, "not mine"))
+
+    assert scene.broker.subscription("me", "t").position() == 0
+    one.say(Settle(1, [0]))
+    assert scene.broker.subscription("me", "t").position() == 1
+
+
+def test_a_lost_connection_gives_its_events_to_the_next(scene: Scene) -> None:
+    publish(scene, b"a", b"b")
+    one = NativePeer(scene)
+    one.say(Subscribe(1, "t", "me", "earliest"), Settle(1, [0]))
+    one.say(Settle(1, [0]))
+
+    one.peer.disconnect()
+
+    (again,) = only(Events, NativePeer(scene).say(Subscribe(1, "t", "me")))
+    assert (again.offsets, again.tries) == ([1], [2])
+
+
+def test_settled_events_stay_settled_over_a_crash(scene: Scene) -> None:
+    publish(scene, b"a", b"b", b"c")
+    peer = NativePeer(scene)
+    peer.say(Subscribe(1, "t", "me", "earliest"))
+    peer.say(Settle(1, [0, 2]), Ask(2, "settled", {}))
+
+    scene.restart(kill=True)
+
+    (again,) = only(Events, NativePeer(scene).say(Subscribe(1, "t", "me")))
+    assert again.offsets == [1]
+
+
+def test_settled_is_answered_when_it_is_durable(scene: Scene) -> None:
+    publish(scene, b"a")
+    peer = NativePeer(scene)
+    peer.say(Subscribe(1, "t", "me", "earliest"))
+    scene.commits = False
+
+    assert peer.say(Settle(1, [0]), Ask(2, "settled", {})) == []
+    scene.commit()
+
+    assert peer.read() == [Answer(2, None)]
+
+
+def test_a_refused_event_is_tried_again_until_it_is_a_dead_letter(scene: Scene) -> None:
+    publish(scene, b"a")
+    peer = NativePeer(scene)
+    peer.say(Subscribe(1, "t", "me", "earliest", tries=2))
+
+    (again,) = only(Events, peer.say(Refuse(1, 0, "first")))
+    assert (again.offsets, again.tries) == ([0], [2])
+    assert peer.say(Refuse(1, 0, "x" * 9000)) == []
+
+    (answer,) = only(Answer, peer.say(Ask(3, "dead-letters.show", {"number": 0})))
+    assert isinstance(answer.result, dict)
+    assert answer.result["errors"] == ["first", "x" * native.MAX_ERROR_CHARACTERS]
+
+
+def test_refusing_on_a_channel_that_is_gone_is_nothing(scene: Scene) -> None:
+    assert NativePeer(scene).say(Refuse(1, 0, "late")) == []
+
+
+def test_with_auto_ack_nothing_is_in_flight(scene: Scene) -> None:
+    publish(scene, *[b"x"] * 9)
+    peer = NativePeer(scene)
+
+    (events,) = only(
+        Events, peer.say(Subscribe(1, "t", "me", "earliest", window=9, auto_ack=True))
+    )
+
+    assert len(events.offsets) == 9
+    assert scene.broker.subscription("me", "t").lag() == 0
+
+
+def test_priority_goes_first_and_shares_a_message(scene: Scene) -> None:
+    NativePeer(scene).say(
+        Publish(1, "t", [b"a", b"b", b"c"], priorities=[0, 9, 3]),
+    )
+
+    (events,) = only(
+        Events,
+        NativePeer(scene).say(Subscribe(1, "t", "me", "earliest", order="priority")),
+    )
+
+    assert (events.offsets, events.priorities) == ([1, 2, 0], [9, 3, 0])
+
+
+def test_unsubscribing_keeps_the_position_of_a_name(scene: Scene) -> None:
+    publish(scene, b"a", b"b")
+    peer = NativePeer(scene)
+    peer.say(Subscribe(1, "t", "me", "earliest"))
+
+    answers = peer.say(Settle(1, [0]), Unsubscribe(2, 1))
+    publish(scene, b"c")
+
+    assert answers == [Answer(2, None)]
+    assert peer.read() == []
+    (again,) = only(Events, peer.say(Subscribe(3, "t", "me")))
+    assert (again.channel, again.offsets) == (2, [1, 2])
+
+
+def test_unsubscribing_an_unknown_channel_is_answered(scene: Scene) -> None:
+    assert NativePeer(scene).say(Unsubscribe(5, 9)) == [Answer(5, None)]
+
+
+@pytest.mark.parametrize(
+    ("message", "error"),
+    [
+        (Subscribe(1, "none"), "UnknownTopic"),
+        (Subscribe(1, "t", start="soon"), "InvalidOption"),
+        (Subscribe(1, "t", start=-1), "InvalidOption"),
+        (Subscribe(1, "t", order="random"), "InvalidOption"),
+        (Subscribe(1, "t", window=0), "InvalidOption"),
+        (Subscribe(1, "t", tries=0), "InvalidOption"),
+        (Subscribe(1, "t", ack_timeout_s=-1), "InvalidOption"),
+        (Subscribe(1, "t", ""), "InvalidName"),
+        (Subscribe(1, "t", "x" * 300), "InvalidName"),
+        (Subscribe(1, "t", "$me"), "ReservedName"),
+        (Subscribe(1, "t", "line", order="log"), "WrongOrder"),
+    ],
+)
+def test_a_subscription_that_cannot_be_is_a_problem(
+    scene: Scene, message: Subscribe, error: str
+) -> None:
+    publish(scene, b"a")
+    NativePeer(scene).say(Subscribe(1, "t", "line", order="priority"))
+    known = len(scene.broker.subscriptions)
+
+    (answer,) = NativePeer(scene).say(message)
+
+    assert isinstance(answer, Problem)
+    assert (answer.seq, answer.error) == (1, error)
+    assert len(scene.broker.subscriptions) == known
+
+
+def test_the_end_of_a_subscription_is_told(scene: Scene) -> None:
+    publish(scene, b"a")
+    peer, other = NativePeer(scene), NativePeer(scene)
+    peer.say(Subscribe(1, "t", "me"), Subscribe(2, "t", "you"))
+
+    other.say(Ask(1, "subscriptions.forget", {"subscriber": "you", "topic": "t"}))
+
+    assert peer.read() == [Ended(2, "the subscription was forgotten")]
+    publish(scene, b"b")
+    assert [one.channel for one in peer.events()] == [1]
+
+
+def test_channels_take_turns_when_there_is_little_room(scene: Scene) -> None:
+    publish(scene, *[b"x" * 1000] * 100)
+    peer = NativePeer(scene)
+    scene.commits = False
+    for seq in (1, 2):
+        message = Subscribe(seq, "t", start="earliest", window=10, auto_ack=True)
+        peer.gateway.receive(encode(message), 1.0)
+    peer.gateway.output(1.0, 1)  # Subscribed leaves, and there is room for no more
+
+    turns = []
+    for _ in range(4):
+        peer.peer.got += b"".join(peer.gateway.output(1.0, 1))
+        turns += [one.channel for one in peer.events()]
+
+    assert turns[-4:] in ([1, 2, 1, 2], [2, 1, 2, 1])
+
+
+def test_no_handshake_of_qos_2_comes_here(scene: Scene) -> None:
+    publish(scene, b"a")
+    peer = NativePeer(scene)
+    peer.say(Subscribe(1, "t", "me"))
+    (consumer,) = scene.broker.subscription("me", "t").consumers
+
+    with pytest.raises(AssertionError, match="no PUBREL"):
+        peer.gateway.released(consumer, [])
+
+
+# The desk
+
+
+def test_a_question_is_answered_at_once(scene: Scene) -> None:
+    publish(scene, b"a")
+    scene.commits = False
+
+    (answer,) = NativePeer(scene).say(Ask(4, "topics", {"limit": 3}))
+
+    assert isinstance(answer, Answer)
+    assert isinstance(answer.result, dict)
+    assert [topic["name"] for topic in answer.result["topics"]] == ["t"]
+
+
+@pytest.mark.parametrize(
+    ("verb", "arguments", "error"),
+    [
+        ("topcis", {}, "UnknownVerb"),
+        ("topics", {"x": 1}, "InvalidArgument"),
+        ("topics.show", {"name": "none"}, "UnknownTopic"),
+        ("topics.delete", {"name": "none"}, "UnknownTopic"),
+        ("dead-letters.show", {"number": 0}, "UnknownDeadLetter"),
+    ],
+)
+def test_a_question_without_an_answer_is_a_problem(
+    scene: Scene, verb: str, arguments: dict[str, object], error: str
+) -> None:
+    (answer,) = NativePeer(scene).say(Ask(4, verb, arguments))
+
+    assert isinstance(answer, Problem)
+    assert (answer.seq, answer.error) == (4, error)
+
+
+def test_an_order_is_answered_when_it_is_durable(scene: Scene) -> None:
+    peer = NativePeer(scene)
+    scene.commits = False
+
+    assert peer.say(Ask(1, "topics.create", {"name": "t"})) == []
+    scene.commit()
+
+    assert [type(one) for one in peer.read()] == [Answer]
+
+
+def test_an_order_whose_write_fails_was_not_done(scene: Scene) -> None:
+    peer = NativePeer(scene)
+    scene.commits = False
+    peer.say(Ask(1, "topics.create", {"name": "t"}))
+
+    scene.fail_commit()
+
+    (answer,) = peer.read()
+    assert isinstance(answer, Problem)
+    assert (answer.seq, answer.error) == (1, "WriteFailed")
+    assert scene.broker.log.topics() == []
+
+
+def test_a_change_of_a_subscription_outlives_a_failed_write(scene: Scene) -> None:
+    publish(scene, b"a", b"b")
+    peer = NativePeer(scene)
+    peer.say(Subscribe(1, "t", "me", "earliest"))
+    scene.commits = False
+    peer.say(Ask(2, "subscriptions.forget", {"subscriber": "me", "topic": "t"}))
+
+    scene.fail_commit()
+    assert only(Answer, peer.read()) == []
+    scene.commit()
+
+    assert len(only(Answer, peer.read())) == 1
+    scene.restart(kill=True)
+    assert len(scene.broker.subscriptions) == 0
+
+
+def test_deleting_a_topic_waits_for_an_idle_log(scene: Scene) -> None:
+    publish(scene, b"a")
+    peer = NativePeer(scene)
+
+    peer.peer.send(encode(Ask(1, "topics.delete", {"name": "t"})))
+
+    assert peer.read() == []
+    assert scene.broker.log.topics() == ["t"]
+    peer.gateway.errands.popleft()()
+    peer.peer.pull()
+    assert [type(one) for one in peer.read()] == [Answer]
+    assert scene.broker.log.topics() == []
+
+
+def test_errands_of_a_connection_that_is_gone_are_not_done(scene: Scene) -> None:
+    publish(scene, b"a")
+    peer = NativePeer(scene)
+    peer.peer.send(encode(Ask(1, "topics.delete", {"name": "t"})))
+
+    peer.peer.disconnect()
+
+    assert not peer.gateway.errands
+
+
+def test_limits_of_the_broker_count(tmp_path: Path) -> None:
+    scene = Scene(tmp_path, Rules(broker=BrokerOptions(max_topics=1)))
+    publish(scene, b"a")
+
+    (answer,) = NativePeer(scene).say(Publish(1, "u", [b"x"]))
+
+    assert isinstance(answer, Problem)
+    assert answer.error == "LimitReached"
+    scene.close()
+
+
+@given(st.data())
+def test_a_conversation_is_the_same_however_it_is_cut(
+    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
+) -> None:
+    said: list[ClientMessage] = [
+        HELLO,
+        Publish(1, "t", [b"a", b"b"]),
+        Publish(2, "t", [b"c"]),
+        Ask(3, "topics.show", {"name": "none"}),
+        Publish(4, "t", [b"d"], ids=["x"]),
+    ]
+    stream = b"".join(map(encode, said))
+    cuts = sorted(data.draw(st.sets(st.integers(1, len(stream) - 1), max_size=8)))
+    scene = Scene(tmp_path_factory.mktemp("native"))
+    peer = NativePeer(scene, None)
+
+    for lo, hi in zip([0, *cuts], [*cuts, len(stream)], strict=True):
+        peer.peer.send(stream[lo:hi])
+
+    answers = peer.read()
+    assert [getattr(one, "seq", 0) for one in answers] == [0, 1, 2, 3, 4]
+    placed = [one.offsets for one in only(Published, answers)]
+    assert placed == [0, 2, 3]
+    scene.close()

@@ -1,0 +1,159 @@
+from __future__ import annotations
+
+import pytest
+
+from penstock.log import Batch
+from penstock.wire.native import Hello, Problem, Publish, Published
+from tests.unit.gateway.native_peer import NativePeer, only
+from tests.unit.gateway.scene import Scene
+
+
+def stored(scene: Scene, topic: str = "t") -> list[Batch]:
+    return scene.broker.log.read(topic, 0)
+
+
+def test_published_leaves_when_the_events_are_durable(scene: Scene) -> None:
+    peer = NativePeer(scene)
+    scene.commits = False
+
+    assert peer.say(Publish(7, "t", [b"a", b"b"])) == []
+    scene.commit()
+
+    (answer,) = only(Published, peer.read())
+    assert (answer.seq, answer.offsets) == (7, 0)
+
+
+def test_generated_ids_count_on_from_the_one_that_is_told(scene: Scene) -> None:
+    (answer,) = only(
+        Published, NativePeer(scene).say(Publish(1, "t", [b"a", b"b"], ids=[None, "x"]))
+    )
+
+    (batch,) = stored(scene)
+    assert answer.ids == batch.ids()[:1]
+    assert batch.ids()[1] == "x"
+
+
+def test_everything_about_an_event_is_stored(scene: Scene) -> None:
+    peer = NativePeer(scene, Hello(None, None, "shop"))
+
+    peer.say(
+        Publish(
+            1,
+            "t",
+            [b"p"],
+            ids=["i"],
+            keys=[b"k"],
+            priorities=[7],
+            headers=[{"h": "v"}],
+            parents=["before"],
+        )
+    )
+
+    (event,) = stored(scene)[0].events()
+    assert (event.id, event.key, event.priority) == ("i", b"k", 7)
+    assert (event.headers, event.parent, event.producer) == (
+        {"h": "v"},
+        "before",
+        "shop",
+    )
+
+
+def test_messages_of_one_read_become_one_batch_with_an_answer_each(
+    scene: Scene,
+) -> None:
+    answers = NativePeer(scene).say(
+        Publish(1, "t", [b"a", b"b"]),
+        Publish(2, "t", [b"c"]),
+        Publish(3, "u", [b"d"]),
+        Publish(4, "t", [b"e"], priorities=[5]),
+        Publish(5, "t", [b"f"]),
+    )
+
+    found = [(one.seq, one.offsets) for one in only(Published, answers)]
+    assert found == [(1, 0), (2, 2), (3, 0), (4, 3), (5, 4)]
+    (batch,) = stored(scene)
+    assert batch.payloads() == [b"a", b"b", b"c", b"e", b"f"]
+    told = [one.ids for one in only(Published, answers)][1]
+    assert told == [batch.ids()[2]]
+
+
+def test_one_bad_message_of_a_run_spoils_no_other(scene: Scene) -> None:
+    answers = NativePeer(scene).say(
+        Publish(1, "t", [b"a"]),
+        Publish(2, "t", []),
+        Publish(3, "t", [b"c"]),
+    )
+
+    assert [type(one) for one in answers] == [Published, Problem, Published]
+    assert stored(scene)[0].payloads() == [b"a", b"c"]
+
+
+def test_a_run_for_a_topic_that_cannot_be_is_refused_one_by_one(scene: Scene) -> None:
+    answers = NativePeer(scene).say(Publish(1, "$t", [b"a"]), Publish(2, "$t", [b"b"]))
+
+    found = [(one.seq, one.error) for one in only(Problem, answers)]
+    assert found == [(1, "ReservedName"), (2, "ReservedName")]
+
+
+@pytest.mark.parametrize(
+    ("message", "error"),
+    [
+        (Publish(1, "t", []), "InvalidBatch"),
+        (Publish(1, "t", [b"x"], priorities=[256]), "InvalidBatch"),
+        (Publish(1, "t", [b"x"], ids=["a\nb"]), "InvalidBatch"),
+        (Publish(1, "t", [b"x"], ids=[""]), "InvalidBatch"),
+        (Publish(1, "t", [b"x"], parents=["x" * 300]), "InvalidBatch"),
+        (Publish(1, "t", [b"x"], dedup_ids=[" x"]), "InvalidBatch"),
+        (Publish(1, "", [b"x"]), "InvalidName"),
+        (Publish(1, "t\0", [b"x"]), "InvalidName"),
+    ],
+)
+def test_what_cannot_be_stored_is_a_problem_and_makes_no_topic(
+    scene: Scene, message: Publish, error: str
+) -> None:
+    (answer,) = only(Problem, NativePeer(scene).say(message))
+
+    assert (answer.seq, answer.error) == (1, error)
+    assert scene.broker.log.topics() == []
+
+
+def test_a_dedup_id_stores_once_and_answers_the_same(scene: Scene) -> None:
+    peer = NativePeer(scene)
+
+    answers = peer.say(
+        Publish(1, "t", [b"a", b"b", b"a"], dedup_ids=["x", None, "x"]),
+        Publish(2, "t", [b"a", b"c"], dedup_ids=["x", "y"]),
+    )
+
+    assert answers == [Published(1, [0, 1, 0]), Published(2, [0, 2])]
+    scene.restart(kill=True)
+    again = NativePeer(scene).say(Publish(3, "t", [b"a"], dedup_ids=["x"]))
+    assert again == [Published(3, [0])]
+
+
+def test_a_repetition_waits_for_the_commit_of_the_first(scene: Scene) -> None:
+    one, two = NativePeer(scene), NativePeer(scene)
+    scene.commits = False
+    one.say(Publish(1, "t", [b"a"], dedup_ids=["x"]))
+
+    assert two.say(Publish(1, "t", [b"a"], dedup_ids=["x"])) == []
+    scene.commit()
+
+    assert one.read() == two.read() == [Published(1, [0])]
+
+
+def test_what_a_failed_write_lost_is_a_problem_for_each(scene: Scene) -> None:
+    peer = NativePeer(scene)
+    scene.commits = False
+    peer.say(
+        Publish(1, "t", [b"a"]),
+        Publish(2, "t", [b"b"]),
+        Publish(3, "t", [b"c"], dedup_ids=["x"]),
+    )
+
+    scene.fail_commit()
+
+    found = [(one.seq, one.error) for one in only(Problem, peer.read())]
+    assert found == [(n, "WriteFailed") for n in (1, 2, 3)]
+    scene.commits = True
+    assert peer.say(Publish(4, "t", [b"c"], dedup_ids=["x"])) == [Published(4, [0])]
