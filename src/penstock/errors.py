@@ -19,6 +19,7 @@
     │   ├── ReservedName      a name that the broker keeps for itself
     │   ├── UnknownSubscription
     │   ├── WrongOrder        a subscription keeps the order it was made with
+    │   ├── WrongQos          a subscription in use keeps its quality of service
     │   ├── UnknownDeadLetter
     │   ├── LoginRefused      a user or password that is not known here
     │   ├── UnknownVerb       nothing that can be asked of a broker
@@ -246,6 +247,23 @@ class WrongOrder(BrokerError):
         return (
             f"subscription of {self.subscriber} to {self.topic} has order "
             f"{self.order}, not {self.wanted}"
+        )
+
+
+class WrongQos(BrokerError):
+    hint = "use another subscriber name, or wait until nobody consumes it"
+
+    def __init__(self, subscriber: str, topic: str, wanted: int, qos: int) -> None:
+        super().__init__(subscriber, topic, wanted, qos)
+        self.subscriber = subscriber
+        self.topic = topic
+        self.wanted = wanted
+        self.qos = qos
+
+    def __str__(self) -> str:
+        return (
+            f"subscription of {self.subscriber} to {self.topic} is in use with "
+            f"QoS {self.qos}, not {self.wanted}"
         )
 
 

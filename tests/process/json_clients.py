@@ -6,6 +6,7 @@ import json
 from collections import deque
 from random import Random
 
+from penstock.gateway.json_consumer import MSG_ID_STEP
 from tests.process.broker_load import LineClient
 from tests.process.broker_record import Record, Truth
 
@@ -143,14 +144,15 @@ class JsonConsumer(LineClient):
     def check(self, truth: Truth) -> None:
         """Each event from the first on, once, in order."""
         if self.first_id is not None:
-            start = self.first_id - 1
+            start = self.first_id // MSG_ID_STEP
             stored = truth.texts(self.topic)[start : start + len(self.texts)]
             assert self.texts == stored, self.name
 
     def check_all(self, truth: Truth, starts: dict[str, int]) -> None:
         self.check(truth)
         start = starts[self.topic]
-        assert self.first_id == start + 1
+        assert self.first_id is not None
+        assert self.first_id // MSG_ID_STEP == start
         assert self.texts == truth.texts(self.topic)[start:], self.name
 
     def _pub(self, packet: dict) -> None:
@@ -160,7 +162,7 @@ class JsonConsumer(LineClient):
         else:
             if self.first_id is None:
                 self.first_id = msg_id
-            due = self.first_id + len(self.texts)
+            due = self.first_id + MSG_ID_STEP * len(self.texts)
             assert msg_id == due, f"{self.name}: {packet}, due is {due}"
             self.texts.append(packet["msg"])
             self._unreleased.add(msg_id)

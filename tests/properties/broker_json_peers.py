@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from penstock.gateway.json_consumer import ConsumerGateway
+from penstock.gateway.json_consumer import MSG_ID_STEP, ConsumerGateway
 from penstock.gateway.json_publisher import PublisherGateway
 from penstock.gateway.options import JsonOptions
 from penstock.model.policy import Policy
@@ -163,12 +163,13 @@ class ConsumerPeer(Peer):
             if debt is not None and self.sim.world.subs.get(self.key(topic)) is sub:
                 outcome = self.sim.broker.log.outcome(debt.group)
                 safe = not debt.group or outcome in ("written", "synced")
-                self.sim.expect(safe, f"{self}: PUBREL {topic} {offset + 1} too early")
-            self.user.received.discard((topic, offset + 1))
-            self.to_complete.append((topic, offset + 1))
+                self.sim.expect(safe, f"{self}: PUBREL {topic} {msg_id} too early")
+            self.user.received.discard((topic, msg_id))
+            self.to_complete.append((topic, msg_id))
 
         topic = sub.topic
-        text = b'{"msgId":%d,"type":"PUBREL"}' % (offset + 1)
+        msg_id = self.msg_id_of(topic, offset)
+        text = b'{"msgId":%d,"type":"PUBREL"}' % msg_id
         self.expect(text, done=done, tag="PUBREL")
 
     def sub(self, topic: str) -> None:
@@ -209,7 +210,7 @@ class ConsumerPeer(Peer):
             debt.due_s = self.sim.now_s + POLICY.release_interval_s
             debt.group = self.sim.broker.promised
         self.expect(b"OK")
-        self.expect_pubrel(sub, msg_id - 1)
+        self.expect_pubrel(sub, self.offset_of(topic, msg_id))
 
     def pubcomp(self, topic: str, msg_id: int) -> None:
         self._say("PUBCOMP", topic, msg_id)
@@ -217,8 +218,18 @@ class ConsumerPeer(Peer):
         if sub is None or debt is None or debt.stage != RELEASED:
             self.expect(b"UNKNOWN MESSAGE")
             return
-        sub.settle(msg_id - 1)
-        self.expect(b"OK", done=self.sim.settled(self.key(topic), msg_id - 1))
+        offset = self.offset_of(topic, msg_id)
+        sub.settle(offset)
+        self.expect(b"OK", done=self.sim.settled(self.key(topic), offset))
+
+    def msg_id_of(self, topic: str, offset: int) -> int:
+        return offset * MSG_ID_STEP + self.sim.broker.log.topic(topic).id
+
+    def offset_of(self, topic: str, msg_id: int) -> int:
+        """The offset that a msgId means; -1 if it is none of this topic."""
+        offset, number = divmod(msg_id, MSG_ID_STEP)
+        known = number == self.sim.broker.log.topic(topic).id
+        return offset if known else -1
 
     def _say(self, kind: str, topic: str, msg_id: int) -> None:
         packet = {"type": kind, "msgId": msg_id, "topic": topic}
@@ -230,7 +241,7 @@ class ConsumerPeer(Peer):
         sub = self.sim.world.subs[self.key(topic)]
         if sub.policy.qos != 2:  # another protocol has changed the rules
             return None, None
-        return sub, sub.held(msg_id - 1, self)
+        return sub, sub.held(self.offset_of(topic, msg_id), self)
 
     def line(self, line: bytes) -> None:
         if line.startswith(b'{"msg":'):
@@ -238,7 +249,8 @@ class ConsumerPeer(Peer):
             topic, msg_id = packet["topic"], packet["msgId"]
             payload = msgspec.json.encode(packet["msg"])
             offset = self.sim.deliver(self, self.key(topic), payload)
-            self.sim.expect(msg_id == offset + 1, f"{line!r} is at {offset}")
+            right = msg_id == self.msg_id_of(topic, offset)
+            self.sim.expect(right, f"{line!r} is at {offset}")
             wrong = self.user.handle(topic, msg_id)
             self.sim.expect(wrong is None, f"{self}: {wrong}")
             self.to_receive.append((topic, msg_id))

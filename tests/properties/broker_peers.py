@@ -139,7 +139,11 @@ class Peer:
             sub = self.sim.world.subs[key] = Sub(
                 key[0], key[1], policy, start, temporary
             )
-        elif sub.policy.order != policy.order:
+        elif (
+            sub.policy.order != policy.order
+            or sub.holders
+            and sub.policy.qos != policy.qos
+        ):
             return None
         sub.govern(policy)
         self.sim.touch(key)

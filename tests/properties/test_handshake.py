@@ -88,7 +88,7 @@ def test_a_pubrel_to_a_new_connection_before_the_disk_knows_breaks_the_promise(
 ) -> None:
     def at_once(gateway: ConsumerGateway, consumer: Consumer, owed: list[Owed]) -> None:
         for one in owed:
-            gateway._outbox.now(replies.pubrel(one.offset + 1))
+            gateway._outbox.now(replies.pubrel(gateway._msg_id(consumer, one.offset)))
 
     monkeypatch.setattr(ConsumerGateway, "released", at_once)
 

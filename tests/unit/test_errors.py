@@ -64,6 +64,10 @@ CASES: list[tuple[PenstockError, str]] = [
         "subscription of me to t has order priority, not log",
     ),
     (
+        errors.WrongQos("me", "t", 1, 2),
+        "subscription of me to t is in use with QoS 2, not 1",
+    ),
+    (
         errors.UnknownDeadLetter(7, "does not exist"),
         "dead letter 7 does not exist",
     ),

@@ -13,8 +13,10 @@ import logging
 from collections.abc import Mapping
 from typing import Protocol, Self
 
+from penstock.broker import kinds
 from penstock.broker.acceptance import accepted_topic
 from penstock.broker.options import BrokerOptions
+from penstock.broker.starts import resolved
 from penstock.broker.timers import Timers
 from penstock.delivery import letters
 from penstock.delivery.consumer import Consumer, Outlet
@@ -26,16 +28,18 @@ from penstock.delivery.pages import Pages
 from penstock.delivery.pending import Message, Pending
 from penstock.delivery.subscription import Subscription
 from penstock.delivery.subscriptions import Subscriptions
-from penstock.errors import LimitReached, UnknownSubscription, UnknownTopic, WrongOrder
+from penstock.errors import (
+    LimitReached,
+    UnknownSubscription,
+    UnknownTopic,
+    WrongOrder,
+    WrongQos,
+)
 from penstock.log import Appended, Batch, Columns, Log, Owner, TopicOptions
 from penstock.log.commit import Commit
 from penstock.model.policy import Policy
 
 logger = logging.getLogger(__name__)
-
-# Kinds of journal records. On disk: a number is never given another meaning.
-SUBSCRIPTIONS, PENDING, DEDUP, LETTERS_KIND, LEVELS = 256, 257, 258, 259, 260
-MAZE = 261
 
 
 class OpenLog(Protocol):
@@ -65,11 +69,11 @@ class Broker:
         self._graves = letters.Graves()
         self.log = open_log(
             owners={
-                SUBSCRIPTIONS: self.subscriptions,
-                PENDING: self.pending,
-                DEDUP: self.dedup,
-                LETTERS_KIND: self.letters,
-                LEVELS: self.levels,
+                kinds.SUBSCRIPTIONS: self.subscriptions,
+                kinds.PENDING: self.pending,
+                kinds.DEDUP: self.dedup,
+                kinds.LETTERS: self.letters,
+                kinds.LEVELS: self.levels,
                 **(owners or {}),
             }
         )
@@ -209,7 +213,8 @@ class Broker:
         """Make or resume a subscription.
 
         ``start`` counts for a new one: ``latest``, ``earliest``, an offset, or
-        ``time:`` with milliseconds. Raises UnknownTopic, WrongOrder, LimitReached.
+        ``time:`` with milliseconds.
+        Raises UnknownTopic, WrongOrder, WrongQos, LimitReached.
         """
         if topic not in self.log.catalog:
             raise UnknownTopic(topic)
@@ -224,6 +229,8 @@ class Broker:
             )
         if known.policy.order != policy.order:
             raise WrongOrder(subscriber, topic, policy.order, known.policy.order)
+        if known.consumers and known.policy.qos != policy.qos:
+            raise WrongQos(subscriber, topic, policy.qos, known.policy.qos)
         if known.policy != policy or not known.active or known.suspended:
             known.govern(policy)
             self.subscriptions.update(known)
@@ -231,14 +238,7 @@ class Broker:
 
     def resolve(self, topic: str, start: str | int) -> int:
         """The offset that a start means."""
-        owner = self.log.topic(topic)
-        if start == "latest":
-            return owner.next_offset
-        if start == "earliest":
-            return owner.start_offset
-        if isinstance(start, str) and start.startswith("time:"):
-            return self.log.offset_at(topic, int(start[5:]))
-        return min(max(int(start), owner.start_offset), owner.next_offset)
+        return resolved(self.log, topic, start)
 
     def attach(self, subscription: Subscription, outlet: Outlet) -> Consumer:
         """Let a connection consume a subscription, alone or with others."""

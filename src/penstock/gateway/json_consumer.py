@@ -1,8 +1,10 @@
 """The consumers' side of the JSON gateway: login, subscriptions, QoS 2 outwards.
 
-A delivery is one PUB at a time per topic, ``msgId`` its offset plus one: unique in its
-topic for ever, and the same after a restart. PUBREL leaves when the PUBREC is durable;
-the next PUB follows the OK of the PUBCOMP. See delivery/handshake.py.
+A delivery is one PUB at a time per topic. Its ``msgId`` is made of its offset and the
+number of its topic: the same for every consumer and after a restart, never given to
+another event, and unique over all topics, because PUBREL names no topic. PUBREL leaves
+when the PUBREC is durable; the next PUB follows the OK of the PUBCOMP. See
+delivery/handshake.py.
 """
 
 from __future__ import annotations
@@ -34,6 +36,10 @@ from penstock.wire.jsonq import (
 from penstock.wire.lines import TOO_LONG, LineSplitter
 
 _LOST = replies.error("not stored: the write failed, send it again")
+
+
+# Small ids for young topics, and exact in a double for 9 000 million events.
+MSG_ID_STEP = 1_000_000
 
 
 class Share:
@@ -119,7 +125,8 @@ class ConsumerGateway(Gateway):
     def released(self, consumer: Consumer, owed: list[Owed]) -> None:
         # The PUBREC may be younger than the last commit.
         for one in owed:
-            self._outbox.after(self._broker.promised, replies.pubrel(one.offset + 1))
+            data = replies.pubrel(self._msg_id(consumer, one.offset))
+            self._outbox.after(self._broker.promised, data)
 
     def ended(self, consumer: Consumer, reason: str) -> None:
         """Nothing is said: the protocol has no word for it."""
@@ -131,8 +138,13 @@ class ConsumerGateway(Gateway):
             page, index = portion.page, portion.lo
             offset = page.batch.offset_of(index)
             topic = share.consumer.subscription.topic
-            sent.append(replies.pub(topic, offset + 1, page.payloads[index]))
+            msg_id = self._msg_id(share.consumer, offset)
+            sent.append(replies.pub(topic, msg_id, page.payloads[index]))
         return sent
+
+    def _msg_id(self, consumer: Consumer, offset: int) -> int:
+        number = self._broker.log.topic(consumer.subscription.topic).id
+        return offset * MSG_ID_STEP + number % MSG_ID_STEP
 
     # Lines
 
@@ -242,7 +254,9 @@ class ConsumerGateway(Gateway):
         share = self._shares.get(topic)
         stage = None
         if share is not None:
-            stage = self._broker.answer(share.consumer, msg_id - 1, answer, now_s)
+            offset, rest = divmod(msg_id, MSG_ID_STEP)
+            if rest == self._msg_id(share.consumer, 0):
+                stage = self._broker.answer(share.consumer, offset, answer, now_s)
         if share is None or stage is None:
             self._outbox.now(replies.UNKNOWN_MESSAGE)
             return

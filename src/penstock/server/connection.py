@@ -137,7 +137,9 @@ class Connection(asyncio.BufferedProtocol):
             self._hold_up()
         elif self._ended:
             self._end()
-        elif not self._reading and self._transport is not None and not self._blocked():
+        elif self._blocked():
+            self._hold_up()  # to be resumed when there is room again
+        elif not self._reading and self._transport is not None:
             self._reading = True
             self._transport.resume_reading()
 

@@ -20,7 +20,8 @@ from pathlib import Path
 
 import uvloop
 
-from penstock.broker.broker import MAZE, Broker
+from penstock.broker.broker import Broker
+from penstock.broker.kinds import MAZE
 from penstock.clock import SystemClock
 from penstock.files import Files, replace_file
 from penstock.gateway.maze import MazeState

@@ -14,7 +14,7 @@ from tests.unit.gateway.scene import Peer, Rules, Scene
 
 PLEASE, IN = "Please login!", "Succesfully logged in!"
 PUB_1 = '{"msg":1,"msgId":1,"topic":"t","type":"PUB"}'
-PUB_2 = '{"msg":2,"msgId":2,"topic":"t","type":"PUB"}'
+PUB_2 = '{"msg":2,"msgId":1000001,"topic":"t","type":"PUB"}'
 PUBREL_1 = '{"msgId":1,"type":"PUBREL"}'
 
 
@@ -246,7 +246,7 @@ def test_subscription_to_a_topic_that_could_not_be_made_is_an_error(
     assert answer.startswith('ERROR "not stored')
     assert peer.say(packet("SUB")) == ["OK"]
     publish(scene, 1)
-    assert peer.read() == [PUB_1]
+    assert peer.read() == [PUB_1.replace('"msgId":1', '"msgId":2')]
 
 
 def test_the_next_message_follows_the_ok_of_a_durable_pubcomp(scene: Scene) -> None:
@@ -296,7 +296,7 @@ def test_silence_in_one_topic_does_not_end_the_others(scene: Scene) -> None:
     publish(scene, 2)
     publish(scene, 7, topic="u")
 
-    assert anna.read() == ['{"msg":7,"msgId":1,"topic":"u","type":"PUB"}']
+    assert anna.read() == ['{"msg":7,"msgId":2,"topic":"u","type":"PUB"}']
 
 
 def test_a_message_that_was_taken_by_retention_is_not_tried_again(

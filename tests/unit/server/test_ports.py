@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from penstock.broker.broker import MAZE, Broker
+from penstock.broker.broker import Broker
+from penstock.broker.kinds import MAZE
 from penstock.clock import ManualClock
 from penstock.gateway.gateway import Gateway
 from penstock.gateway.json_consumer import ConsumerGateway

@@ -15,7 +15,8 @@ from threading import Thread
 
 import pytest
 
-from penstock.broker.broker import MAZE, Broker
+from penstock.broker.broker import Broker
+from penstock.broker.kinds import MAZE
 from penstock.errors import DirectoryLocked
 from penstock.gateway.maze import MazeState
 from penstock.log import Log, Reader
