@@ -63,6 +63,7 @@ class Engine:
         self._ended = asyncio.Event()
         """Set whenever a piece of work has ended."""
         self._draining = False
+        self._stopped = False
         self._buffer = memoryview(b"")
         options = self._log.options
         self._most_pending = options.group_bytes // 2
@@ -130,15 +131,20 @@ class Engine:
             with suppress(TimeoutError):  # the pause after a failure just ends
                 await asyncio.wait_for(self._ended.wait(), TICK_S)
 
-    def stop(self) -> None:
+    async def stop(self) -> None:
+        """Begin nothing more; return when what is under way has ended."""
+        self._stopped = True
         self._syncer.stop()
         self._writer.stop()
+        while not self.idle:  # done in the threads, and to be noted here
+            self._ended.clear()
+            await self._ended.wait()
 
     def _turn(self) -> None:
         self._scheduled = False
         if self._errands and self.idle:
             self._run_errands()
-        if not self._errands:
+        if not self._errands and not self._stopped:
             self._begin_commit()
             self._begin_store()
         self._send()

@@ -113,7 +113,7 @@ class Server:
         finally:
             listeners.close()
         await self._drain(engine)
-        engine.stop()
+        await engine.stop()
         self._broker.log.close()
         return 0
 

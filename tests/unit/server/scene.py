@@ -212,5 +212,5 @@ async def house(
         for connection in list(one.engine.connections.values()):
             connection.abort()
         await one.engine.deserted.wait()
-        one.engine.stop()
+        await one.engine.stop()
         one.broker.log.abandon()

@@ -213,6 +213,26 @@ def test_a_drain_ends_when_all_is_committed(tmp_path: Path) -> None:
     run(scene())
 
 
+def test_stopping_waits_for_the_commit_under_way_and_begins_no_other(
+    tmp_path: Path,
+) -> None:
+    async def story() -> None:
+        async with house(tmp_path) as one:
+            one.broker.publish("t", Columns([b"first"], 1))
+            one.engine.kick()
+            await asyncio.sleep(0)
+            assert not one.engine.idle
+            one.broker.publish("t", Columns([b"too late"], 1))
+
+            await one.engine.stop()
+
+            assert one.engine.idle
+            assert one.broker.log.topic("t").end_offset == 1
+            one.broker.log.close()
+
+    asyncio.run(story())
+
+
 def test_a_drain_waits_for_the_disk_without_keeping_a_core_busy(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
