@@ -221,11 +221,12 @@ def test_stopping_waits_for_the_commit_under_way_and_begins_no_other(
             one.broker.publish("t", Columns([b"first"], 1))
             one.engine.kick()
             await asyncio.sleep(0)
-            assert not one.engine.idle
+            under_way = not one.engine.idle
             one.broker.publish("t", Columns([b"too late"], 1))
 
             await one.engine.stop()
 
+            assert under_way
             assert one.engine.idle
             assert one.broker.log.topic("t").end_offset == 1
             one.broker.log.close()
