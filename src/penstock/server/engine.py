@@ -165,7 +165,11 @@ class Engine:
         if commit is not None:
             self._commit = commit
             self._lazy_since_s = 0.0
-            self._syncer.submit(commit.run, self._commit_done)
+            if commit.sync:
+                self._syncer.submit(commit.run, self._commit_done)
+            else:  # a write to the page cache takes less time than the way to a thread
+                commit.run()
+                self._commit_done()
 
     def _wanted(self, now_s: float) -> bool:
         if self.broker.urgent:

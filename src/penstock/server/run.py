@@ -37,7 +37,7 @@ from penstock.server.users import Users
 logger = logging.getLogger(__name__)
 
 # A thread that has synced wants the interpreter back at once, not after 5 ms.
-SWITCH_INTERVAL_S = 0.0001
+SWITCH_INTERVAL_S = 0.0005
 
 # Deliveries in flight are many small objects without cycles: looking for garbage among
 # them all the time costs more than it finds.

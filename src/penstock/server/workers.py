@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import threading
-import time
 from collections.abc import Callable
 from queue import SimpleQueue
 
@@ -26,9 +25,6 @@ class Worker:
 
     def submit(self, work: Work, done: Work) -> None:
         self._queue.put((work, done))
-        # Let go of the interpreter, so that the thread gets to its system call now
-        # and not when the loop has nothing else to do.
-        time.sleep(0)
 
     def stop(self) -> None:
         """Let the thread end when it has nothing to do."""
