@@ -19,7 +19,7 @@
     │   ├── ReservedName      a name that the broker keeps for itself
     │   ├── UnknownSubscription
     │   ├── WrongOrder        a subscription keeps the order it was made with
-    │   ├── WrongQos          a subscription in use keeps its quality of service
+    │   ├── WrongQos          a subscription keeps its quality of service
     │   ├── UnknownDeadLetter
     │   ├── LoginRefused      a user or password that is not known here
     │   ├── UnknownVerb       nothing that can be asked of a broker
@@ -251,7 +251,7 @@ class WrongOrder(BrokerError):
 
 
 class WrongQos(BrokerError):
-    hint = "use another subscriber name, or wait until nobody consumes it"
+    hint = "use another subscriber name, or forget the subscription first"
 
     def __init__(self, subscriber: str, topic: str, wanted: int, qos: int) -> None:
         super().__init__(subscriber, topic, wanted, qos)
@@ -262,8 +262,8 @@ class WrongQos(BrokerError):
 
     def __str__(self) -> str:
         return (
-            f"subscription of {self.subscriber} to {self.topic} is in use with "
-            f"QoS {self.qos}, not {self.wanted}"
+            f"subscription of {self.subscriber} to {self.topic} has QoS {self.qos}, "
+            f"not {self.wanted}"
         )
 
 

@@ -99,6 +99,8 @@ class Sub:
                 debt.holder, debt.due_s = None, 0.0
                 if debt.stage == SENT:
                     debt.stage = WAITING
+                    if self.policy.exhausted == "suspend":
+                        debt.tries = 0
 
     def resume(self, holder: object, now_s: float) -> list[int]:
         """Offsets whose PUBREL a new consumer gets again."""

@@ -139,11 +139,10 @@ class Peer:
             sub = self.sim.world.subs[key] = Sub(
                 key[0], key[1], policy, start, temporary
             )
-        elif (
-            sub.policy.order != policy.order
-            or sub.holders
-            and sub.policy.qos != policy.qos
-        ):
+        elif sub.policy.order != policy.order:
+            return None
+        qos = sub.policy.qos
+        if qos != policy.qos and (sub.holders or 2 in (qos, policy.qos)):
             return None
         sub.govern(policy)
         self.sim.touch(key)

@@ -65,7 +65,7 @@ CASES: list[tuple[PenstockError, str]] = [
     ),
     (
         errors.WrongQos("me", "t", 1, 2),
-        "subscription of me to t is in use with QoS 2, not 1",
+        "subscription of me to t has QoS 2, not 1",
     ),
     (
         errors.UnknownDeadLetter(7, "does not exist"),

@@ -229,7 +229,7 @@ class Broker:
             )
         if known.policy.order != policy.order:
             raise WrongOrder(subscriber, topic, policy.order, known.policy.order)
-        if known.consumers and known.policy.qos != policy.qos:
+        if known.keeps_qos(policy.qos):
             raise WrongQos(subscriber, topic, policy.qos, known.policy.qos)
         if known.policy != policy or not known.active or known.suspended:
             known.govern(policy)
@@ -360,7 +360,7 @@ class Broker:
         for message in self.pending.expired(now_s - self.options.pending_ttl_s):
             letter = letters.stale(message, now_s)
             if letters.kept(self.log, letter, self.topic_options):
-                self.pending.remove(message)
+                self.pending.give_up(message)
 
     def _carry_out(
         self, subscription: Subscription, failures: list[Failed], now_s: float

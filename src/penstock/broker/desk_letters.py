@@ -52,7 +52,11 @@ _DONE_BEFORE = {
 
 
 class Filter(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Which letters; what is left out does not matter. ``reason`` is a part of it."""
+    """Which letters; what is left out does not matter.
+
+    ``reason`` is a part of it. ``gateway`` is all of it or its first word: ``json``
+    takes ``json consumer``.
+    """
 
     subscriber: str | None = None
     topic: str | None = None
@@ -63,9 +67,13 @@ class Filter(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return (
             self.subscriber in (None, letter.subscriber)
             and self.topic in (None, letter.topic)
-            and self.gateway in (None, letter.gateway)
+            and self.gateway in (None, letter.gateway, _first_word(letter.gateway))
             and (self.reason is None or self.reason.lower() in letter.reason.lower())
         )
+
+
+def _first_word(text: str) -> str:
+    return text.partition(" ")[0]
 
 
 class LetterDesk:

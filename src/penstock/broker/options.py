@@ -21,9 +21,6 @@ class BrokerOptions:
         100_000, "dedup ids remembered for each topic, the latest ones", least=0
     )
     dedup_age_s: float = option(600.0, "how long a dedup id is remembered", above=0)
-    max_id_bytes: int = option(
-        256, "longest event id, dedup id or subscriber name", least=1
-    )
     max_pending: int = option(
         10_000, "messages that may wait for their PUBREL at once", least=1
     )

@@ -9,13 +9,17 @@ from contextlib import contextmanager
 import click
 
 _logger = logging.getLogger("penstock")
+_formatter = logging.Formatter()
 
 
 class Messages(logging.Handler):
-    """Records as lines like the command's own."""
+    """Records as lines like the command's own, with the traceback if there is one."""
 
     def emit(self, record: logging.LogRecord) -> None:
         click.echo(f"{record.levelname.lower()}: {record.getMessage()}", err=True)
+        # logger.error(…, exc_info=True) outside an except block: (None, None, None).
+        if record.exc_info and record.exc_info[0] is not None:
+            click.echo(_formatter.formatException(record.exc_info), err=True)
 
 
 @contextmanager

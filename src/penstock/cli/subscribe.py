@@ -6,12 +6,14 @@ import sys
 from contextlib import suppress
 
 import click
+from click.core import ParameterSource
 
-from penstock.cli.connect import as_json, connected, json_option, server_options
+from penstock.broker.desk_views import SubscriptionPage
+from penstock.cli.connect import as_json, ask, connected, json_option, server_options
 from penstock.cli.jsonl import line_of
 from penstock.cli.output import StandardOutput
 from penstock.cli.start import start_of
-from penstock.client import Subscription
+from penstock.client import Client, Subscription
 from penstock.client.deliveries import deliveries
 from penstock.model.policy import MAX_WINDOW
 from penstock.wire.native import Events
@@ -84,14 +86,42 @@ def subscribe(
         count = min(count or window, window)
     if count is not None:
         window = min(window, count)
-    with (
-        suppress(KeyboardInterrupt),
-        connected() as client,
-        client.subscribe(
-            topic, subscriber, start=start_of(start), order=order, window=window
-        ) as subscription,
-    ):
-        _print(subscription, count, ack=ack)
+    place = start_of(start)
+    with suppress(KeyboardInterrupt), connected() as client:
+        known = _known(client, subscriber, topic) if _from_is_given() else None
+        with client.subscribe(
+            topic, subscriber, start=place, order=order, window=window
+        ) as subscription:
+            _note_where(subscription, place, known)
+            _print(subscription, count, ack=ack)
+
+
+def _from_is_given() -> bool:
+    source = click.get_current_context().get_parameter_source("start")
+    return source is ParameterSource.COMMANDLINE
+
+
+def _known(client: Client, subscriber: str | None, topic: str) -> str | None:
+    """The subscriber, if its subscription exists already."""
+    if subscriber is None:
+        return None
+    wanted = {"subscriber": subscriber, "topic": topic, "limit": 1}
+    page = ask(client, SubscriptionPage, "subscriptions", **wanted)
+    return subscriber if page.subscriptions else None
+
+
+def _note_where(
+    subscription: Subscription, place: str | int, known: str | None
+) -> None:
+    """Say where it begins, if that is not where it was asked to."""
+    position = subscription.position
+    if known is not None:
+        goes_on = f"subscriber {known} goes on at offset {position}"
+        rule = "--from counts for a new subscription only"
+        click.echo(f"note: {goes_on}; {rule}", err=True)
+    elif isinstance(place, int) and place > position:
+        end = f"{subscription.topic} ends at offset {position}"
+        click.echo(f"note: {end}; it begins there, not at {place}", err=True)
 
 
 def _print(subscription: Subscription, count: int | None, *, ack: bool) -> None:

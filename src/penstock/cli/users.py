@@ -20,6 +20,7 @@ FILE = click.option(
     help="The users file. Default: the setting users_file in [server].",
 )
 NAME = click.argument("name", metavar="NAME")
+JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 
 
 @click.group()
@@ -40,7 +41,10 @@ def users() -> None:
     is_flag=True,
     help="Read the password from the first line of standard input.",
 )
-def add_command(name: str, file: str | None, *, password_stdin: bool) -> None:
+@JSON
+def add_command(
+    name: str, file: str | None, *, password_stdin: bool, as_json: bool
+) -> None:
     """Add a user, or change a user's password.
 
     Asks for the password twice, without showing it. The file is made if there is
@@ -54,7 +58,10 @@ def add_command(name: str, file: str | None, *, password_stdin: bool) -> None:
     path = _path(file)
     name = users_file.user_name(name)
     password = _from_stdin() if password_stdin else _asked(name)
-    if users_file.set_password(path, name, password):
+    is_new = users_file.set_password(path, name, password)
+    if as_json:
+        _show_json(name, path, "added" if is_new else "changed")
+    elif is_new:
         click.echo(f"added {name} to {path}")
     else:
         click.echo(f"changed the password of {name} in {path}")
@@ -63,7 +70,8 @@ def add_command(name: str, file: str | None, *, password_stdin: bool) -> None:
 @users.command("remove")
 @NAME
 @FILE
-def remove_command(name: str, file: str | None) -> None:
+@JSON
+def remove_command(name: str, file: str | None, *, as_json: bool) -> None:
     """Remove a user.
 
     Connections that are open stay open; the user cannot log in again.
@@ -78,7 +86,10 @@ def remove_command(name: str, file: str | None) -> None:
         near = nearest(name.lower(), known)
         hint = f"did you mean {near}?" if near else "penstock users list names them all"
         raise Refusal(f"user {name} is not in {path}", hint)
-    click.echo(f"removed {name.lower()} from {path}")
+    if as_json:
+        _show_json(name.lower(), path, "removed")
+    else:
+        click.echo(f"removed {name.lower()} from {path}")
 
 
 @users.command("list")
@@ -97,6 +108,11 @@ def list_command(file: str | None, *, as_json: bool) -> None:
         return
     for name in names:
         click.echo(name)
+
+
+def _show_json(name: str, path: Path, done: str) -> None:
+    row = {"user": name, "file": str(path), "done": done}
+    write_line(msgspec.json.encode(row))
 
 
 def _path(file: str | None) -> Path:

@@ -62,8 +62,9 @@ def stale(message: Message, now_s: float) -> DeadLetter:
     """The letter of a message that waited too long for its PUBREL."""
     return DeadLetter(
         gateway="json",
-        reason="its PUBREL never came",
+        reason=f"the PUBREL of message {message.id} never came",
         at_ms=int(now_s * 1000),
+        topic=message.topic,
         raw=message.payload,
     )
 

@@ -9,6 +9,8 @@ release whose group failed is undone, so that the PUBREL can be repeated.
 
 from __future__ import annotations
 
+from enum import Enum
+
 import msgspec
 
 from penstock.delivery.unconfirmed import Unconfirmed
@@ -28,11 +30,23 @@ class Message(msgspec.Struct, array_like=True, frozen=True):
 class Changes(msgspec.Struct, array_like=True, frozen=True):
     added: list[Message]
     removed: list[int]
+    given_up: list[int] = []
 
 
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(Changes).decode
-_decode_snapshot = msgspec.msgpack.Decoder(tuple[int, list[Message]]).decode
+_decode_snapshot = msgspec.msgpack.Decoder(tuple[int, list[Message], list[int]]).decode
+
+# Ids of messages given up that are remembered, so that a late PUBREL is told.
+MAX_GIVEN_UP = 10_000
+
+
+class Step(Enum):
+    """What happened to a message."""
+
+    ADDED = 1
+    REMOVED = 2
+    GIVEN_UP = 3
 
 
 class Pending:
@@ -44,8 +58,8 @@ class Pending:
         self._next_id = 1
         self._messages: dict[int, Message] = {}
         self._bytes = 0
-        self._changes: Unconfirmed[tuple[bool, Message]] = Unconfirmed()
-        """Whether it was added, or else removed, and what."""
+        self._given_up: dict[int, None] = {}
+        self._changes: Unconfirmed[tuple[Step, Message]] = Unconfirmed()
 
     def __len__(self) -> int:
         return len(self._messages)
@@ -65,7 +79,7 @@ class Pending:
         message = Message(self._next_id, topic, payload, int(now_s * 1000))
         self._next_id += 1
         self._put(message)
-        self._changes.add((True, message))
+        self._changes.add((Step.ADDED, message))
         return message.id
 
     def get(self, id_: int) -> Message | None:
@@ -74,7 +88,17 @@ class Pending:
     def remove(self, message: Message) -> None:
         """Forget a message that was published, in the same group."""
         self._take_out(message.id)
-        self._changes.add((False, message))
+        self._changes.add((Step.REMOVED, message))
+
+    def give_up(self, message: Message) -> None:
+        """Forget a message that became a dead letter, in the same group."""
+        self._take_out(message.id)
+        self._note_given_up(message.id)
+        self._changes.add((Step.GIVEN_UP, message))
+
+    def was_given_up(self, id_: int) -> bool:
+        """Whether a message waited too long, as far as is remembered."""
+        return id_ in self._given_up
 
     def expired(self, before_s: float) -> list[Message]:
         """Those that have waited since before then."""
@@ -97,32 +121,41 @@ class Pending:
         if (message := self._messages.pop(id_, None)) is not None:
             self._bytes -= len(message.payload)
 
+    def _note_given_up(self, id_: int) -> None:
+        self._given_up[id_] = None
+        if len(self._given_up) > MAX_GIVEN_UP:
+            del self._given_up[next(iter(self._given_up))]
+
     # The journal's side
 
     def collect(self) -> list[tuple[bytes, bool]]:
         closed = self._changes.close()
         if not closed:
             return []
-        added = [message for is_added, message in closed if is_added]
-        removed = [message.id for is_added, message in closed if not is_added]
-        return [(_encode(Changes(added, removed)), True)]
+        added = [message for step, message in closed if step is Step.ADDED]
+        removed = [message.id for step, message in closed if step is Step.REMOVED]
+        given_up = [message.id for step, message in closed if step is Step.GIVEN_UP]
+        return [(_encode(Changes(added, removed, given_up)), True)]
 
     def taken_back(self) -> None:
         """Undo: a release can be repeated, a message that failed is not here."""
-        for is_added, message in self._changes.take_back():
-            if is_added:
+        for step, message in self._changes.take_back():
+            if step is Step.ADDED:
                 self._take_out(message.id)
             else:
+                self._given_up.pop(message.id, None)
                 self._put(message)
         self._messages = dict(sorted(self._messages.items()))  # oldest first, again
 
     def snapshot(self) -> bytes:
-        return _encode((self._next_id, list(self._messages.values())))
+        messages = list(self._messages.values())
+        return _encode((self._next_id, messages, list(self._given_up)))
 
     def restore(self, snapshot: bytes) -> None:
-        self._next_id, messages = _decode_snapshot(snapshot)
+        self._next_id, messages, given_up = _decode_snapshot(snapshot)
         for message in messages:
             self._put(message)
+        self._given_up = dict.fromkeys(given_up)
 
     def replay(self, record: Record) -> None:
         changes = _decode(record.data)
@@ -131,3 +164,6 @@ class Pending:
             self._next_id = max(self._next_id, message.id + 1)
         for id_ in changes.removed:
             self._take_out(id_)
+        for id_ in changes.given_up:
+            self._take_out(id_)
+            self._note_given_up(id_)

@@ -94,14 +94,19 @@ class Standing:
             self.owe(offset, level, tries, Stage(stage))
         self._restored_runs = runs
 
+    def keeps_qos(self, wanted: int) -> bool:
+        """Whether its quality of service may not change to this one.
+
+        A handshake of QoS 2 is more than acks, so one is never made the other; and
+        nothing changes under somebody who consumes.
+        """
+        qos = self.policy.qos
+        return qos != wanted and (bool(self.consumers) or 2 in (qos, wanted))
+
     def govern(self, policy: Policy) -> None:
         """Go on, by these rules from now on."""
         self.policy = policy
         self.active, self.suspended = True, False
-        if policy.qos != 2:  # nobody will say PUBCOMP: released means received
-            for one in self.owed.singles():
-                if one.stage is Stage.RELEASED:
-                    self._drop(one)
 
     # How it stands
 

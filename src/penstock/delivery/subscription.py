@@ -221,6 +221,10 @@ class Subscription(Standing):
             one.due_s = 0.0
             if one.stage is Stage.SENT:
                 self.flying -= 1
+                if self.policy.exhausted == "suspend":
+                    one.tries = 0  # patience is with a connection, not with a user
+                    self._touch(one)
+                    self.note()
                 self._queue(one)
 
     def seek(self, offset: int) -> None:

@@ -107,9 +107,14 @@ class ConsumerGateway(Gateway):
             out.append(data)
             if share is not None:
                 share.blocked -= 1
+        room -= sum(map(len, out))
         for share in self._shares.values():
+            if room <= 0:
+                break
             if not share.blocked:
-                out += self._push(share, now_s)
+                sent = self._push(share, now_s)
+                room -= sum(map(len, sent))
+                out += sent
         if self._outbox:
             self._broker.waiting[self] = None
         return out

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+
 import msgspec
 
 from penstock.broker.broker import Broker
@@ -9,6 +11,8 @@ from penstock.errors import PenstockError
 from penstock.gateway.options import JsonOptions
 from penstock.log import Columns
 from penstock.wire.jsonq import Refusal
+
+logger = logging.getLogger(__name__)
 
 _REASONS = {
     Refusal.INVALID_JSON: "invalid JSON",
@@ -40,5 +44,10 @@ class RawLetters:
         try:
             self._broker.publish(self._topic, columns)
             self._broker.dead_letter(gateway=f"json {side}", reason=reason, raw=raw)
-        except PenstockError:
-            return  # the log refuses everything now; the sender is answered anyway
+        except PenstockError as error:
+            # The sender is answered anyway; it knows what it sent.
+            logger.error(
+                "a line that makes no sense is not kept: %s",
+                error,
+                extra={"action": "letter_lost"},
+            )

@@ -130,6 +130,10 @@ class PublisherGateway(Gateway):
                 message = self._broker.pending.get(msg_id)
                 if message is not None:
                     self._broker.release(message, now_s)
+                elif self._broker.pending.was_given_up(msg_id):
+                    reason = "waited too long for its PUBREL and is a dead letter"
+                    self._outbox.now(replies.error(f"message {msg_id} {reason}"))
+                    return
                 done = replies.pubcomp(msg_id)
                 self._outbox.after(self._broker.promised, done, _LOST)
             case _:

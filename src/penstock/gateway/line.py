@@ -60,6 +60,7 @@ class LineGateway(Gateway):
         self._outbox: Outbox[Share] = Outbox(broker.log)
         self._publisher = Publisher(broker, self._outbox)
         self._held: list[bytes] = []
+        self._attempts = 0
 
     def connected(self, now_s: float) -> None:
         self._outbox.now(replies.GREETING)
@@ -85,6 +86,8 @@ class LineGateway(Gateway):
             self.settled = True
             self._name_subscriber(request.user)
         else:
+            self._attempts += 1
+            self.closing = self._attempts >= self._options.login_attempts
             self._outbox.now(replies.error(f"wrong password for {request.user}"))
         held, self._held = self._held, []
         self._lines(held, now_s)
@@ -146,7 +149,7 @@ class LineGateway(Gateway):
 
     def _lines(self, lines: list[bytes], now_s: float) -> None:
         at, end = 0, len(lines)
-        while at < end:
+        while at < end and not self.closing:
             if self.settled:
                 topics, events, at = publishes(lines, at)
                 if events:
@@ -201,8 +204,7 @@ class LineGateway(Gateway):
     def _as(self, parts: list[bytes]) -> None:
         if self._shares:
             raise RemoteProtocolError("line", "as must come before the first sub")
-        limit = self._broker.options.max_id_bytes
-        name = accepted_subscriber(text("name", parts[1]), limit)
+        name = accepted_subscriber(text("name", parts[1]))
         if len(parts) == 3 and not self.settled:
             self.login = LoginRequest(name, text("password", parts[2]))
         elif len(parts) == 3 or not self.settled:
@@ -216,7 +218,8 @@ class LineGateway(Gateway):
         self._outbox.now(replies.subscriber(name))
 
     def _set_window(self, parts: list[bytes]) -> None:
-        if not parts[1].isdigit() or not 1 <= int(parts[1]) <= MAX_WINDOW:
+        digits = parts[1].isdigit() and len(parts[1]) <= len(str(MAX_WINDOW))
+        if not digits or not 1 <= int(parts[1]) <= MAX_WINDOW:
             shown = text("window", parts[1])[:80]
             limit = f"must be an integer from 1 to {MAX_WINDOW}"
             raise RemoteProtocolError("line", f"window is {shown}: {limit}")

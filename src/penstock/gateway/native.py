@@ -226,8 +226,7 @@ class NativeGateway(Gateway):
     def _hello(self, message: Hello) -> None:
         try:
             if message.name:
-                limit = self._broker.options.max_id_bytes
-                self._name = accepted_subscriber(message.name, limit)
+                self._name = accepted_subscriber(message.name)
             if self._authenticate:
                 if message.user is None or message.password is None:
                     raise LoginRefused("this server asks for a user and a password")
@@ -275,7 +274,7 @@ class NativeGateway(Gateway):
     def _subscriber(self, name: str) -> str:
         if name.startswith(RESERVED):
             raise ReservedName(name)
-        return accepted_subscriber(name, self._broker.options.max_id_bytes)
+        return accepted_subscriber(name)
 
     def _settle(self, message: Settle) -> None:
         channel = self._channels.get(message.channel)

@@ -49,7 +49,7 @@ class Publisher:
             ids = [id_ for one in run for id_ in one.ids or ()]
         try:
             if ids is not None:
-                check_ids("id", ids, self._broker.options.max_id_bytes)
+                check_ids("id", ids)
             columns = Columns(
                 payloads, int(now_s * 1000), ids=ids, producer=self.producer
             )
@@ -106,14 +106,13 @@ class Publisher:
         self._outbox.after(appended.group, answer, not_stored(message.seq))
 
     def _check(self, message: Publish) -> None:
-        limit = self._broker.options.max_id_bytes
         for what, ids in (
             ("id", message.ids),
             ("parent", message.parents),
             ("dedup id", message.dedup_ids),
         ):
             if ids is not None:
-                check_ids(what, ids, limit)
+                check_ids(what, ids)
 
 
 def problem(seq: int, error: PenstockError) -> bytes:

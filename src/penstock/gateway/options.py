@@ -36,6 +36,10 @@ class LineOptions:
         most=MAX_WINDOW,
     )
 
+    login_attempts: int = option(
+        5, "failed logins before a connection is closed", least=1
+    )
+
     def __post_init__(self) -> None:
         check_options(self)
 

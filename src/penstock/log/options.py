@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import inf
 from typing import Literal
 
 from penstock.errors import InvalidOption
@@ -91,5 +92,5 @@ def _at_least(name: str, value: int, least: int) -> None:
 
 
 def _positive(name: str, value: float | None) -> None:
-    if value is not None and value <= 0:
+    if value is not None and not 0 < value < inf:
         raise InvalidOption(name, value, "more than 0, or left out")

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 MAX_PRIORITY = 255
+# An id, or a name, is repeated on every ack line: it should fit there many times over.
+MAX_ID_BYTES = 256
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import inf
 from typing import Literal
 
 from penstock.errors import InvalidOption
@@ -54,8 +55,10 @@ class Policy:
             raise InvalidOption("window", self.window, f"from 1 to {MAX_WINDOW}")
         if self.tries is not None and self.tries < 1:
             raise InvalidOption("tries", self.tries, "at least 1, or left out")
-        if self.ack_timeout_s is not None and not self.ack_timeout_s > 0:
+        if self.ack_timeout_s is not None and not 0 < self.ack_timeout_s < inf:
             limit = "more than 0, or left out"
             raise InvalidOption("ack_timeout_s", self.ack_timeout_s, limit)
-        if not self.backoff_s >= 0:
-            raise InvalidOption("backoff_s", self.backoff_s, "at least 0")
+        for name in ("backoff_s", "backoff_factor", "max_backoff_s"):
+            value = getattr(self, name)
+            if not 0 <= value < inf:
+                raise InvalidOption(name, value, "at least 0")

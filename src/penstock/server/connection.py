@@ -122,7 +122,7 @@ class Connection(asyncio.BufferedProtocol):
             data = out[0] if len(out) == 1 else b"".join(out)
             if data:
                 transport.write(data)
-            if len(data) >= _MORE_BYTES:
+            if len(data) >= min(_MORE_BYTES, room):
                 self.engine.broker.awake[self.gateway] = None
                 self.engine.kick()
                 return
@@ -193,6 +193,11 @@ class Connection(asyncio.BufferedProtocol):
         self.flush(now_s)
         engine.kick()
 
+    @property
+    def waits_for_login(self) -> bool:
+        """Whether the peer takes its time to log in."""
+        return not self.gateway.settled and not self._checking
+
     def _blocked(self) -> bool:
         return self.engine.congested or self._unread or self._checking or self._stopped
 
@@ -219,6 +224,9 @@ class Connection(asyncio.BufferedProtocol):
 
         def answered(ok: bool) -> None:
             self._checking = False
+            self.since_s = self.engine.now_s()  # waiting was not the peer's fault
+            if self._transport is None:
+                return  # it has gone meanwhile
             now_s = self.engine.now_s()
             self._guarded(lambda: self.gateway.logged_in(ok, now_s))
             if self.gateway.login is not None:

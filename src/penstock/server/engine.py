@@ -119,7 +119,11 @@ class Engine:
 
     def tick(self) -> None:
         """What time brings; called every TICK_S."""
-        self.broker.tick(self.now_s())
+        try:
+            self.broker.tick(self.now_s())
+        except Exception:
+            # A mistake of ours, or a log that refuses: others must not suffer.
+            logger.exception("a tick failed", extra={"action": "tick_failed"})
         self.kick()
 
     async def drain(self) -> None:
@@ -219,5 +223,12 @@ class Engine:
         errands, self._errands = self._errands, {}
         for gateway in errands:
             while gateway.errands:
-                gateway.errands.popleft()()
+                try:
+                    gateway.errands.popleft()()
+                except Exception:
+                    logger.exception(
+                        "an errand failed", extra={"action": "errand_failed"}
+                    )
+                    if (connection := self.connections.get(gateway)) is not None:
+                        connection.abort()
             self.broker.awake[gateway] = None

@@ -140,7 +140,7 @@ class Listeners:
         options = self._options
         for connection in list(self._engine.connections.values()):
             waiting_s = now_s - connection.since_s
-            if not connection.gateway.settled and waiting_s > options.login_s:
+            if connection.waits_for_login and waiting_s > options.login_s:
                 connection.close(f"no login within {options.login_s:g} s")
             elif options.idle_s and now_s - connection.active_s > options.idle_s:
                 connection.close(f"nothing came for {options.idle_s:g} s")

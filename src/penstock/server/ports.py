@@ -85,8 +85,14 @@ class Ports:
 def _maze_hub(settings: Settings, broker: Broker, state: MazeState) -> MazeHub:
     """The maze, caught up with what its topic holds."""
     options, log = settings.maze, broker.log
+
+    def topic_id() -> int:
+        return log.topic(options.topic).id if options.topic in log.catalog else 0
+
+    state.belongs_to(topic_id)
     if options.topic in log.catalog:
-        offset = max(state.applied, log.topic(options.topic).start_offset)
+        topic = log.topic(options.topic)
+        offset = min(max(state.applied, topic.start_offset), topic.end_offset)
         while batches := log.read(options.topic, offset):
             state.catch_up(batches)
             offset = batches[-1].end_offset

@@ -7,6 +7,7 @@ first, then the data directory is opened, then the listeners accept.
 from __future__ import annotations
 
 import asyncio
+import errno
 import gc
 import logging
 import os
@@ -51,6 +52,7 @@ def serve(settings: Settings, *, ready_file: str | None, announce: Announce) -> 
 
     Raises PenstockError or OSError if it cannot start; then nothing was started.
     """
+    _clear_way(ready_file)
     sys.setswitchinterval(SWITCH_INTERVAL_S)
     gc.set_threshold(GC_THRESHOLD)
     with ExitStack() as stack:
@@ -65,8 +67,20 @@ def serve(settings: Settings, *, ready_file: str | None, announce: Announce) -> 
         stack.callback(broker.log.abandon)  # nothing, once it is closed
         sockets[LOCAL] = stack.enter_context(bind_local(settings.server.data))
         server = Server(settings, broker, state, sockets)
+        if ready_file is not None:
+            stack.callback(Path(ready_file).unlink, missing_ok=True)
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             return runner.run(server.run(ready_file, announce))
+
+
+def _clear_way(ready_file: str | None) -> None:
+    """Remove what an earlier server said; refuse a place that cannot be written."""
+    if ready_file is None:
+        return
+    path = Path(ready_file).absolute()
+    if not os.access(path.parent, os.W_OK | os.X_OK):
+        raise OSError(errno.EACCES, "cannot be written there", f"ready file {path}")
+    path.unlink(missing_ok=True)
 
 
 def _bind(settings: Settings, stack: ExitStack) -> dict[str, socket.socket]:

@@ -64,6 +64,28 @@ def test_a_filter_takes_what_fits(
     assert letters(three, filter=filter) == found
 
 
+@pytest.mark.parametrize(
+    ("gateway", "found"),
+    [
+        ("json", [0, 1, 2]),
+        ("json consumer", [1]),
+        ("json publisher", [2]),
+        ("maze", [3]),
+        ("consumer", []),
+        ("js", []),
+        ("", []),
+    ],
+)
+def test_a_gateway_is_named_whole_or_by_its_first_word(
+    office: Office, gateway: str, found: list[int]
+) -> None:
+    for name in ("json", "json consumer", "json publisher", "maze"):
+        office.broker.dead_letter(gateway=name, reason="odd", raw=b"x")
+    office.commit()
+
+    assert letters(office, filter=Filter(gateway=gateway)) == found
+
+
 def test_a_page_says_where_to_go_on(three: Office) -> None:
     first = three.desk.letters.search(limit=2)
 

@@ -15,7 +15,6 @@ from penstock.errors import InvalidOption
         ("max_subscriptions", 0),
         ("dedup_count", -1),
         ("dedup_age_s", 0),
-        ("max_id_bytes", 0),
         ("max_pending", 0),
         ("max_pending_bytes", 0),
         ("pending_ttl_s", 0),

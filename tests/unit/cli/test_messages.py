@@ -17,6 +17,30 @@ def test_records_are_lines_on_standard_error(capsys: pytest.CaptureFixture) -> N
     assert capsys.readouterr() == ("", "warning: cut it\n")
 
 
+def test_an_exception_is_shown_with_its_traceback(
+    capsys: pytest.CaptureFixture,
+) -> None:
+    with messages(logging.WARNING):
+        try:
+            raise KeyError("lost")
+        except KeyError:
+            logger.exception("connection of %s failed", "anna")
+
+    first, second, *_, last = capsys.readouterr().err.splitlines()
+    assert first == "error: connection of anna failed"
+    assert second == "Traceback (most recent call last):"
+    assert last == "KeyError: 'lost'"
+
+
+def test_without_an_exception_there_is_no_traceback(
+    capsys: pytest.CaptureFixture,
+) -> None:
+    with messages(logging.WARNING):
+        logger.error("odd", exc_info=True)
+
+    assert capsys.readouterr().err == "error: odd\n"
+
+
 def test_a_command_may_leave_out_more(capsys: pytest.CaptureFixture) -> None:
     with messages(logging.WARNING), limited_to(logging.ERROR):
         logger.warning("not this")

@@ -37,6 +37,60 @@ def test_a_name_goes_on_where_it_was(three: DeskRun) -> None:
     assert state(three) == (2, 1)
 
 
+def test_a_place_for_a_name_that_has_one_is_noted(three: DeskRun) -> None:
+    begin = ["subscribe", "t", "--as", "me", "--count", "1", "--from"]
+    new = three(*begin, "earliest")
+
+    again = three(*begin, "0")
+    plain = three("subscribe", "t", "--as", "me", "--count", "1")
+
+    assert (new.stdout, new.stderr) == ("zero\n", "")
+    assert again.stdout == "one\n"
+    assert again.stderr == (
+        "note: subscriber me goes on at offset 1; "
+        "--from counts for a new subscription only\n"
+    )
+    assert (plain.stdout_bytes, plain.stderr) == (b"\xff\n", "")
+
+
+def test_the_same_name_at_another_topic_is_new(three: DeskRun) -> None:
+    three.client.publish("other", b"x")
+    three.client.subscribe("other", "me").close()
+
+    result = three("subscribe", "t", *["--as", "me", "--from", "0", "--count", "1"])
+
+    assert (result.stdout, result.stderr) == ("zero\n", "")
+
+
+@pytest.mark.parametrize(
+    ("place", "name", "said"),
+    [
+        ("4", [], True),
+        ("4", ["--as", "new"], True),
+        ("3", [], False),
+        ("latest", [], False),
+    ],
+)
+def test_an_offset_beyond_the_end_is_noted(
+    three: DeskRun,
+    monkeypatch: pytest.MonkeyPatch,
+    place: str,
+    name: list[str],
+    *,
+    said: bool,
+) -> None:
+    def next_batch(self: Subscription) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Subscription, "next_batch", next_batch)
+
+    result = three("subscribe", "t", "--from", place, *name)
+
+    note = "note: t ends at offset 3; it begins there, not at 4\n"
+    assert (result.exit_code, result.stdout) == (0, "")
+    assert result.stderr == (note if said else "")
+
+
 def test_without_ack_nothing_is_settled_and_a_window_is_all(three: DeskRun) -> None:
     options = ["--as", "me", "--from", "earliest", "--no-ack", "--window", "2"]
 

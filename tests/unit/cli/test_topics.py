@@ -105,3 +105,17 @@ def test_what_cannot_be_is_refused(
     run.client.publish("t", b"0")
 
     assert text in run.refused("topics", *arguments)
+
+
+@pytest.mark.parametrize(
+    "option",
+    ["--retention-age=nan", "--retention-age=inf", "--retention-age=-inf"],
+)
+def test_an_age_that_never_comes_is_refused_in_one_line(
+    run: DeskRun, option: str
+) -> None:
+    said = run.refused("topics", "create", "t", option)
+
+    assert said.startswith("error: option retention_age_s is ")
+    assert said.count("\n") == 1
+    assert run.lines("topics", "--json") == ["[]"]

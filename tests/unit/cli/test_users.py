@@ -71,6 +71,21 @@ def test_a_user_is_removed(path: Path) -> None:
     assert read_users(path) == {}
 
 
+def test_what_was_done_is_an_object_in_json(path: Path) -> None:
+    add = ["add", "Anna", "--file", str(path), "--password-stdin", "--json"]
+
+    results = [
+        run(*add, typed="old\n"),
+        run(*add, typed="new\n"),
+        run("remove", "ANNA", "--file", path, "--json"),
+    ]
+
+    assert [json.loads(one.stdout) for one in results] == [
+        {"user": "anna", "file": str(path), "done": done}
+        for done in ("added", "changed", "removed")
+    ]
+
+
 @pytest.mark.parametrize(
     ("name", "hint"),
     [("anne", "did you mean anna?"), ("xyz", "penstock users list names them all")],

@@ -156,7 +156,7 @@ def test_message_without_pubrel_ends_in_the_dead_letters(restart: str) -> None:
     (letter,) = scene.letters()
     scene.restart(restart)
 
-    assert b"its PUBREL never came" in letter
+    assert b"the PUBREL of message 1 never came" in letter
     assert scene.broker.pending.get(old) is None
     assert scene.broker.pending.get(young) is not None
 

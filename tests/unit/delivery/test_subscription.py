@@ -4,6 +4,7 @@ import pytest
 
 from penstock.delivery import subscription as subscription_module
 from penstock.delivery.handshake import Answer, Stage
+from penstock.errors import WrongQos
 from penstock.log import Columns, LogOptions
 from penstock.model.policy import Order, Policy
 from tests.unit.delivery.scene import LOG, PRIORITY, Scene, offsets
@@ -458,27 +459,39 @@ def test_released_event_stays_released_under_rules_with_pubcomp() -> None:
     assert scene.take(again) == [1]
 
 
-def test_released_event_is_received_for_rules_without_pubcomp() -> None:
-    scene = Scene()
-    scene.publish(0, 0)
-    consumer = scene.subscribe(QOS_2)
-    scene.take(consumer)
-    scene.broker.answer(consumer, 0, Answer.PUBREC, scene.now_s)
-    scene.broker.detach(consumer)
-
-    again = scene.subscribe(Policy(qos=1))
-
-    assert scene.take(again) == [1]
-
-
-def test_unreleased_event_is_sent_again_under_other_rules() -> None:
+def test_a_subscription_of_qos_2_is_not_made_another() -> None:
     scene = Scene()
     scene.publish(0)
-    consumer = scene.subscribe(QOS_2)
+    scene.broker.detach(scene.subscribe(QOS_2))
+
+    with pytest.raises(WrongQos):
+        scene.subscribe(Policy(qos=1))
+
+
+def test_the_qos_changes_only_while_nobody_consumes() -> None:
+    scene = Scene()
+    scene.publish(0)
+    consumer = scene.subscribe(Policy(qos=1))
+
+    with pytest.raises(WrongQos):
+        scene.subscribe(Policy(qos=0))
+    scene.broker.detach(consumer)
+
+    assert scene.subscribe(Policy(qos=0)).subscription.policy.qos == 0
+
+
+def test_the_tries_of_one_that_is_suspended_begin_anew_with_a_connection() -> None:
+    scene = Scene()
+    policy = Policy(qos=2, tries=5, exhausted="suspend")
+    scene.publish(0)
+    consumer = scene.subscribe(policy)
     scene.take(consumer)
     scene.broker.detach(consumer)
 
-    assert scene.take(scene.subscribe(Policy(qos=1))) == [0]
+    again = scene.subscribe(policy)
+
+    assert scene.take(again) == [0]
+    assert again.subscription.owed[0].tries == 1
 
 
 def test_what_ran_out_of_time_is_told_by_what_is_to_be_done() -> None:

@@ -135,7 +135,7 @@ def test_a_message_that_expires_is_a_dead_letter(tmp_path: Path) -> None:
     (letter,) = map(decode_letter, payloads(scene.broker.log, LETTERS))
     assert (letter.gateway, letter.reason, letter.raw) == (
         "json",
-        "its PUBREL never came",
+        "the PUBREL of message 1 never came",
         b"1",
     )
     scene.close()

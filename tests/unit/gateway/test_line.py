@@ -130,6 +130,17 @@ def test_lines_behind_a_login_wait_for_its_answer(tmp_path: Path) -> None:
     scene.close()
 
 
+def test_too_many_wrong_passwords_end_the_connection(tmp_path: Path) -> None:
+    scene = Scene(tmp_path, Rules(passwords={"anna": "secret"}))
+    peer = connect(scene)
+
+    answers = peer.say(*["as anna wrong"] * 300, "as anna secret")
+
+    assert answers == ["error: wrong password for anna"] * 5
+    assert peer.gateway.closing
+    scene.close()
+
+
 # Bytes that are no text
 
 
@@ -144,6 +155,11 @@ def test_lines_behind_a_login_wait_for_its_answer(tmp_path: Path) -> None:
         (b"ack t \xff\n", b"error: ack is not valid UTF-8\r\n"),
         (b"as \xff\n", b"error: name is not valid UTF-8 (byte 0)\r\n"),
         (b"window \xff\n", b"error: window is not valid UTF-8 (byte 0)\r\n"),
+        (
+            b"window " + b"9" * 5000 + b"\n",
+            b"error: window is %b: must be an integer from 1 to 100000\r\n"
+            % (b"9" * 80),
+        ),
         (
             "window ٣\n".encode(),
             "error: window is ٣: must be an integer from 1 to 100000\r\n".encode(),

@@ -50,6 +50,47 @@ def test_a_woken_gateway_sends_without_being_asked(tmp_path: Path) -> None:
     run(scene())
 
 
+def test_little_room_for_output_delays_and_loses_nothing(tmp_path: Path) -> None:
+    async def scene() -> None:
+        async with house(tmp_path, ServerOptions(output_buffer_bytes=10)) as one:
+            await one.listen(Echo)
+            client = await one.connect()
+            await client.read(6)
+
+            one.gateway().answers.extend([b"x" * 30] * 5)
+            one.broker.awake[one.gateway()] = None
+            one.engine.kick()
+
+            assert await client.read(150) == b"x" * 150
+
+    run(scene())
+
+
+def test_a_password_that_is_checked_too_late_lets_nobody_in(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def scene() -> None:
+        answers: list[Callable[[bool], None]] = []
+        async with house(tmp_path) as one:
+            monkeypatch.setattr(
+                one.listeners, "check", lambda _, answer: answers.append(answer)
+            )
+            await one.listen(Echo)
+            client = await one.connect()
+            await client.read(6)
+            await client.send(b"login secret")
+            await client.read(12)
+            gateway = one.gateway()
+            one.engine.connections[gateway].close("it takes too long")
+            await one.engine.deserted.wait()
+
+            answers[0](True)
+
+            assert b"in\n" not in gateway.answers
+
+    run(scene())
+
+
 def test_the_end_of_the_peer_is_told_once_and_answered_before_the_close(
     tmp_path: Path,
 ) -> None:

@@ -141,6 +141,32 @@ def test_the_maze_catches_up_with_its_topic(broker: Broker, state: MazeState) ->
     assert set(state.followers.of(2)) == {3}
 
 
+@pytest.mark.parametrize("again", [0, 3])
+def test_the_maze_survives_the_deletion_of_its_topic(
+    tmp_path: Path, again: int
+) -> None:
+    state = MazeState()
+    open_log = partial(Log.open, tmp_path, clock=ManualClock())
+    with Broker(open_log, owners={MAZE: state}) as broker:
+        Ports(Settings(), broker, state, {}).tick(0.0)
+        lines = [b"%d|F|%d|9" % (n, n) for n in range(1, 11)]
+        broker.publish("maze", Columns(lines, 0))
+        broker.log.commit()
+        state.published(10)
+        broker.log.checkpoint()
+        broker.delete_topic("maze")
+        for number in range(again):
+            broker.publish("maze", Columns([b"%d|F|%d|7" % (number + 1, number)], 0))
+
+    for _ in range(2):
+        reopened = MazeState()
+        with Broker(open_log, owners={MAZE: reopened}) as broker:
+            Ports(Settings(), broker, reopened, {}).tick(0.0)
+
+            assert reopened.applied == again
+            assert len(set(reopened.followers.of(7))) == again
+
+
 def greeting(gateway: Gateway) -> bytes:
     gateway.connected(0.0)
     return b"".join(gateway.output(0.0, 1000))

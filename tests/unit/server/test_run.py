@@ -76,8 +76,11 @@ def serve_once(
 def test_a_server_serves_stops_and_leaves_its_directory(tmp_path: Path) -> None:
     told: list[Ready] = []
 
+    said: list[bytes] = []
+
     def visit(ready: Ready) -> None:
         told.append(ready)
+        said.append((tmp_path / "ready.json").read_bytes())
         address = ("127.0.0.1", ready.ports["line"])
         with socket.create_connection(address, 10.0) as client:
             client.sendall(b'confirm on\npub t {"id":"1"}\n')
@@ -91,7 +94,8 @@ def test_a_server_serves_stops_and_leaves_its_directory(tmp_path: Path) -> None:
     assert code == 0
     (ready,) = told
     assert list(ready.ports) == ["line"]
-    assert json.loads((tmp_path / "ready.json").read_bytes()) == {
+    assert not (tmp_path / "ready.json").exists()
+    assert json.loads(said[0]) == {
         "pid": os.getpid(),
         "data": str(tmp_path / "data"),
         "ports": dict(ready.ports),

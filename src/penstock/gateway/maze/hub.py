@@ -153,7 +153,7 @@ class MazeHub:
                 raise
             return  # the next receive or tick tries again
         self._unpublished.clear()
-        self._state.applied = appended.base_offset + appended.count
+        self._state.published(appended.base_offset + appended.count)
 
 
 def _report(gaps: list[tuple[int, int]]) -> None:

@@ -9,7 +9,7 @@ never less.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import msgspec
 
@@ -25,6 +25,7 @@ class _Snapshot(msgspec.Struct, array_like=True, frozen=True):
     expected: int
     applied: int
     graph: Graph
+    topic_id: int = 0
 
 
 class MazeState:
@@ -37,6 +38,10 @@ class MazeState:
         self.followers = Followers()
         self.expected = 1
         self.applied = 0
+        self.topic_id: Callable[[], int] = _no_topic
+        """The number of the topic as it is now; 0 if there is none."""
+        self._applied_topic_id = 0
+        """Which topic ``applied`` is about."""
         # Where the topic is on disk for certain, from before this start.
         self._opened_at = 0
 
@@ -45,13 +50,20 @@ class MazeState:
         self.followers = Followers(kept.graph)
         self.expected = kept.expected
         self.applied = self._opened_at = kept.applied
+        self._applied_topic_id = kept.topic_id
 
     def replay(self, record: Record) -> None:
         """Nothing: the events in the topic are all the records there are."""
 
     def snapshot(self) -> bytes:
         return msgspec.msgpack.encode(
-            _Snapshot(_VERSION, self.expected, self.applied, self.followers.graph)
+            _Snapshot(
+                _VERSION,
+                self.expected,
+                self.applied,
+                self.followers.graph,
+                self._applied_topic_id,
+            )
         )
 
     def collect(self) -> Iterable[tuple[bytes, bool]]:
@@ -65,6 +77,18 @@ class MazeState:
         have gone out.
         """
         self.applied = self._opened_at
+
+    def belongs_to(self, topic_id: Callable[[], int]) -> None:
+        """Say which topic the events are in; another one is applied from its start."""
+        self.topic_id = topic_id
+        if topic_id() != self._applied_topic_id or not topic_id():
+            self.applied = self._opened_at = 0
+        self._applied_topic_id = topic_id()
+
+    def published(self, end: int) -> None:
+        """All events in front of ``end`` are in the state."""
+        self.applied = end
+        self._applied_topic_id = self.topic_id()
 
     def catch_up(self, batches: Iterable[Batch]) -> None:
         """Apply the events of the topic that the snapshot does not hold."""
@@ -91,3 +115,7 @@ class MazeState:
             self.followers.follow(one, other)
         elif kind == UNFOLLOW:
             self.followers.unfollow(one, other)
+
+
+def _no_topic() -> int:
+    return 0

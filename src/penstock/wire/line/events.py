@@ -23,11 +23,9 @@ from typing import Annotated, NamedTuple, cast
 import msgspec
 
 from penstock.errors import RemoteProtocolError
-from penstock.model.event import MAX_PRIORITY
+from penstock.model.event import MAX_ID_BYTES, MAX_PRIORITY
 from penstock.wire.json_text import NOT_JSON, all_utf8, why_not_json
 
-# An id is repeated on every ack line: it should fit there many times over.
-MAX_ID_BYTES = 256
 # How much of a wrong value an error repeats.
 _SHOWN_CHARACTERS = 80
 
