@@ -216,7 +216,8 @@ class World:
             name: rows for name, rows in self.topics.items() if name in there
         }
         for message in list(self.messages.values()):
-            if message.group > committed:
+            ended = message.ended is not None and message.ended <= committed
+            if message.group > committed or ended:
                 del self.messages[message.id]
             message.ended = None
         self.dedup = {k: v for k, v in self.dedup.items() if v[2] <= committed}

@@ -197,9 +197,17 @@ class Simulation(Recovery):
         for message in self.world.pending().values():
             stays = self.broker.pending.get(message.id) is not None
             if message.at_ms < oldest_ms and not (stays and self.sick):
-                message.ended = self.broker.group
+                message.ended = self._given_up_in(message.id)
                 self.expired.add(message.payload)
                 self.met["pending expired"] += 1
+
+    def _given_up_in(self, msg_id: int) -> int:
+        """The group of it, which keeping a letter may have closed already."""
+        changes, group = self.broker.pending._changes, self.broker.group
+        if msg_id in {one.id for _, one in changes._open}:
+            return group
+        flying = msg_id in {one.id for _, one in changes._flying}
+        return group - 1 if flying else self.broker.log.written
 
     def seek(self) -> None:
         lasting = [k for k, sub in self.world.subs.items() if not sub.temporary]

@@ -300,6 +300,9 @@ class NativeGateway(Gateway):
 
     def _ask(self, message: Ask) -> None:
         if message.verb == SETTLED:
+            for channel in self._channels.values():
+                # Also what settles by being sent, and waits for others to be written.
+                channel.consumer.subscription.note(urgent=True)
             done = encode(Answer(message.seq, None))
             self._outbox.after(self._broker.promised, done)
             return

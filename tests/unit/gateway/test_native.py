@@ -262,6 +262,22 @@ def test_settled_is_answered_when_it_is_durable(scene: Scene) -> None:
     assert peer.read() == [Answer(2, None)]
 
 
+def test_what_settles_by_being_sent_is_durable_when_settled_is_answered(
+    scene: Scene,
+) -> None:
+    publish(scene, b"a")
+    peer = NativePeer(scene)
+    scene.commits = False
+    peer.say(Subscribe(1, "t", "me", "earliest", auto_ack=True))
+    scene.commit()
+    assert [one.offsets for one in only(Events, peer.read())] == [[0]]
+
+    assert peer.say(Ask(2, "settled", {})) == []
+    scene.commit()
+
+    assert peer.read() == [Answer(2, None)]
+
+
 def test_a_refused_event_is_tried_again_until_it_is_a_dead_letter(scene: Scene) -> None:
     publish(scene, b"a")
     peer = NativePeer(scene)
