@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from penstock.broker.starts import TIME
 from penstock.errors import InvalidOption
 
 _WORDS = ("latest", "earliest")
-_TIME = "time:"
 _LIMIT = "'latest', 'earliest', an offset, or 'time:' with milliseconds"
 
 
@@ -15,7 +15,7 @@ def accepted_start(start: str | int) -> str | int:
         if start < 0:
             raise InvalidOption("start", start, "an offset of 0 or more")
         return start
-    digits = start.removeprefix(_TIME)
+    digits = start.removeprefix(TIME)
     # More digits than fit into 64 bits mean no time.
     is_time = digits != start and digits.isascii() and digits.isdigit()
     if start not in _WORDS and not (is_time and len(digits) <= 18):

@@ -16,24 +16,21 @@ from penstock.broker.broker import Broker
 from penstock.delivery.consumer import Consumer
 from penstock.delivery.handshake import Answer, Stage
 from penstock.delivery.owed import Owed
-from penstock.errors import PenstockError
-from penstock.gateway.gateway import Gateway, LoginRequest
-from penstock.gateway.json_letters import RawLetters
+from penstock.gateway.gateway import LoginRequest
+from penstock.gateway.json_lines import JsonGateway
 from penstock.gateway.options import JsonOptions
-from penstock.gateway.outbox import Outbox
 from penstock.model.policy import Policy
 from penstock.wire.jsonq import (
     ConsumerPacket,
+    Login,
     Pubcomp,
     Pubrec,
     Refusal,
     Sub,
     Unsub,
     parse_consumer,
-    parse_login,
     replies,
 )
-from penstock.wire.lines import TOO_LONG, LineSplitter
 
 _LOST = replies.error("not stored: the write failed, send it again")
 
@@ -53,8 +50,10 @@ class Share:
         """Answers that have to go before the next PUB."""
 
 
-class ConsumerGateway(Gateway):
+class ConsumerGateway(JsonGateway[ConsumerPacket, Share]):
     """One connection of a consumer."""
+
+    side = "consumer"
 
     def __init__(
         self,
@@ -64,42 +63,15 @@ class ConsumerGateway(Gateway):
         *,
         authenticate: bool = False,
     ) -> None:
-        self.closing = False
-        self.login: LoginRequest | None = None
-        self.settled = False
-        self._broker = broker
-        self._options = options
+        super().__init__(broker, options, settled=False)
         self._users = users
         """Who is connected; shared by all connections."""
         self._authenticate = authenticate
-        self._splitter = LineSplitter(options.max_line_bytes)
-        self._letters = RawLetters(broker, options)
-        self._outbox: Outbox[Share] = Outbox(broker.log)
         self._user: str | None = None
-        self._attempts = 0
         self._shares: dict[str, Share] = {}
-        self._held: list[bytes] = []
 
     def connected(self, now_s: float) -> None:
         self._outbox.now(replies.PLEASE_LOGIN)
-
-    def receive(self, data: bytes, now_s: float) -> None:
-        self._lines(self._splitter.feed(data), now_s)
-
-    def eof(self, now_s: float) -> None:
-        if self._user is not None and self._splitter.rest.strip():
-            self._line(self._splitter.rest, now_s)
-        self.closing = True
-
-    def logged_in(self, ok: bool, now_s: float) -> None:
-        request, self.login = self.login, None
-        assert request is not None, "nobody asked"
-        if ok:
-            self._enter(request.user, now_s)
-        else:
-            self._not_in()
-        held, self._held = self._held, []
-        self._lines(held, now_s)
 
     def output(self, now_s: float, room: int) -> list[bytes]:
         out: list[bytes] = []
@@ -153,20 +125,10 @@ class ConsumerGateway(Gateway):
 
     # Lines
 
-    def _lines(self, lines: list[bytes], now_s: float) -> None:
-        for at, line in enumerate(lines):
-            if self.closing:
-                return
-            if self.login is not None:
-                self._held = lines[at:]
-                return
-            if self._user is None:
-                self._login_line(line, now_s)
-            else:
-                self._line(line, now_s)
+    def _parse(self, line: bytes) -> ConsumerPacket | Refusal:
+        return parse_consumer(line)
 
-    def _login_line(self, line: bytes, now_s: float) -> None:
-        login = None if line == TOO_LONG else parse_login(line)
+    def _try_login(self, login: Login | None, now_s: float) -> None:
         if login is not None and login.user.startswith(RESERVED):
             login = None
         if login is None or (login.password is None) == self._authenticate:
@@ -175,12 +137,6 @@ class ConsumerGateway(Gateway):
             self.login = LoginRequest(login.user, login.password)
         else:
             self._enter(login.user, now_s)
-
-    def _not_in(self) -> None:
-        self._attempts += 1
-        self.closing = self._attempts >= self._options.login_attempts
-        answer = replies.LOGIN_FAILED if self.closing else replies.PLEASE_LOGIN
-        self._outbox.now(answer)
 
     def _enter(self, user: str, now_s: float) -> None:
         if user in self._users:
@@ -197,21 +153,6 @@ class ConsumerGateway(Gateway):
                 ours = one.policy.qos == 2 and one.policy.order == "log"
                 if ours and (one.active or one.suspended):
                     self._attach(one.topic, now_s)
-
-    def _line(self, line: bytes, now_s: float) -> None:
-        if line == TOO_LONG:
-            self._letters.add_overlong("consumer")
-            self._outbox.now(replies.INVALID_JSON)
-            return
-        packet = parse_consumer(line)
-        if isinstance(packet, Refusal):
-            self._letters.add(line, "consumer", packet)
-            self._outbox.now(packet.value)
-            return
-        try:
-            self._packet(packet, now_s)
-        except PenstockError as error:
-            self._outbox.now(replies.error(str(error)))
 
     def _packet(self, packet: ConsumerPacket, now_s: float) -> None:
         match packet:

@@ -1,0 +1,101 @@
+"""What both sides of the JSON gateway have in common: lines, logins, refusals."""
+
+from __future__ import annotations
+
+from typing import Generic, TypeVar
+
+from penstock.broker.broker import Broker
+from penstock.errors import PenstockError
+from penstock.gateway.gateway import Gateway
+from penstock.gateway.json_letters import RawLetters
+from penstock.gateway.options import JsonOptions
+from penstock.gateway.outbox import Outbox
+from penstock.wire.jsonq import Login, Refusal, parse_login, replies
+from penstock.wire.lines import TOO_LONG, LineSplitter
+
+Packet = TypeVar("Packet")
+Mark = TypeVar("Mark")
+
+
+class JsonGateway(Gateway, Generic[Packet, Mark]):
+    """One connection: until it is settled its lines are logins, then packets."""
+
+    side: str
+    """As the dead letters call it."""
+
+    def __init__(self, broker: Broker, options: JsonOptions, *, settled: bool) -> None:
+        self.closing = False
+        self.login = None
+        self.settled = settled
+        self._broker = broker
+        self._options = options
+        self._splitter = LineSplitter(options.max_line_bytes)
+        self._letters = RawLetters(broker, options)
+        self._outbox: Outbox[Mark] = Outbox(broker.log)
+        self._attempts = 0
+        self._held: list[bytes] = []
+
+    def receive(self, data: bytes, now_s: float) -> None:
+        self._lines(self._splitter.feed(data), now_s)
+
+    def eof(self, now_s: float) -> None:
+        if self.settled and self._splitter.rest.strip():
+            self._line(self._splitter.rest, now_s)
+        self.closing = True
+
+    def logged_in(self, ok: bool, now_s: float) -> None:
+        request, self.login = self.login, None
+        assert request is not None, "nobody asked"
+        if ok:
+            self._enter(request.user, now_s)
+        else:
+            self._not_in()
+        held, self._held = self._held, []
+        self._lines(held, now_s)
+
+    def _parse(self, line: bytes) -> Packet | Refusal:
+        raise NotImplementedError
+
+    def _packet(self, packet: Packet, now_s: float) -> None:
+        raise NotImplementedError
+
+    def _try_login(self, login: Login | None, now_s: float) -> None:
+        """Carry out a login line; None is a line that is no login."""
+        raise NotImplementedError
+
+    def _enter(self, user: str, now_s: float) -> None:
+        """Let a user in whose password is right."""
+        raise NotImplementedError
+
+    def _not_in(self) -> None:
+        self._attempts += 1
+        self.closing = self._attempts >= self._options.login_attempts
+        answer = replies.LOGIN_FAILED if self.closing else replies.PLEASE_LOGIN
+        self._outbox.now(answer)
+
+    def _lines(self, lines: list[bytes], now_s: float) -> None:
+        for at, line in enumerate(lines):
+            if self.closing:
+                return
+            if self.login is not None:
+                self._held = lines[at:]
+                return
+            if self.settled:
+                self._line(line, now_s)
+            else:
+                self._try_login(None if line == TOO_LONG else parse_login(line), now_s)
+
+    def _line(self, line: bytes, now_s: float) -> None:
+        if line == TOO_LONG:
+            self._letters.add_overlong(self.side)
+            self._outbox.now(replies.INVALID_JSON)
+            return
+        packet = self._parse(line)
+        if isinstance(packet, Refusal):
+            self._letters.add(line, self.side, packet)
+            self._outbox.now(packet.value)
+            return
+        try:
+            self._packet(packet, now_s)
+        except PenstockError as error:
+            self._outbox.now(replies.error(str(error)))
