@@ -12,9 +12,23 @@ class Clock(Protocol):
         ...
 
 
+# A clock that is slewed differs by less from one look to the next.
+_STEP_S = 1.0
+
+
 class SystemClock:
+    def __init__(self) -> None:
+        self._ahead_s = time.time() - time.monotonic()
+
     def now_s(self) -> float:
         return time.time()
+
+    def was_set_s(self) -> float:
+        """By how much somebody has set the clock since this was asked last."""
+        ahead_s = time.time() - time.monotonic()
+        step_s = ahead_s - self._ahead_s
+        self._ahead_s = ahead_s
+        return step_s if abs(step_s) > _STEP_S else 0.0
 
 
 class ManualClock:

@@ -7,22 +7,35 @@ Crashes are in broker_recovery.py, what happens at random in broker_simulation.p
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from random import Random
 from typing import Any
 
 from penstock.broker.broker import Broker
 from penstock.broker.options import BrokerOptions
 from penstock.clock import ManualClock
+from penstock.delivery.letters import TOPIC as LETTERS
+from penstock.delivery.letters import decode_letter
 from penstock.gateway.json_consumer import ConsumerGateway
 from penstock.log import Appended, Columns, Log, LogOptions, TopicOptions
 from penstock.log.commit import Commit
 from penstock.log.core import StoreWork
 from penstock.testing import CrashDisk
 from tests.properties.broker_json_peers import User
-from tests.properties.broker_model import Key, Message, Row, Sub, World, kept
+from tests.properties.broker_model import (
+    LOST,
+    Debt,
+    Follows,
+    Key,
+    Message,
+    Row,
+    Sub,
+    World,
+    is_suspect,
+    kept,
+)
 from tests.properties.broker_peers import Peer
-from tests.properties.broker_watch import WatchedLog
+from tests.properties.broker_watch import Opening, WatchedLog
 
 DIRECTORY = "/data"
 OPTIONS = LogOptions(
@@ -50,6 +63,8 @@ class Life:
         self.commit: Commit | None = None
         self.work: StoreWork | None = None
         self.deleting: str | None = None
+        self.undecided: set[str] = set()
+        """Topics whose deletion failed, and may be found in a ghost."""
         # What clients know, whatever happens to the broker.
         self.users: dict[str, User] = {}
         self.attempted: dict[str, set[bytes]] = {}
@@ -90,10 +105,17 @@ class Life:
                 owners=owners,
                 entropy=self.random.randbytes,
             )
-            log.watch = self
+            log.watch = Opening(self.attempted)
             return log
 
-        return Broker(open_log, BROKER_OPTIONS, TOPIC_OPTIONS)
+        broker = Broker(open_log, BROKER_OPTIONS, TOPIC_OPTIONS)
+        if self.random.random() < 0.2:  # it dies before it has done anything
+            broker.log.abandon()
+            broker = Broker(open_log, BROKER_OPTIONS, TOPIC_OPTIONS)
+        broker.log.commit(sync=True)
+        assert isinstance(broker.log, WatchedLog)
+        broker.log.watch = self
+        return broker
 
     def _begin(self) -> None:
         log = self.broker.log
@@ -104,6 +126,8 @@ class Life:
         """A failed group may be found until its place is written over."""
         here = self.broker.log.intake.journal.position
         self.ghosts = [ghost for ghost in self.ghosts if ghost[0] == here]
+        if not self.ghosts:
+            self.undecided.clear()
 
     # What the log does
 
@@ -231,18 +255,27 @@ class Life:
     def deliver(self, peer: Peer, key: Key, payload: bytes) -> int:
         """An event has reached a client; its offset."""
         what = f"{peer} got {key[1]} {payload!r}"
-        rows = self.world.topics.get(key[1], [])
-        found = [o for o, row in enumerate(rows) if row.payload == payload]
-        self.expect(len(found) == 1, f"{what}, which is at {found}")
-        offset, sub = found[0], self.world.subs.get(key)
+        sub = self.world.subs.get(key)
         self.expect(sub is not None and sub.active, f"{what} without a subscription")
         assert sub is not None
+        rows = self.world.topics.get(key[1], [])
+        amended = [o for o, debt in sub.owed.items() if debt.amended]
+        found = [o for o in amended if sub.owed[o].amended == payload]
+        self.met["amended delivery"] += len(found)
+        for offset, row in enumerate(rows):
+            if row.payload == payload and offset not in amended:
+                found.append(offset)
+        self.expect(len(found) == 1, f"{what}, which is at {found}")
+        offset = found[0]
         self.expect(peer in sub.holders, f"{what} without a share")
         self.expect(offset not in self.answered.get(key, ()), f"{what} after its ack")
         self.expect(sub.credit > 0, f"{what} beyond the window")
         due = sub.next(rows)
         self.expect(offset == due, f"{what} at {offset}, but {due} is to go first")
         debt = sub.sent(offset, peer, self.now_s)
+        others = [d for d in sub.owed.values() if d is not debt and d.stage == 0]
+        if debt.alone and any(is_suspect(sub.policy, other) for other in others):
+            self.met["sent alone"] += 1
         self.met["delivery" if debt.tries == 1 else "delivery again"] += 1
         if offset > min(sub.unsettled(rows)) and sub.policy.window == 1:
             self.met["priority first"] += 1
@@ -251,19 +284,42 @@ class Life:
         self.observed.setdefault(key, set()).add(offset)
         return offset
 
-    def follow(self, sub: Sub, follows: Mapping[int, str | None]) -> None:
-        """Last tries have failed: a letter each, owed as before, or suspended."""
-        one = self.broker.subscription(sub.name, sub.topic)
-        for offset, then in follows.items():
+    def follow(self, sub: Sub, follows: Follows) -> None:
+        """Tries have failed; after the last a letter, owed as before, or suspended."""
+        key = sub.name, sub.topic
+        if self.world.subs.get(key) is not sub:
+            return  # it ended, perhaps because the commit of a letter failed
+        one = self.broker.subscription(*key)
+        for offset, (then, debt) in follows.items():
+            lost = bool(debt.fails) and debt.fails[-1][1] == LOST
+            self.met["lost"] += lost
             if then == "suspend":
                 self._suspend(sub)
             if then != "dead-letter":
                 continue
             if offset in one.owed:
-                sub.unbury(offset)
-            else:
-                grave = self.broker.group, (sub.name, sub.topic), offset
-                self.world.graves.append(grave)
+                sub.unbury(offset, debt.amended, debt)
+                continue
+            self.met["lost for good"] += lost
+            group = self._check_letter(key, offset, debt)
+            if group > self.broker.log.written:
+                self.world.graves.append((group, key, offset, debt))
+
+    def _check_letter(self, key: Key, offset: int, debt: Debt) -> int:
+        """The newest letter of an event says everything about it; its group."""
+        for row in reversed(self.rows(LETTERS)):
+            letter = decode_letter(row.payload)
+            if (letter.subscriber, letter.topic, letter.offset) == (*key, offset):
+                break
+        else:
+            raise AssertionError(f"seed {self.seed}: {key} {offset} has no letter")
+        fails = [(failure.tries, failure.kind) for failure in letter.failures]
+        self.expect(fails == debt.fails, f"{letter} of {debt}")
+        self.expect(letter.tries == debt.tries, f"{letter} of {debt}")
+        wanted = debt.amended or self.at(key[1], offset).payload
+        assert letter.event is not None
+        self.expect(letter.event.payload == wanted, f"{letter} is not of {wanted!r}")
+        return row.group
 
     def _suspend(self, sub: Sub) -> None:
         for peer in list(sub.holders):

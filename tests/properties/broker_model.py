@@ -13,12 +13,17 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from penstock.broker.broker import Broker
+from penstock.delivery.failing import MAX_ERRORS
 from penstock.delivery.subscription import Subscription
+from penstock.log import Batch
 from penstock.model.policy import Policy
 
 WAITING, SENT, RELEASED = 0, 1, 2
+LOST = "Lost"
 Key = tuple[str, str]
 """Subscriber and topic."""
+Fail = tuple[int, str]
+"""Which try failed, and the kind of its error."""
 
 
 @dataclass(frozen=True)
@@ -41,6 +46,32 @@ class Debt:
     holder: object = None
     group: int = 0
     """Whose commit makes the PUBREC durable."""
+    fails: list[Fail] = field(default_factory=list)
+    amended: bytes | None = None
+    """The payload that is sent in place of the event's own."""
+    alone: bool = False
+    """Whether it was a suspect when it was sent."""
+
+    @property
+    def last_failed(self) -> int:
+        return self.fails[-1][0] if self.fails else 0
+
+    def failed(self, kind: str) -> None:
+        self.fails.append((self.tries, kind))
+        del self.fails[:-MAX_ERRORS]
+
+
+def counts_losses(policy: Policy) -> bool:
+    return policy.tries is not None and policy.exhausted == "dead-letter"
+
+
+def is_suspect(policy: Policy, debt: Debt | None) -> bool:
+    """Whether it was lost again and again: twice, or once if that leaves one try."""
+    if debt is None or not counts_losses(policy):
+        return False
+    enough = 1 if policy.tries == 2 else 2
+    kinds = [kind for _, kind in debt.fails[-enough:]]
+    return kinds == [LOST] * enough
 
 
 @dataclass
@@ -73,11 +104,33 @@ class Sub:
 
     def _may_go(self, offset: int) -> bool:
         debt = self.owed.get(offset)
-        return debt is None or (debt.stage == WAITING and not debt.due_s)
+        if self.policy.in_order and self._overtakes(offset):
+            return False
+        if debt is None:
+            return True
+        ready = debt.stage == WAITING and not debt.due_s
+        return ready and not (is_suspect(self.policy, debt) and self.guarded)
+
+    def _overtakes(self, offset: int) -> bool:
+        """Whether a suspect has to go before it, or to end."""
+        for place, debt in self.owed.items():
+            out = debt.stage == SENT and debt.alone
+            waits = debt.stage == WAITING and is_suspect(self.policy, debt)
+            if offset not in self.owed and (out or waits):
+                return True
+            if out and place < offset:
+                return True
+        return False
+
+    @property
+    def guarded(self) -> bool:
+        """Whether a suspect is in flight."""
+        return any(debt.stage == SENT and debt.alone for debt in self.owed.values())
 
     def sent(self, offset: int, holder: object, now_s: float) -> Debt:
         debt = self.owed.setdefault(offset, Debt(WAITING, 0))
         timeout_s = self.policy.ack_timeout_s
+        debt.alone = is_suspect(self.policy, debt)
         debt.stage, debt.holder = SENT, holder
         debt.tries += 1
         debt.due_s = 0.0 if timeout_s is None else now_s + timeout_s
@@ -91,16 +144,31 @@ class Sub:
         debt = self.owed.get(offset)
         return debt if debt is not None and debt.holder is holder else None
 
-    def give_back(self, holder: object) -> None:
+    def give_back(self, holder: object) -> Follows:
+        """A holder is gone; what follows the tries that it was in the middle of."""
         if holder in self.holders:
             self.holders.remove(holder)
-        for debt in self.owed.values():
-            if debt.holder is holder:
-                debt.holder, debt.due_s = None, 0.0
-                if debt.stage == SENT:
-                    debt.stage = WAITING
-                    if self.policy.exhausted == "suspend":
-                        debt.tries = 0
+        follows: Follows = {}
+        for offset, debt in list(self.owed.items()):
+            if debt.holder is not holder:
+                continue
+            if debt.stage == SENT and counts_losses(self.policy):
+                follows[offset] = self.fail(offset, LOST), debt
+                continue
+            debt.holder, debt.due_s = None, 0.0
+            if debt.stage == SENT:
+                debt.stage = WAITING
+                if self.policy.exhausted == "suspend":
+                    debt.tries = 0
+                    debt.fails.clear()
+        return follows
+
+    def put_back(self, offset: int, holder: object) -> None:
+        """It was never begun: no try."""
+        debt = self.held(offset, holder)
+        if debt is not None and debt.stage == SENT:
+            debt.tries -= 1
+            debt.stage, debt.holder, debt.due_s = WAITING, None, 0.0
 
     def resume(self, holder: object, now_s: float) -> list[int]:
         """Offsets whose PUBREL a new consumer gets again."""
@@ -114,45 +182,56 @@ class Sub:
 
     def govern(self, policy: Policy) -> None:
         """Go on by other rules; without QoS 2 nobody would say PUBCOMP."""
+        before = self.policy
         self.policy, self.active, self.suspended = policy, True, False
+        if counts_losses(policy) and not counts_losses(before):
+            for debt in self.owed.values():
+                if debt.stage == WAITING:
+                    debt.tries = min(debt.tries, debt.last_failed)
         for offset, debt in list(self.owed.items()):
             if policy.qos != 2 and debt.stage == RELEASED:
                 self.settle(offset)
 
-    def unbury(self, offset: int) -> None:
-        """A dead letter could not be stored: the event is still owed."""
+    def unbury(
+        self, offset: int, amended: bytes | None, failed: Debt | None = None
+    ) -> None:
+        """A dead letter could not be stored: the last try is still owed."""
         self.settled.discard(offset)
-        self.owed[offset] = Debt(WAITING, 0)
+        self.owed[offset] = debt = Debt(WAITING, 0, amended=amended)
+        if failed is not None:
+            debt.tries = max(failed.tries - 1, 0)
+            debt.fails = [one for one in failed.fails if one[0] < failed.tries]
 
     def seek(self, offset: int) -> None:
         self.start = offset
         self.owed.clear()
         self.settled.clear()
 
-    def fail(self, offset: int) -> str | None:
+    def fail(self, offset: int, kind: str, *, final: bool = False) -> str | None:
         """A try has failed; what is to be done besides trying again."""
         debt = self.owed[offset]
+        debt.failed(kind)
         policy = self.policy
         last = policy.tries is not None and debt.tries >= policy.tries
-        if last and policy.exhausted == "dead-letter":
+        if final or (last and policy.exhausted == "dead-letter"):
             self.settle(offset)
             return "dead-letter"
         debt.stage, debt.holder, debt.due_s = WAITING, None, 0.0
         if last:
             debt.tries = 0
+            debt.fails.clear()
             return "suspend"
         return None
 
-    def expire(self, now_s: float) -> tuple[list[tuple[object, int]], dict[int, str]]:
+    def expire(self, now_s: float) -> tuple[list[tuple[object, int]], Follows]:
         """PUBRELs that are sent again, and what follows failed tries."""
         again: list[tuple[object, int]] = []
-        follows: dict[int, str] = {}
+        follows: Follows = {}
         for offset, debt in list(self.owed.items()):
             if not debt.due_s or debt.due_s > now_s:
                 continue
             if debt.stage == SENT:
-                if (then := self.fail(offset)) is not None:
-                    follows[offset] = then
+                follows[offset] = self.fail(offset, "Timeout"), debt
             elif debt.tries >= self.policy.release_tries:
                 self.settle(offset)
             else:
@@ -160,6 +239,10 @@ class Sub:
                 debt.due_s = now_s + self.policy.release_interval_s
                 again.append((debt.holder, offset))
         return again, follows
+
+
+Follows = dict[int, tuple[str | None, Debt]]
+"""What is to be done after a failed try, and the event as it failed."""
 
 
 @dataclass
@@ -188,8 +271,9 @@ class World:
         self.messages: dict[int, Message] = {}
         self.dedup: dict[Key, tuple[int, int, int]] = {}
         """Topic and id -> offset, time, group."""
-        self.graves: list[tuple[int, Key, int]] = []
-        """Group, subscription and offset of events given up, if not durable yet."""
+        self.graves: list[tuple[int, Key, int, Debt]] = []
+        """Group, subscription and offset of events given up, as they were then, if
+        that is not durable yet."""
 
     def pending(self) -> dict[int, Message]:
         return {k: m for k, m in self.messages.items() if m.ended is None}
@@ -221,9 +305,9 @@ class World:
                 del self.messages[message.id]
             message.ended = None
         self.dedup = {k: v for k, v in self.dedup.items() if v[2] <= committed}
-        for _, key, offset in self.graves:
+        for _, key, offset, debt in self.graves:
             if key in self.subs and offset in self.subs[key].settled:
-                self.subs[key].unbury(offset)
+                self.subs[key].unbury(offset, debt.amended, debt)
         self.graves = []
         for sub in self.subs.values():
             sub.start = min(sub.start, self.end(sub.topic))
@@ -257,7 +341,17 @@ def seen(one: Subscription, rows: list[Row]) -> dict[str, Any]:
         "suspended": one.suspended,
         "settled": settled_of(one, rows),
         "owed": {d.offset: (int(d.stage), d.tries) for d in one.owed.values()},
+        "fails": {o: fails_of(one, o) for o in one.errors},
+        "amended": {o: payload_of(frame) for o, frame in one.amended.items()},
     }
+
+
+def fails_of(one: Subscription, offset: int) -> list[Fail]:
+    return [(failure.tries, failure.kind) for failure in one.errors.get(offset, ())]
+
+
+def payload_of(frame: bytes | None) -> bytes | None:
+    return None if frame is None else Batch.of("", frame).payloads()[0]
 
 
 def modelled(sub: Sub) -> dict[str, Any]:
@@ -268,6 +362,8 @@ def modelled(sub: Sub) -> dict[str, Any]:
         "suspended": sub.suspended,
         "settled": sub.settled,
         "owed": {o: (d.stage, d.tries) for o, d in sub.owed.items()},
+        "fails": {o: d.fails for o, d in sub.owed.items() if d.fails},
+        "amended": {o: d.amended for o, d in sub.owed.items() if d.amended},
     }
 
 
@@ -291,6 +387,27 @@ def kept(broker: Broker, topics: dict[str, list[Row]]) -> dict[str, Any]:
             for id_, place in known.items()
         },
     }
+
+
+def reborn(state: dict[str, Any]) -> dict[str, Any]:
+    """What a broker that is opened makes of a state: open tries were lost."""
+    return {**state, "subs": {k: _recovered(sub) for k, sub in state["subs"].items()}}
+
+
+def _recovered(facts: dict[str, Any]) -> dict[str, Any]:
+    policy: Policy = facts["policy"]
+    if not counts_losses(policy):
+        return facts
+    sub = Sub("", "", policy, 0, settled=set(facts["settled"]))
+    for offset, (stage, tries) in facts["owed"].items():
+        fails = list(facts["fails"].get(offset, []))
+        amended = facts["amended"].get(offset)
+        debt = sub.owed[offset] = Debt(stage, tries, fails=fails, amended=amended)
+        if stage == WAITING and tries > debt.last_failed:
+            sub.fail(offset, LOST)
+    after = modelled(sub)
+    changed = {k: after[k] for k in ("settled", "owed", "fails", "amended")}
+    return {**facts, **changed}
 
 
 def pending_of(broker: Broker) -> dict[int, tuple[str, bytes]]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from penstock.broker.desk import Desk
 from penstock.gateway.native import NativeGateway
 from penstock.gateway.options import NativeOptions
-from penstock.model.policy import Policy
+from penstock.model.policy import Order, Policy
 from penstock.wire.native import (
     Answer,
     Ask,
@@ -17,6 +17,7 @@ from penstock.wire.native import (
     Events,
     FrameSplitter,
     Hello,
+    Moved,
     Problem,
     Publish,
     Published,
@@ -55,6 +56,7 @@ class NativePeer(Peer):
         self.last_channel = 0
         self.held: list[tuple[int, int]] = []
         self.ends: list[int] = []
+        self.moves: list[Moved] = []
 
     def __str__(self) -> str:
         return f"native {self.native._number}"
@@ -81,11 +83,12 @@ class NativePeer(Peer):
             self.publish(topic)
         elif draw < 0.37:
             self.subscribe(topic, r.choice(NAMES))
-        elif draw < 0.4 and self.channels:
-            self.unsubscribe(r.choice(list(self.channels)))
+        elif draw < 0.42 and self.channels:
+            busy = [channel for channel, _ in self.held] or list(self.channels)
+            self.unsubscribe(r.choice(busy))
         elif draw < 0.45:
             self.ask_settled()
-        elif draw < 0.55 and self.held:
+        elif draw < 0.65 and self.held:
             self.refuse(*r.choice(self.held))
         elif self.held:
             self.settle(r.sample(self.held, min(len(self.held), r.choice([1, 2, 9]))))
@@ -156,20 +159,18 @@ class NativePeer(Peer):
 
     def subscribe(self, topic: str, name: str | None) -> None:
         r = self.sim.random
-        timeout_s, tries = r.choice([(None, None), (None, 2), (15.0, 3)])
+        timeout_s, tries = r.choice([(None, None), (None, 2), (15.0, 4), (None, 6)])
         starts: list[str | int] = ["latest", "earliest", 2]
-        self.subscribe_as(
-            topic,
-            name,
-            r.choice(starts),
-            Policy(
-                order=r.choice(["log", "log", "priority"]),
-                window=r.choice([1, 3, 100]),
-                ack_timeout_s=timeout_s,
-                tries=tries,
-                qos=0 if r.random() < 0.1 else 1,
-            ),
+        order: Order = r.choice(["log", "log", "priority"])
+        policy = Policy(
+            order=order,
+            window=r.choice([1, 3, 100, 100]),
+            ack_timeout_s=timeout_s,
+            tries=tries,
+            qos=0 if r.random() < 0.1 else 1,
+            in_order=order == "log" and r.random() < 0.3,
         )
+        self.subscribe_as(topic, name, r.choice(starts), policy)
 
     def subscribe_as(
         self, topic: str, name: str | None, start: str | int, policy: Policy
@@ -210,15 +211,21 @@ class NativePeer(Peer):
                 policy.ack_timeout_s,
                 policy.tries,
                 policy.qos == 0,
+                in_order=policy.in_order,
             )
         )
 
     def unsubscribe(self, channel: int) -> None:
         key = self.channels.pop(channel)
+        here = [offset for one, offset in self.held if one == channel]
+        unbegun = self.sim.random.sample(here, len(here) // 2)
         self.held = [one for one in self.held if one[0] != channel]
         promise: Callable[[bytes], None] | None = None
         seq = self.ask(lambda _: promise(b"") if promise is not None else None)
-        self.say(Unsubscribe(seq, channel))
+        self.say(Unsubscribe(seq, channel, unbegun))
+        for offset in unbegun:
+            self.sim.world.subs[key].put_back(offset, self)
+            self.sim.met["put back"] += 1
         self.part(key)
         promise = self.sim.promise(key)
 
@@ -253,9 +260,12 @@ class NativePeer(Peer):
         self.held.remove((channel, offset))
         sub = self.sim.world.subs[self.channels[channel]]
         debt = sub.held(offset, self)
-        self.say(Refuse(channel, offset, "refused"))
+        final = self.sim.random.random() < 0.5
+        self.say(Refuse(channel, offset, "no", "ValueError", final=final))
         if debt is not None and debt.stage == SENT:
-            self.sim.follow(sub, {offset: sub.fail(offset)})
+            then = sub.fail(offset, "ValueError", final=final)
+            self.sim.met["final refusal"] += final
+            self.sim.follow(sub, {offset: (then, debt)})
 
     def output(self, data: bytes) -> None:
         for body in self.splitter.feed(data):
@@ -267,6 +277,9 @@ class NativePeer(Peer):
                 pass
             case Events():
                 self.events(message)
+            case Moved():
+                self.sim.expect(message in self.moves, f"{message}")
+                self.moves.remove(message)
             case Ended():
                 self.sim.expect(message.channel in self.ends, f"{message}")
                 self.ends.remove(message.channel)
@@ -288,6 +301,15 @@ class NativePeer(Peer):
             if debt is not None:
                 self.sim.expect(tries == debt.tries, f"{tries}, not {debt.tries} tries")
                 self.held.append((events.channel, offset))
+
+    def moved(self, sub: Sub) -> None:
+        for channel, key in list(self.channels.items()):
+            if key == (sub.name, sub.topic):
+                self.last_channel += 1
+                self.channels[self.last_channel] = self.channels.pop(channel)
+                self.held = [one for one in self.held if one[0] != channel]
+                self.moves.append(Moved(channel, self.last_channel))
+                self.sim.met["moved"] += 1
 
     def ended(self, sub: Sub, reason: str) -> None:
         for channel, key in list(self.channels.items()):

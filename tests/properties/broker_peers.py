@@ -17,7 +17,7 @@ from penstock.gateway.gateway import Gateway
 from penstock.gateway.line import LineGateway
 from penstock.gateway.options import LineOptions
 from penstock.model.policy import Policy
-from tests.properties.broker_model import SENT, Key, Sub
+from tests.properties.broker_model import SENT, Follows, Key, Sub
 
 if TYPE_CHECKING:
     from tests.properties.broker_simulation import Simulation
@@ -104,20 +104,26 @@ class Peer:
             one.done(line)
 
     def disconnect(self) -> None:
-        self.leave()
+        left = self.leave()
         self.gateway.disconnected(self.sim.now_s)
+        for sub, follows in left:
+            self.sim.follow(sub, follows)
 
-    def leave(self) -> None:
-        """Tell the model that this connection is gone."""
-        subs = self.sim.world.subs
+    def leave(self) -> list[tuple[Sub, Follows]]:
+        """Tell the model that this connection is gone; what follows from it."""
+        subs, left = self.sim.world.subs, []
         for key, sub in list(subs.items()):
             if self in sub.holders:
-                sub.give_back(self)
+                left.append((sub, sub.give_back(self)))
                 if sub.temporary:
                     del subs[key]
+        return left
 
     def ended(self, sub: Sub, reason: str) -> None:
         """A subscription was ended by the broker."""
+
+    def moved(self, sub: Sub) -> None:
+        """A subscription was moved."""
 
     def introduce(self) -> None:
         """Say what most clients say first."""
@@ -144,6 +150,9 @@ class Peer:
         qos = sub.policy.qos
         if qos != policy.qos and (sub.holders or 2 in (qos, policy.qos)):
             return None
+        if sub.holders and (policy.in_order or sub.policy.in_order):
+            self.sim.met["taken in order"] += 1
+            return None
         sub.govern(policy)
         self.sim.touch(key)
         if self not in sub.holders:
@@ -156,10 +165,11 @@ class Peer:
         sub = subs.get(key)
         if sub is None:
             return
-        sub.give_back(self)
+        follows = sub.give_back(self)
         if sub.temporary:
             del subs[key]
-        elif not sub.holders:
+        self.sim.follow(sub, follows)
+        if not sub.temporary and not sub.holders:
             sub.active = sub.suspended = False
             self.sim.touch(key)
 

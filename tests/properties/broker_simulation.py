@@ -10,6 +10,7 @@ import errno
 from collections.abc import Callable
 from contextlib import suppress
 
+from penstock.delivery.amend import EventCopy, amended_frame
 from penstock.errors import PenstockError, WriteFailed
 from penstock.log import TopicOptions
 from penstock.model.policy import Policy
@@ -21,7 +22,15 @@ from tests.properties.broker_recovery import Recovery
 
 TOPICS = ("a", "b", "o")
 DEAD = "deadLetterChan"
-PEERS: list[type[Peer]] = [LinePeer, LinePeer, ConsumerPeer, PublisherPeer, NativePeer]
+PEERS: list[type[Peer]] = [
+    LinePeer,
+    LinePeer,
+    ConsumerPeer,
+    ConsumerPeer,
+    PublisherPeer,
+    NativePeer,
+    NativePeer,
+]
 MAX_PEERS = 7
 ROUNDS = 600
 
@@ -92,6 +101,27 @@ class Simulation(Recovery):
         self.trace.append(f"  {peer} leaves")
         self.peers.remove(peer)
         peer.disconnect()
+
+    def fall(self) -> None:
+        """A consumer dies with what it holds, and so does the next, and the next."""
+        holding = [p for p in self.peers if isinstance(p, NativePeer) and p.held]
+        if not holding:
+            return
+        peer = self.random.choice(holding)
+        name, topic = peer.channels[peer.held[0][0]]
+        sub = self.world.subs[name, topic]
+        for _ in range(self.random.randint(1, 4)):
+            for channel, key in list(peer.channels.items()):
+                if key == (name, topic) and self.random.random() < 0.2:
+                    peer.unsubscribe(channel)  # in good order, with some put back
+            self.leave(peer)
+            if sub.temporary or self.world.subs.get((name, topic)) is not sub:
+                return
+            peer = NativePeer(self)
+            self.enter(peer)
+            peer.subscribe_as(topic, name, "latest", sub.policy)
+            self.commit_now()
+            self.pull(peer)
 
     def act(self) -> None:
         if not self.peers:
@@ -196,7 +226,8 @@ class Simulation(Recovery):
         oldest_ms = (self.now_s - self.broker.options.pending_ttl_s) * 1000
         for message in self.world.pending().values():
             stays = self.broker.pending.get(message.id) is not None
-            if message.at_ms < oldest_ms and not (stays and self.sick):
+            refused = self.sick or self.commit is not None or self.work is not None
+            if message.at_ms < oldest_ms and not (stays and refused):
                 message.ended = self._given_up_in(message.id)
                 self.expired.add(message.payload)
                 self.met["pending expired"] += 1
@@ -222,7 +253,36 @@ class Simulation(Recovery):
         self.reset(key)
         sub = self.world.subs[key]
         sub.seek(self.broker.subscription(*key).cursor.start)
+        for peer in sub.holders:
+            assert isinstance(peer, Peer)
+            peer.moved(sub)
         self.expect(sub.start in (end, offset), f"{key} is at {sub.start}")
+
+    def amend(self) -> None:
+        """An event that was settled is owed again with another payload."""
+        chosen = [
+            (key, offset)
+            for key, sub in sorted(self.world.subs.items())
+            for offset in sorted(sub.settled)
+            if not sub.temporary and offset < len(self.world.topics.get(key[1], ()))
+        ]
+        if not chosen:
+            return
+        key, offset = self.random.choice(chosen)
+        row, payload = self.world.topics[key[1]][offset], self.payload(key[1])
+        self.trace.append(f"  {key} {offset} is {payload!r}")
+        copy = EventCopy(id=row.id, timestamp_ms=7, priority=row.priority)
+        frame = amended_frame(copy, key[1], offset, payload)
+        one = self.broker.subscription(*key)
+        one.add_back(offset, row.priority, frame)
+        self.broker.wake(one)
+        self.reset(key)
+        self.world.subs[key].unbury(offset, payload)
+
+    def note_tries(self) -> None:
+        """Somebody wants tries written before it begins."""
+        for one in self.broker.subscriptions:
+            one.note_tries()
 
     def forget(self) -> None:
         keys = list(self.world.subs)  # not sorted: some names hold a global counter
@@ -242,6 +302,7 @@ class Simulation(Recovery):
             self.broker.delete_topic(topic)
         except WriteFailed:
             self.trace.append("  which fails")
+            self.undecided.add(topic)
         if topic not in self.broker.log.catalog:
             self.forget_topic(topic)
             self.met["topic deleted"] += 1
@@ -332,6 +393,7 @@ _WEIGHTED: dict[Callable[[Simulation], None], int] = {
     Simulation.act: 240,
     Simulation.connect: 60,
     Simulation.disconnect: 10,
+    Simulation.fall: 30,
     Simulation.pump: 60,
     Simulation.stall: 3,
     Simulation.commit_now: 20,
@@ -345,6 +407,8 @@ _WEIGHTED: dict[Callable[[Simulation], None], int] = {
     Simulation.heal: 12,
     Simulation.step_clock: 20,
     Simulation.seek: 3,
+    Simulation.amend: 6,
+    Simulation.note_tries: 10,
     Simulation.forget: 2,
     Simulation.delete: 2,
     Simulation.kill: 4,

@@ -15,6 +15,22 @@ class Watch(Protocol):
     def noted_end(self, commit: Commit) -> None: ...
 
 
+class Opening:
+    """Watches a broker that is opened: what it stores was never asked for."""
+
+    def __init__(self, attempted: dict[str, set[bytes]]) -> None:
+        self._attempted = attempted
+
+    def noted_append(self, name: str, events: Columns, appended: Appended) -> None:
+        self._attempted.setdefault(name, set()).update(events.payloads)
+
+    def noted_begin(self, commit: Commit) -> None:
+        """What is found afterwards counts."""
+
+    def noted_end(self, commit: Commit) -> None:
+        """What is found afterwards counts."""
+
+
 class WatchedLog(Log):
     watch: Watch
 

@@ -42,6 +42,8 @@ class Outlet:
     def released(self, consumer: Consumer, owed: list[Owed]) -> None:
         raise AssertionError("nobody speaks QoS 2 here")
 
+    def moved(self, consumer: Consumer) -> None: ...
+
     def ended(self, consumer: Consumer, reason: str) -> None:
         raise AssertionError(reason)
 

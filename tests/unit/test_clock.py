@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import time
 
+import pytest
+
 from penstock.clock import ManualClock, SystemClock
 
 
@@ -21,3 +23,17 @@ def test_manual_clock_stands_until_it_is_advanced() -> None:
 
     assert before == (100.0, 100.0)
     assert clock.now_s() == 101.5
+
+
+def test_system_clock_notices_that_somebody_set_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    clock = SystemClock()
+    before = clock.was_set_s()
+    real = time.time
+    monkeypatch.setattr(time, "time", lambda: real() - 3600)
+
+    set_back, again = clock.was_set_s(), clock.was_set_s()
+
+    assert (before, again) == (0.0, 0.0)
+    assert -3601 < set_back < -3599

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from penstock.delivery.owed import Owed, Portion
+from penstock.delivery.owed import Failed, Owed, Portion
 from penstock.delivery.subscription import Subscription
+from penstock.errors import InvalidOption, TakenInOrder
 
 
 class Outlet(Protocol):
@@ -17,15 +18,29 @@ class Outlet(Protocol):
     def ended(self, consumer: Consumer, reason: str) -> None:
         """The subscription was suspended or forgotten."""
 
+    def moved(self, consumer: Consumer) -> None:
+        """The subscription was moved: what was delivered so far counts for nothing."""
+
 
 class Consumer:
-    """Takes events of a subscription; several may share one."""
+    """Takes events of a subscription; several may share one.
 
-    __slots__ = ("outlet", "subscription")
+    ``prefetch``: how many unsettled deliveries it may have, 0 for whatever it gets.
+    """
 
-    def __init__(self, subscription: Subscription, outlet: Outlet) -> None:
+    __slots__ = ("outlet", "prefetch", "subscription")
+
+    def __init__(
+        self, subscription: Subscription, outlet: Outlet, prefetch: int = 0
+    ) -> None:
+        """Raises InvalidOption, TakenInOrder: events in order go to one at a time."""
+        if prefetch < 0:
+            raise InvalidOption("prefetch", prefetch, "at least 0")
+        if subscription.policy.in_order and subscription.consumers:
+            raise TakenInOrder(subscription.subscriber, subscription.topic)
         self.subscription = subscription
         self.outlet = outlet
+        self.prefetch = prefetch
         subscription.consumers.append(self)
 
     def holds(self, offset: int) -> bool:
@@ -37,15 +52,24 @@ class Consumer:
         return self.subscription.settle_run(first, end, self)
 
     def take(self, now_s: float, limit: int) -> list[Portion]:
-        """Events to send now; a fair share if others consume with this one."""
+        """Events to send now; a fair share if others consume with this one.
+
+        Whoever says how much it can have at hand gets that, and no share.
+        """
         subscription = self.subscription
         others = len(subscription.consumers)
-        if others > 1:
+        if self.prefetch:
+            free = self.prefetch - subscription.owed.count_of(self)
+            if subscription.policy.in_order:
+                free -= subscription.put_off  # others may wait for those: leave room
+            limit = min(limit, free)
+        elif others > 1:
             limit = min(limit, -(-subscription.credit // others))
         return subscription.take(self, now_s, limit)
 
-    def detach(self) -> None:
-        """End the share: what it held goes back to the subscription."""
-        if self in self.subscription.consumers:
-            self.subscription.consumers.remove(self)
-            self.subscription.give_back(self)
+    def detach(self, now_s: float) -> list[Failed]:
+        """End the share: what it held goes back, or was its last try."""
+        if self not in self.subscription.consumers:
+            return []
+        self.subscription.consumers.remove(self)
+        return self.subscription.give_back(self, now_s)

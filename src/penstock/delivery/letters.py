@@ -2,30 +2,38 @@
 
 A letter is an event of the topic ``$dead-letters``, so it is as durable as any event
 and costs no memory; its number is its offset there. This module knows which of them
-are closed (republished or dropped), as a floor and the numbers beyond it.
+are closed (republished or dropped), as a floor, the numbers beyond it, and what became
+of the newest in front of it.
 
 Crash promise: precious. Replayed from the journal, carried by every checkpoint.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Literal
 
 import msgspec
 
-from penstock.delivery.owed import Failed
+from penstock.delivery.amend import EventCopy, amended_page, event_at
+from penstock.delivery.closings import Closings, Run, Verdict
+from penstock.delivery.owed import Failed, Owed
 from penstock.delivery.pending import Message
 from penstock.delivery.subscription import Subscription
 from penstock.delivery.unconfirmed import Unconfirmed
 from penstock.errors import LogError
 from penstock.log import Columns, Log, Record, TopicOptions
+from penstock.model.failure import Failure
 
 TOPIC = "$dead-letters"
-Verdict = Literal["republished", "dropped"]
 
 
 class DeadLetter(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What is known of one: an event (topic and offset) or raw input."""
+    """What is known of one: an event (topic and offset) or raw input.
+
+    ``errors`` are the failures as lines; letters of older versions have nothing else.
+    ``event`` is a copy of the event as it was delivered, unless it is too large.
+    """
 
     gateway: str
     reason: str
@@ -37,25 +45,59 @@ class DeadLetter(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     tries: int = 0
     errors: list[str] = []
     raw: bytes | None = None
+    kind: str | None = None
+    failures: list[Failure] = []
+    event: EventCopy | None = None
+    amended: bool = False
 
     def encode(self) -> bytes:
         return _encode_letter(self)
 
+    def tries_failed(self) -> list[Failure]:
+        """Every failed try that is known, also of letters that have only lines."""
+        if self.failures:
+            return self.failures
+        first = max(self.tries - len(self.errors), 0) + 1
+        return [
+            Failure(self.at_ms, number, "", line)
+            for number, line in enumerate(self.errors, first)
+        ]
 
-def buried(subscription: Subscription, failed: Failed, now_s: float) -> DeadLetter:
-    """The letter of an event whose last try has failed."""
-    found = subscription.cursor.find(failed.offset)
-    return DeadLetter(
+
+def buried(
+    subscription: Subscription, failed: Failed, now_s: float, max_bytes: int
+) -> DeadLetter:
+    """The letter of an event whose last try has failed, of ``max_bytes`` at most."""
+    last = failed.errors[-1]
+    event = _delivered(subscription, failed)
+    letter = DeadLetter(
         gateway="delivery",
-        reason=failed.errors[-1],
+        reason=last.line,
         at_ms=int(now_s * 1000),
         topic=subscription.topic,
         offset=failed.offset,
-        id=None if found is None else found[0].ids[found[1]],
+        id=None if event is None else event.id,
         subscriber=subscription.subscriber,
         tries=failed.tries,
-        errors=failed.errors,
+        errors=[one.line for one in failed.errors],
+        kind=last.kind,
+        failures=failed.errors,
+        event=event,
+        amended=failed.amended is not None,
     )
+    if len(letter.encode()) <= max_bytes:
+        return letter
+    return msgspec.structs.replace(letter, event=None)
+
+
+def _delivered(subscription: Subscription, failed: Failed) -> EventCopy | None:
+    if failed.amended is not None:
+        page, index = amended_page(subscription.topic, failed.amended), 0
+    elif (found := subscription.cursor.find(failed.offset)) is not None:
+        page, index = found
+    else:
+        return None
+    return EventCopy.of(event_at(page, index))
 
 
 def stale(message: Message, now_s: float) -> DeadLetter:
@@ -63,6 +105,17 @@ def stale(message: Message, now_s: float) -> DeadLetter:
     return DeadLetter(
         gateway="json",
         reason=f"the PUBREL of message {message.id} never came",
+        at_ms=int(now_s * 1000),
+        topic=message.topic,
+        raw=message.payload,
+    )
+
+
+def unfit(message: Message, reason: str, now_s: float) -> DeadLetter:
+    """The letter of a message that no longer fits the schema of its topic."""
+    return DeadLetter(
+        gateway="json",
+        reason=reason,
         at_ms=int(now_s * 1000),
         topic=message.topic,
         raw=message.payload,
@@ -104,7 +157,33 @@ class Graves:
         """The letters failed: the events are owed again, and tried again."""
         for _, subscription, failed, places in self._open:
             if subscription.cursor.places is places:
-                subscription.add_back(failed.offset, failed.level)
+                subscription.take_back(failed)
+        self._open = []
+
+
+class Parcels:
+    """Events to be sent again, which wait until that, and why, is stored."""
+
+    def __init__(self) -> None:
+        self._open: list[tuple[int, Subscription, Owed]] = []
+
+    def add(self, group: int, subscription: Subscription, owed: Owed) -> None:
+        """An event is held back for this group."""
+        self._open.append((group, subscription, owed))
+
+    def confirmed(self, group: int, wake: Callable[[Subscription], object]) -> None:
+        """Send what was held back for the groups up to this one."""
+        ready = [one for one in self._open if one[0] <= group]
+        if ready:
+            self._open = [one for one in self._open if one[0] > group]
+        for _, subscription, owed in ready:
+            subscription.let_go(owed)
+            wake(subscription)
+
+    def taken_back(self) -> None:
+        """It failed: nothing is sent again."""
+        for _, subscription, owed in self._open:
+            subscription.call_off(owed)
         self._open = []
 
 
@@ -114,8 +193,11 @@ class Closed(msgspec.Struct, array_like=True, frozen=True):
 
 
 class State(msgspec.Struct, array_like=True, frozen=True):
+    """``closed`` was written by older versions, which knew no runs."""
+
     floor: int
     closed: dict[int, Verdict]
+    runs: list[Run] = []
 
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -132,23 +214,20 @@ class Letters:
     def __init__(self) -> None:
         self.floor = 0
         """Every letter in front of this number is closed."""
-        self._closed: dict[int, Verdict] = {}
+        self._closed = Closings()
         self._changes: Unconfirmed[Closed] = Unconfirmed()
 
     @property
     def urgent(self) -> bool:
         return bool(self._changes)
 
-    @property
-    def closed(self) -> int:
-        """How many letters behind the floor are closed."""
-        return len(self._closed)
+    def verdict(self, number: int) -> Verdict | Literal["closed"] | None:
+        """What was done with a letter; None if it is open.
 
-    def verdict(self, number: int) -> Verdict | None:
-        """What was done with a letter; None if it is open."""
-        if number < self.floor:
-            return self._closed.get(number, "dropped")
-        return self._closed.get(number)
+        Of old ones it may be known only that they are closed.
+        """
+        found = self._closed.get(number)
+        return "closed" if found is None and number < self.floor else found
 
     def close(self, numbers: list[int], verdict: Verdict) -> None:
         """Have letters closed with the group that is open."""
@@ -160,18 +239,12 @@ class Letters:
         """What the committed group closed is closed for good."""
         self._changes.confirm()
         if self._changes.confirmed:
-            self._raise_floor()
+            self.floor = self._closed.raised(self.floor)
 
     def _apply(self, closed: Closed) -> None:
         for number in closed.numbers:
             if number >= self.floor:
-                self._closed[number] = closed.verdict
-
-    def _raise_floor(self) -> None:
-        """Forget the numbers of letters that are closed without a gap."""
-        while self.floor in self._closed:
-            del self._closed[self.floor]
-            self.floor += 1
+                self._closed.add(number, closed.verdict)
 
     # The journal's side
 
@@ -183,14 +256,17 @@ class Letters:
         """Open the letters again that were closed by what failed."""
         for closed in self._changes.take_back():
             for number in closed.numbers:
-                self._closed.pop(number, None)
+                if number >= self.floor:
+                    self._closed.discard(number)
 
     def snapshot(self) -> bytes:
-        return _encode(State(self.floor, self._closed))
+        return _encode(State(self.floor, {}, self._closed.runs()))
 
     def restore(self, snapshot: bytes) -> None:
         state = _decode_state(snapshot)
-        self.floor, self._closed = state.floor, dict(state.closed)
+        self.floor, self._closed = state.floor, Closings(state.runs)
+        for number, verdict in state.closed.items():
+            self._closed.add(number, verdict)
 
     def replay(self, record: Record) -> None:
         for closed in _decode(record.data):

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from penstock.delivery.handshake import Stage
 from penstock.delivery.pages import Page
+from penstock.model.failure import Failure
 from penstock.model.policy import Exhausted
 
 if TYPE_CHECKING:
@@ -66,9 +67,12 @@ class Failed:
 
     offset: int
     tries: int
-    errors: list[str]
+    errors: list[Failure]
+    """Of its tries so far, the newest last."""
     then: Exhausted | None
     level: int
+    amended: bytes | None = None
+    """The frame that was sent in place of the stored event."""
 
 
 @dataclass(slots=True)

@@ -50,7 +50,7 @@ class Run:
 
 
 class OwedBook:
-    __slots__ = ("_in_runs", "_runs", "_singles", "touched")
+    __slots__ = ("_in_runs", "_runs", "_singles", "amended", "erred", "touched")
 
     def __init__(self) -> None:
         self._singles: dict[int, Owed] = {}
@@ -58,6 +58,10 @@ class OwedBook:
         self._in_runs = 0
         self.touched: dict[int, None] = {}
         """Single events whose state the journal does not know as it is."""
+        self.erred: dict[int, None] = {}
+        """Those of them whose failures it does not know."""
+        self.amended: dict[int, None] = {}
+        """Those of which it does not know whether they are amended."""
 
     def __len__(self) -> int:
         return len(self._singles) + self._in_runs
@@ -105,6 +109,8 @@ class OwedBook:
             if (one := self._singles.get(offset)) is not None:
                 one.recorded = True
         self.touched.clear()
+        self.erred.clear()
+        self.amended.clear()
 
     def lowest(self, default: int) -> int:
         """The lowest offset owed, if it is below the default."""
@@ -150,6 +156,10 @@ class OwedBook:
     def forget(self, offset: int) -> None:
         """Owe a single event no more."""
         self._singles.pop(offset, None)
+        if self.erred:
+            self.erred.pop(offset, None)
+        if self.amended:
+            self.amended.pop(offset, None)
 
     def settle(self, offset: int) -> bool:
         """Take an event out of its run; False if it is in none."""
@@ -192,10 +202,24 @@ class OwedBook:
         self.break_up([run for run in self._runs if run.holder is holder])
         return [one for one in self._singles.values() if one.holder is holder]
 
+    def count_of(self, holder: Consumer) -> int:
+        """How many events a consumer has in flight."""
+        in_runs = sum(run.hi - run.lo for run in self._runs if run.holder is holder)
+        return in_runs + sum(o.holder is holder for o in self._singles.values())
+
     def due(self, now_s: float) -> list[Owed]:
         """Events whose moment has come, each for itself."""
         self.break_up([r for r in self._runs if r.due_s and r.due_s <= now_s])
         return [o for o in self._singles.values() if o.due_s and o.due_s <= now_s]
+
+    def shift(self, seconds: float) -> None:
+        """Move every moment at which something is due: the clock was set."""
+        for one in self._singles.values():
+            if one.due_s:
+                one.due_s += seconds
+        for run in self._runs:
+            if run.due_s:
+                run.due_s += seconds
 
     def next_due_s(self) -> float | None:
         """The earliest moment at which something runs out of time."""
@@ -207,6 +231,8 @@ class OwedBook:
         """Owe nothing."""
         recorded = [o for o, one in self._singles.items() if one.recorded]
         self.touched = dict.fromkeys(recorded)
+        self.erred.clear()
+        self.amended.clear()
         self._singles.clear()
         self._runs.clear()
         self._in_runs = 0

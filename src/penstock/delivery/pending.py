@@ -97,7 +97,7 @@ class Pending:
         self._changes.add((Step.GIVEN_UP, message))
 
     def was_given_up(self, id_: int) -> bool:
-        """Whether a message waited too long, as far as is remembered."""
+        """Whether a message became a dead letter, as far as is remembered."""
         return id_ in self._given_up
 
     def expired(self, before_s: float) -> list[Message]:

@@ -1,8 +1,8 @@
 """One subscription at work: what it sends, settles, takes back and gives up.
 
 ``take`` hands events to a consumer within the window; ``settle`` and ``answer`` finish
-them; ``give_back`` returns those of a consumer that left; ``expire`` finds those whose
-time has run out. Nothing here reads a clock or writes a file.
+them; ``expire`` finds those whose time has run out. What fails is in failing.py.
+Nothing here reads a clock or writes a file.
 """
 
 from __future__ import annotations
@@ -11,21 +11,21 @@ from collections.abc import Iterable
 from heapq import heappop
 from typing import TYPE_CHECKING
 
+from penstock.delivery.amend import amended_page
 from penstock.delivery.cursor import TAKE_BYTES
+from penstock.delivery.failing import Failing
 from penstock.delivery.handshake import Answer, Stage, next_stage
 from penstock.delivery.owed import Expired, Failed, Owed, Portion
 from penstock.delivery.owed_book import Run
-from penstock.delivery.retry import GiveUp, TryAgain, after_failure
-from penstock.delivery.standing import Standing
+from penstock.delivery.pages import Page
+from penstock.delivery.retry import GiveUp
+from penstock.model.failure import GONE, TIMEOUT, Failure
 
 if TYPE_CHECKING:
     from penstock.delivery.consumer import Consumer
 
-# Errors remembered of the tries of one event, the newest.
-MAX_ERRORS = 20
 
-
-class Subscription(Standing):
+class Subscription(Failing):
     # Taking
 
     def take(self, consumer: Consumer, now_s: float, limit: int) -> list[Portion]:
@@ -36,7 +36,8 @@ class Subscription(Standing):
         if self.cursor.plain:
             taken = self._take_returned(consumer, now_s, free)
             level = self.cursor.plain_level
-            for portion in self.cursor.runs(free - len(taken)):
+            fresh = 0 if self._held_up else free - len(taken)
+            for portion in self.cursor.runs(fresh):
                 self._fly(portion, level, consumer, now_s)
                 taken.append(portion)
         else:
@@ -50,8 +51,8 @@ class Subscription(Standing):
     ) -> list[Portion]:
         """Events that were sent before and came back; they precede fresh ones."""
         taken: list[Portion] = []
-        while self._returned and len(taken) < free:
-            portion = self._resend(heappop(self._returned)[1], consumer, now_s)
+        while len(taken) < free and (queue := self._back()):
+            portion = self._resend(heappop(queue)[1], consumer, now_s)
             if portion is not None:
                 taken.append(portion)
         return taken
@@ -63,9 +64,9 @@ class Subscription(Standing):
         room = TAKE_BYTES
         while len(taken) < free and room > 0:
             fresh = self.cursor.next()
-            back = self._returned[0] if self._returned else None
-            if back is not None and (fresh is None or back <= fresh):
-                portion = self._resend(heappop(self._returned)[1], consumer, now_s)
+            queue = self._back()
+            if queue and (fresh is None or queue[0] <= fresh):
+                portion = self._resend(heappop(queue)[1], consumer, now_s)
             elif fresh is not None:
                 portion = self.cursor.pick(-fresh[0], fresh[1])
                 if portion is not None:
@@ -105,9 +106,11 @@ class Subscription(Standing):
         one = self.owed.get(offset)
         if one is None or one.stage is not Stage.WAITING or one.due_s:
             return None  # settled or put off while it waited
-        found = self.cursor.find(offset)
+        if offset in self.held:
+            return None  # settled, and owed again
+        found = self.find(offset)
         if found is None:
-            self._drop(one)  # retention or compaction took it
+            self._miss(one, now_s)
             return None
         one.tries += 1
         if self.policy.qos == 0:
@@ -117,8 +120,35 @@ class Subscription(Standing):
         one.due_s = self._due(now_s)
         one.holder = consumer
         self.flying += 1
+        if offset in self._quarantine:
+            self._quarantine.alone = offset
         self._touch(one)
         return Portion(found[0], found[1], found[1] + 1, one.tries)
+
+    def _miss(self, one: Owed, now_s: float) -> None:
+        """An event that was to be tried again is not there any more."""
+        self.note(urgent=True)
+        if self.policy.qos == 0:
+            self._drop(one)
+            return
+        self.misses += 1
+        one.tries += 1
+        why = Failure(0, 0, GONE, "retention or compaction took it before this try")
+        self._gone.append(self._fail(one, why, now_s, GiveUp("dead-letter")))
+
+    def missed(self) -> list[Failed]:
+        """Events that were to be taken and are gone, for a dead letter each."""
+        if not self._gone:
+            return []
+        gone, self._gone = self._gone, []
+        return gone
+
+    def find(self, offset: int) -> tuple[Page, int] | None:
+        """An event as it is delivered: amended, or as it is stored; None if gone."""
+        amended = self.amended.get(offset)
+        if amended is not None:
+            return amended_page(self.topic, amended), 0
+        return self.cursor.find(offset)
 
     def _due(self, now_s: float) -> float:
         timeout_s = self.policy.ack_timeout_s
@@ -176,6 +206,7 @@ class Subscription(Standing):
         elif stage is Stage.RELEASED and one.stage is not Stage.RELEASED:
             one.stage = stage
             one.tries = 1  # from now on the tries of PUBREL
+            self._quarantine.discard(offset)  # it was received
             one.due_s = now_s + self.policy.release_interval_s
             self._touch(one)
         if stage is not None:
@@ -195,44 +226,87 @@ class Subscription(Standing):
             one.due_s = now_s + self.policy.release_interval_s
         return found
 
-    def refuse(self, offset: int, error: str, now_s: float) -> Failed | None:
-        """A consumer failed with an event; None if it has no such event."""
-        one = self.owed.get(offset)
-        if one is None or one.stage is not Stage.SENT:
-            return None
-        self.note(urgent=True)
-        return self._fail(one, error, now_s)
+    def add_back(
+        self, offset: int, priority: int, amended: bytes | None = None
+    ) -> bool:
+        """Owe an event again that was settled before; False if it is owed already.
 
-    def add_back(self, offset: int, priority: int) -> bool:
-        """Owe an event again that was settled before; False if it is owed already."""
-        if offset in self.owed:
+        ``amended`` is the frame that is sent in its place.
+        """
+        one = self._owe_again(offset, priority, amended)
+        if one is None:
             return False
-        one = Owed(offset, self.cursor.level_of(priority))
-        self.owed.add(one)
         self._queue(one)
-        self._touch(one)
-        self.note(urgent=True)
         return True
 
-    def give_back(self, consumer: Consumer) -> None:
-        """Return what a consumer held, for the next one."""
-        for one in self.owed.held_by(consumer):
-            one.holder = None
-            one.due_s = 0.0
-            if one.stage is Stage.SENT:
-                self.flying -= 1
-                if self.policy.exhausted == "suspend":
-                    one.tries = 0  # patience is with a connection, not with a user
-                    self._touch(one)
-                    self.note()
-                self._queue(one)
+    def hold_back(
+        self, offset: int, priority: int, amended: bytes | None = None
+    ) -> Owed | None:
+        """As ``add_back``, but it is not sent before ``let_go``."""
+        one = self._owe_again(offset, priority, amended)
+        if one is not None:
+            self.held[offset] = one
+        return one
+
+    def let_go(self, one: Owed) -> None:
+        """Send an event that was held back, if it still is."""
+        if self.held.get(one.offset) is one:
+            del self.held[one.offset]
+            self._queue(one)
+
+    def call_off(self, one: Owed) -> None:
+        """Owe an event no more that was held back, if it still is."""
+        if self.held.get(one.offset) is one:
+            self._drop(one)
+            self.note()
+
+    def _owe_again(
+        self, offset: int, priority: int, amended: bytes | None
+    ) -> Owed | None:
+        if offset in self.owed:
+            return None
+        one = Owed(offset, self.cursor.level_of(priority))
+        one.recorded = True  # perhaps: it may have been settled in this very group
+        self.owed.add(one)
+        if amended is not None:
+            self.amended[offset] = amended
+        if not self.temporary:
+            # So the journal may still know what it was before it was settled.
+            self.owed.erred[offset] = self.owed.amended[offset] = None
+        self._touch(one)
+        self.note(urgent=True)
+        return one
+
+    def take_back(self, failed: Failed) -> None:
+        """Owe an event again whose end was not stored: its last try is repeated."""
+        one = self._owe_again(failed.offset, failed.level, failed.amended)
+        if one is None:
+            return
+        one.tries = max(failed.tries - 1, 0)
+        errors = [error for error in failed.errors if error.tries < failed.tries]
+        if errors:
+            self.errors[failed.offset] = errors
+            self._quarantine.judge(failed.offset, self.policy, errors)
+        self._queue(one)
+
+    def put_off_until(self, offset: int, at_s: float) -> None:
+        """Let an event that is to be sent again wait."""
+        one = self.owed.get(offset)
+        if one is not None and one.stage is Stage.WAITING and not one.due_s:
+            one.due_s = at_s
+            self._later += 1
 
     def seek(self, offset: int) -> None:
         """Begin anew at ``offset``: nothing is owed any more."""
         self.owed.clear()
+        self.held.clear()
         self._returned, self._later, self.flying = [], 0, 0
         self.errors.clear()
+        self.amended.clear()
+        self._quarantine.clear()
         self.cursor.seek(offset)
+        for consumer in self.consumers:
+            consumer.outlet.moved(consumer)
 
     # Time
 
@@ -251,7 +325,9 @@ class Subscription(Standing):
             elif one.stage is Stage.SENT:
                 timeout_s = self.policy.ack_timeout_s  # the rules may have changed
                 within = "" if timeout_s is None else f" within {timeout_s:g} s"
-                done.failed.append(self._fail(one, f"no answer{within}", now_s))
+                why = Failure(0, 0, TIMEOUT, f"no answer{within}", "", timeout_s)
+                decision = self._decide(one, now_s)
+                done.failed.append(self._fail(one, why, now_s, decision))
             elif one.tries >= self.policy.release_tries:
                 self._drop(one)  # counts as received
             else:
@@ -260,29 +336,3 @@ class Subscription(Standing):
                 done.released.append(one)
         self.note()
         return done
-
-    def _fail(self, one: Owed, error: str, now_s: float) -> Failed:
-        """A try has failed: queue the next one, or tell what follows the last."""
-        decision = after_failure(self.policy, one.tries, now_s)
-        errors = self.errors.setdefault(one.offset, [])
-        errors.append(error)
-        del errors[:-MAX_ERRORS]
-        then = decision.then if isinstance(decision, GiveUp) else None
-        failed = Failed(one.offset, one.tries, list(errors), then, one.level)
-        if then == "dead-letter":
-            self._drop(one)
-            return failed
-        one.holder = None
-        self.flying -= 1
-        one.due_s = 0.0
-        self._touch(one)
-        if isinstance(decision, TryAgain) and decision.at_s > now_s:
-            one.stage = Stage.WAITING
-            one.due_s = decision.at_s
-            self._later += 1
-            return failed
-        if then == "suspend":
-            one.tries = 0  # whoever subscribes again begins anew
-            self.errors.pop(one.offset)
-        self._queue(one)
-        return failed

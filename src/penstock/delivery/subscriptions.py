@@ -3,7 +3,8 @@
 Changes are noted per subscription and become one record when a group is closed,
 however many deliveries and settlements there were. A record holds subscriptions as
 they are (new ones, and all of them after a failed commit), what changed in others, and
-the numbers of those that are gone.
+the numbers of those that are gone. Of failures and amended events it has only those
+that changed: an event that is settled, or begins anew without tries, loses its own.
 
 Crash promise: precious. Replayed from the journal, carried by every checkpoint. What
 only the counting of tries would miss waits for the next commit.
@@ -11,7 +12,7 @@ only the counting of tries would miss waits for the next commit.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
@@ -23,12 +24,15 @@ from penstock.delivery.standing import Standing
 from penstock.delivery.subscription import Subscription
 from penstock.errors import LimitReached
 from penstock.log import Record
+from penstock.model.failure import Failure, of_lines
 from penstock.model.policy import Policy
 
 # Offset, level, tries, stage.
 OwedRow = tuple[int, int, int, int]
 # First offset, end, level: in flight for the first time.
 RunRow = tuple[int, int, int]
+# Offset -> failures; texts alone in records of versions that knew no more.
+ErrorRows = Mapping[int, Sequence[str | Failure]]
 
 
 class Full(msgspec.Struct, array_like=True, frozen=True):
@@ -45,7 +49,8 @@ class Full(msgspec.Struct, array_like=True, frozen=True):
     places: dict[int, int]
     owed: list[OwedRow]
     runs: list[RunRow]
-    errors: dict[int, list[str]]
+    errors: ErrorRows
+    amended: Mapping[int, bytes] = {}
 
 
 class Change(msgspec.Struct, array_like=True, frozen=True):
@@ -60,7 +65,10 @@ class Change(msgspec.Struct, array_like=True, frozen=True):
     settled: list[int]
     runs: list[RunRow]
     """All there are: others are settled, or in ``owed``."""
-    errors: dict[int, list[str]]
+    errors: ErrorRows
+    """Of events whose failures changed; empty: it has none any more."""
+    amended: Mapping[int, bytes] = {}
+    """Of events that are owed anew; empty: as it is stored."""
 
 
 class Changes(msgspec.Struct, array_like=True, frozen=True):
@@ -248,7 +256,7 @@ class Subscriptions:
         one = self._make(row.number, row.subscriber, row.topic, row.policy, row.start)
         one.active, one.suspended = row.active, row.suspended
         one.cursor.sent, one.cursor.places = row.sent, row.places
-        one.errors = row.errors
+        _take_up_texts(one, row)
         one.take_up((), row.owed, row.runs)
 
 
@@ -267,6 +275,7 @@ def _full(one: Standing) -> Full:
         rows,
         one.owed.runs,
         one.errors,
+        one.amended,
     )
 
 
@@ -288,7 +297,8 @@ def _change(one: Standing) -> Change:
         rows,
         settled,
         one.owed.runs,
-        one.errors,
+        {offset: one.errors.get(offset, ()) for offset in one.owed.erred},
+        {offset: one.amended.get(offset, b"") for offset in one.owed.amended},
     )
 
 
@@ -300,5 +310,16 @@ def _row(owed: Owed) -> OwedRow:
 def _apply(one: Subscription, change: Change) -> None:
     one.active, one.suspended = change.active, change.suspended
     one.cursor.sent, one.cursor.places = change.sent, change.places
-    one.errors = change.errors
+    _take_up_texts(one, change)
     one.take_up(change.settled, change.owed, change.runs)
+
+
+def _take_up_texts(one: Subscription, row: Full | Change) -> None:
+    for offset, failures in row.errors.items():
+        one.errors[offset] = of_lines(failures)
+        if not failures:
+            del one.errors[offset]
+    for offset, frame in row.amended.items():
+        one.amended[offset] = frame
+        if not frame:
+            del one.amended[offset]

@@ -141,8 +141,12 @@ class Batch:
 
     def ids(self) -> list[str]:
         """Ids as published, generated ones made up from the id base."""
-        given = _decoded(self._nullable(Column.ID))
         base, first = self.header.id_base, self.header.base_offset
+        if self.region(Column.ID) is None:
+            dense = range(self.lo, self.hi)
+            deltas = dense if self.dense else self._deltas()[self.lo : self.hi]
+            return ids.event_ids(base, deltas)
+        given = _decoded(self._nullable(Column.ID))
         return [
             text
             if text is not None
@@ -243,8 +247,15 @@ class Batch:
         )
         if valid is None:
             return values
-        bits = int.from_bytes(valid, "little") >> self.lo
-        return [v if bits >> i & 1 else None for i, v in enumerate(values)]
+        # As text of binary digits, the first one last: linear, shifting a long number
+        # by every index is not.
+        part, top = valid[self.lo >> 3 : (self.hi + 7) >> 3], 1 << len(self)
+        bits = int.from_bytes(part, "little") >> (self.lo & 7) & (top - 1)
+        digits = f"{bits | top:b}"[:0:-1]
+        return [
+            value if digit == "1" else None
+            for value, digit in zip(values, digits, strict=True)
+        ]
 
     @staticmethod
     def _binary(data: memoryview, count: int, lo: int, hi: int) -> list[bytes]:

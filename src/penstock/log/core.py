@@ -305,6 +305,8 @@ class LogCore:
     def require_idle(self) -> None:
         """Raises Backlogged while a commit or other work is under way."""
         self.check_open()
+        if self._due is not None and self.intake.idle:
+            self.store()  # planned by the last commit, and nobody has begun with it
         if not self.intake.idle or not self.keeper.idle:
             raise Backlogged(self.intake.group.size, 0)
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from math import inf
 
 from penstock.errors import OffsetOutOfRange
 from penstock.files import write_error
@@ -130,6 +131,8 @@ def maintain(log: LogCore) -> int:
 def _roll_due(log: LogCore, topic: Topic, now_ms: int) -> bool:
     """The active segment is old enough, or holds only what retention lets go."""
     active, options = topic.active, topic.options
+    if _old_in_memory(topic, now_ms):
+        return True
     if active is None or active.length <= topic.header_length:
         return False
     if options.segment_age_s is not None:
@@ -139,6 +142,15 @@ def _roll_due(log: LogCore, topic: Topic, now_ms: int) -> bool:
     if options.retention_age_s is None:
         return False
     return topic.max_timestamp_of(active) < now_ms - options.retention_age_s * 1000
+
+
+def _old_in_memory(topic: Topic, now_ms: int) -> bool:
+    """Retention takes segments: what little-used topics have must become one."""
+    options, frames = topic.options, topic.tail.unwritten()
+    if options.retention_age_s is None or not frames:
+        return False
+    age_s = min(options.retention_age_s, options.segment_age_s or inf)
+    return frames[0].header.max_timestamp_ms < now_ms - age_s * 1000
 
 
 def _expired(topic: Topic, now_ms: int) -> int | None:

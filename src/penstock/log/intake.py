@@ -48,6 +48,11 @@ class Appended:
         """The id of event ``index`` of the batch, if its publisher gave none."""
         return ids.event_id(self._id_base, self.base_offset - self._id_offset + index)
 
+    def generated_ids(self) -> list[str]:
+        """Those of all events of the batch."""
+        first = self.base_offset - self._id_offset
+        return ids.event_ids(self._id_base, range(first, first + self.count))
+
 
 class Intake:
     def __init__(

@@ -12,6 +12,7 @@
         <base offset>.seg           segments, named by their first offset
         <base offset>.idx           index of a sealed segment, rebuildable
       quarantine/                   copies of damaged bytes, each with a report
+      chains.sqlite                 the broker's index of chains, rebuildable
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ class Layout:
         self.journal = os.path.join(directory, "journal")
         self.topics = os.path.join(directory, "topics")
         self.quarantine = os.path.join(directory, "quarantine")
+        self.chains = os.path.join(directory, "chains.sqlite")
 
     def journal_file(self, position: int) -> str:
         return os.path.join(self.journal, f"{position:020}{JOURNAL_SUFFIX}")

@@ -7,7 +7,7 @@ order; whatever it did not return for is there as a prefix, or not at all.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Self
 
 import msgspec
@@ -24,13 +24,13 @@ from penstock.files import Files, FileSystem, make_directories
 from penstock.log import housekeeping
 from penstock.log.batch import Batch
 from penstock.log.checkpoint import TopicRecord
-from penstock.log.columns import Columns
+from penstock.log.columns import MAX_BATCH_BYTES, Columns
 from penstock.log.core import LogCore
 from penstock.log.group import FIRST_OWNED, LAST_OWNED, Kind
 from penstock.log.intake import Appended, checked_size
 from penstock.log.layout import Layout
 from penstock.log.lock import DirectoryLock
-from penstock.log.options import LogOptions, TopicOptions
+from penstock.log.options import MAX_GROUP_BYTES, LogOptions, TopicOptions
 from penstock.log.owner import Owner
 from penstock.log.topic import Topic
 from penstock.model.topic import topic_name
@@ -153,6 +153,33 @@ class Log(LogCore):
             for name, events in batches.items()
         }
 
+    def append_large(
+        self,
+        batches: Sequence[tuple[str, Batch]],
+        create: TopicOptions | None = None,
+    ) -> list[Appended]:
+        """Add batches to one group, however much they are: all of them, or none.
+
+        Up to MAX_GROUP_BYTES they go into the open group, whatever waits there.
+        Topics that are not there are made with the options of ``create``.
+        Raises UnknownTopic, InvalidName, InvalidBatch, Backlogged, DiskFull.
+        """
+        self.check_open()
+        size = sum(checked_size(one, MAX_BATCH_BYTES) for _, one in batches)
+        if size > MAX_GROUP_BYTES:
+            raise InvalidBatch("group size", size, f"at most {MAX_GROUP_BYTES}")
+        for name in dict(batches):
+            if create is None:
+                self.catalog.get(name)
+            topic_name(name)
+        self._make_room(size, MAX_GROUP_BYTES)
+        for name in dict(batches):
+            if name not in self.catalog:
+                self.create_topic(name, create)
+        return [
+            self.intake.append(self.catalog.get(name), batch) for name, batch in batches
+        ]
+
     def record(self, kind: int, data: bytes) -> int:
         """Journal a record for the owner of ``kind``; the group that carries it."""
         self.check_open()
@@ -163,12 +190,15 @@ class Log(LogCore):
         self._make_room(len(data))
         return self.intake.enter(kind, 0, data)
 
-    def _make_room(self, size: int) -> None:
-        """Commit a group that would grow too large; refuse if that cannot be."""
+    def _make_room(self, size: int, most: int = 0) -> None:
+        """Commit a group that would grow too large; refuse if that cannot be.
+
+        ``most``: how large it may grow, if that is not as the settings say.
+        """
         if self.keeper.error is not None and self.keeper.idle:
             self.store()  # perhaps there is room again
         self.keeper.check_room()
-        limit, waiting = self.options.group_bytes, self.intake.group.size
+        limit, waiting = most or self.options.group_bytes, self.intake.group.size
         if not waiting or waiting + size <= limit:
             return
         if self.intake.idle and self.keeper.idle:

@@ -32,6 +32,10 @@ class Tail:
         """The first offset in memory; None if there is none."""
         return self._bases[0] if self._bases else None
 
+    @property
+    def unwritten_bytes(self) -> int:
+        return sum(frame.header.length for frame in self._frames[self._written :])
+
     def append(self, frame: TailFrame) -> None:
         self._frames.append(frame)
         self._bases.append(frame.header.base_offset)

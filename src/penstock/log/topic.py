@@ -26,7 +26,14 @@ from penstock.log.frame import FrameHeader, padding
 from penstock.log.index import Index
 from penstock.log.layout import SEGMENT_SUFFIX, index_file, numbered, segment_file
 from penstock.log.options import TopicOptions
-from penstock.log.segment import UNREADABLE, FoundFrame, GoOn, build_index, frames
+from penstock.log.segment import (
+    MAX_OFFSET,
+    UNREADABLE,
+    FoundFrame,
+    GoOn,
+    build_index,
+    frames,
+)
 from penstock.log.shelf import Shelf
 from penstock.log.tail import Tail
 
@@ -143,17 +150,26 @@ class Topic:
             offset = end
         return []
 
-    def whole_batches(self, offset: int, max_bytes: int) -> list[Batch]:
-        """Whole batches from the one that covers ``offset`` on."""
+    def whole_batches(
+        self, offset: int, max_bytes: int, end: int = MAX_OFFSET
+    ) -> list[Batch]:
+        """Whole batches from the one that covers ``offset`` on.
+
+        About ``max_bytes``, at least one, and none that begins at ``end`` or behind.
+        """
         batches: list[Batch] = []
         tail_start = self.tail.start_offset
         if tail_start is None or offset < tail_start:
-            batches = self._read_segments(offset, max_bytes)
+            batches = self._read_segments(offset, max_bytes, end)
         following = batches[-1].header.end_offset if batches else offset
         left = max_bytes - sum(batch.header.length for batch in batches)
         if not batches or following >= self.written_offset:
             taken = self.tail.since(following, left, at_least_one=not batches)
-            batches += [Batch.whole(self.name, header, body) for header, body in taken]
+            batches += [
+                Batch.whole(self.name, header, body)
+                for header, body in taken
+                if header.base_offset < end
+            ]
         return batches
 
     def offset_at(self, timestamp_ms: int) -> int:
@@ -302,17 +318,20 @@ class Topic:
             on_damage=_ignore,
         )
 
-    def _read_segments(self, offset: int, max_bytes: int) -> list[Batch]:
+    def _read_segments(self, offset: int, max_bytes: int, end: int) -> list[Batch]:
         bases = [segment.base_offset for segment in self.segments]
         first = max(bisect_right(bases, offset) - 1, 0)
         batches: list[Batch] = []
         left = max_bytes
 
         def within_limit(header: FrameHeader) -> bool:
-            skipped = header.end_offset <= offset
-            return skipped or not batches or header.length <= left
+            if header.end_offset <= offset:
+                return True
+            return header.base_offset < end and (not batches or header.length <= left)
 
         for segment in self.segments[first:]:
+            if segment.base_offset >= end:
+                break
             behind = segment.base_offset
             position = self.index_of(segment).position_of(offset)
             for found in self.frames_of(segment, position, max_bytes, within_limit):

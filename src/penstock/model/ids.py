@@ -8,6 +8,9 @@ RFC 9562 calls this a fixed-length dedicated counter (section 6.2, method 1).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from struct import pack
+
 ID_BYTES = 16
 RANDOM_BYTES = 10
 _COUNTER_TOP_BIT = 1 << 31
@@ -32,3 +35,13 @@ def event_id(base: bytes, delta: int) -> str:
     """The generated id of the event ``delta`` offsets behind the base, as text."""
     text = advance(base, delta).hex()
     return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
+
+
+def event_ids(base: bytes, deltas: Sequence[int]) -> list[str]:
+    """What ``event_id`` gives for each of ascending deltas; they differ at the end."""
+    low = int.from_bytes(base[-4:], "big")
+    if not deltas or low + deltas[-1] >> 32:
+        return [event_id(base, delta) for delta in deltas]
+    head = event_id(base, 0)[:-8]
+    digits = pack(f">{len(deltas)}I", *[low + delta for delta in deltas]).hex()
+    return [head + digits[at : at + 8] for at in range(0, len(digits), 8)]

@@ -25,6 +25,10 @@ class Policy:
     ack_timeout_s: a delivery not settled by then is tried again; None waits for ever.
     tries: how often an event is sent at most; None has no limit.
     backoff_s, backoff_factor, max_backoff_s: pause before a second try, its growth.
+    jitter: the part of a pause, from 0 to 1, by which events are spread: those that
+        failed together are not tried together again.
+    in_order: whether events may not overtake one that is sent alone, see
+        delivery/quarantine.py.
     exhausted: what follows the last try.
     qos: 0 settles on sending, 1 on an acknowledgement, 2 on a handshake.
     release_tries, release_interval_s: how often the second half of a QoS 2 handshake
@@ -42,6 +46,8 @@ class Policy:
     qos: Literal[0, 1, 2] = 1
     release_tries: int = 5
     release_interval_s: float = 10.0
+    jitter: float = 0.0
+    in_order: bool = False
 
     def __post_init__(self) -> None:
         if self.order not in ("priority", "log"):
@@ -62,3 +68,11 @@ class Policy:
             value = getattr(self, name)
             if not 0 <= value < inf:
                 raise InvalidOption(name, value, "at least 0")
+        if not 0 <= self.jitter <= 1:
+            raise InvalidOption("jitter", self.jitter, "from 0 to 1")
+
+    @property
+    def counts_losses(self) -> bool:
+        """Whether a try that nobody answered for, because its consumer went away, is a
+        failed one: so it is where tries are counted and end in a dead letter."""
+        return self.tries is not None and self.exhausted == "dead-letter"

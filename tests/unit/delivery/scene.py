@@ -32,9 +32,13 @@ class Outlet:
     def __init__(self) -> None:
         self.pubrels: list[int] = []
         self.endings: list[str] = []
+        self.moves = 0
 
     def released(self, consumer: Consumer, owed: list[Owed]) -> None:
         self.pubrels += [one.offset for one in owed]
+
+    def moved(self, consumer: Consumer) -> None:
+        self.moves += 1
 
     def ended(self, consumer: Consumer, reason: str) -> None:
         self.endings.append(reason)

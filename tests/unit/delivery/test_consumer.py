@@ -1,7 +1,14 @@
 from __future__ import annotations
 
+import pytest
+
+from penstock.delivery.consumer import Consumer
+from penstock.errors import InvalidOption, TakenInOrder
+from penstock.model.failure import Failure
 from penstock.model.policy import Policy
-from tests.unit.delivery.scene import Scene
+from tests.unit.delivery.scene import Outlet, Scene, outlet
+
+FAILURE = Failure(0, 0, "ValueError", "no")
 
 
 def test_consumer_alone_takes_what_the_window_allows() -> None:
@@ -53,8 +60,88 @@ def test_what_a_consumer_held_goes_to_the_others_in_order() -> None:
 def test_second_detaching_does_nothing() -> None:
     scene = Scene()
     consumer = scene.subscribe()
-    consumer.detach()
+    consumer.detach(scene.now_s)
 
-    consumer.detach()
+    assert consumer.detach(scene.now_s) == []
 
     assert consumer.subscription.consumers == []
+
+
+def limited(scene: Scene, prefetch: int, policy: Policy) -> Consumer:
+    one = scene.broker.subscribe("ann", "t", policy, "earliest")
+    return scene.broker.attach(one, Outlet(), prefetch)
+
+
+def test_a_consumer_with_a_limit_of_its_own_gets_that_and_no_share() -> None:
+    scene = Scene()
+    scene.publish(*[0] * 9)
+    policy = Policy(window=9)
+    one, two = limited(scene, 5, policy), limited(scene, 2, policy)
+
+    assert scene.take(one) == [0, 1, 2, 3, 4]
+    assert scene.take(one) == []
+    assert scene.take(two) == [5, 6]
+
+    one.subscription.settle(3)
+    assert scene.take(one) == [7]
+    assert scene.take(two) == []
+
+
+def test_what_waits_for_its_next_try_is_not_held_by_a_consumer() -> None:
+    scene = Scene()
+    scene.publish(*[0] * 4)
+    consumer = limited(scene, 2, Policy(window=9, backoff_s=5.0))
+    scene.take(consumer)
+
+    scene.broker.refuse(consumer, 0, FAILURE, scene.now_s)
+    scene.broker.refuse(consumer, 1, FAILURE, scene.now_s)
+
+    assert scene.take(consumer) == [2, 3]
+
+
+def test_where_others_wait_for_it_there_is_room_when_it_comes_again() -> None:
+    scene = Scene()
+    scene.publish(*[0] * 4)
+    consumer = limited(scene, 2, Policy(window=9, backoff_s=5.0, in_order=True))
+    scene.take(consumer)
+    scene.broker.refuse(consumer, 0, FAILURE, scene.now_s)
+
+    assert scene.take(consumer) == []
+    scene.advance(5.0)
+    assert scene.take(consumer) == [0]
+
+
+@pytest.mark.parametrize(("first", "second"), [(True, True), (True, False)])
+def test_events_in_order_go_to_one_consumer_at_a_time(
+    first: bool, second: bool
+) -> None:
+    scene = Scene()
+    one = scene.subscribe(Policy(in_order=first))
+
+    with pytest.raises(TakenInOrder, match="ann to t"):
+        scene.subscribe(Policy(in_order=second))
+    with pytest.raises(TakenInOrder):
+        scene.broker.attach(one.subscription, Outlet())
+
+    assert one.subscription.policy == Policy(in_order=first)
+    scene.broker.detach(one)
+    scene.subscribe(Policy(in_order=second))
+
+
+def test_a_negative_limit_is_none() -> None:
+    scene = Scene()
+
+    with pytest.raises(InvalidOption, match="prefetch"):
+        limited(scene, -1, Policy())
+
+
+def test_everybody_is_told_that_a_subscription_was_moved() -> None:
+    scene = Scene()
+    scene.publish(0, 0)
+    one, two = scene.subscribe(), scene.subscribe()
+    scene.broker.awake.clear()
+
+    scene.broker.seek("ann", "t", "earliest")
+
+    assert [outlet(one).moves, outlet(two).moves] == [1, 1]
+    assert list(scene.broker.awake) == [one.outlet, two.outlet]

@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+import msgspec
 import pytest
 
+from penstock.delivery.amend import EventCopy, amended_frame
 from penstock.delivery.letters import (
     TOPIC,
     DeadLetter,
@@ -15,6 +17,7 @@ from penstock.delivery.letters import (
 from penstock.delivery.pending import Message
 from penstock.errors import DiskFull
 from penstock.log import Columns, TopicOptions
+from penstock.model.failure import Failure, refused
 from penstock.model.policy import Policy
 from tests.unit.delivery.scene import RESTARTS, SMALL, Scene
 
@@ -30,10 +33,10 @@ def test_letter_of_an_event_knows_everything_about_it() -> None:
     scene.commit()
     consumer = scene.subscribe(Policy(tries=1))
     scene.take(consumer)
-    failed = consumer.subscription.refuse(0, "no", scene.now_s)
+    failed = consumer.subscription.refuse(0, refused("no"), scene.now_s)
     assert failed is not None
 
-    letter = buried(consumer.subscription, failed, 7.5)
+    letter = buried(consumer.subscription, failed, 7.5, 10_000)
 
     assert letter == DeadLetter(
         gateway="delivery",
@@ -45,10 +48,65 @@ def test_letter_of_an_event_knows_everything_about_it() -> None:
         subscriber="ann",
         tries=1,
         errors=["no"],
+        kind="Refused",
+        failures=[Failure(1_000_000, 1, "Refused", "no")],
+        event=EventCopy(id="abc", timestamp_ms=0, payload=b"x"),
     )
     assert decode_letter(letter.encode()) == letter
     scene.log.trim("t", 1)
-    assert buried(consumer.subscription, failed, 7.5).id is None
+    assert buried(consumer.subscription, failed, 7.5, 10_000).id is None
+
+
+def test_letter_that_would_be_too_large_has_no_copy_of_its_event() -> None:
+    scene = Scene()
+    scene.broker.publish("t", Columns([bytes(10_000)], ids=["abc"]))
+    scene.commit()
+    consumer = scene.subscribe(Policy(tries=1))
+    scene.take(consumer)
+    failed = consumer.subscription.refuse(0, refused("no"), scene.now_s)
+    assert failed is not None
+
+    letter = buried(consumer.subscription, failed, 7.5, 10_000)
+
+    assert (letter.id, letter.event, letter.reason) == ("abc", None, "no")
+
+
+def test_letter_of_an_amended_event_holds_what_was_delivered() -> None:
+    scene = Scene()
+    scene.broker.publish("t", Columns([b"x"], ids=["abc"], keys=[b"k"]))
+    scene.commit()
+    consumer = scene.subscribe(Policy(tries=1), "latest")
+    copy = EventCopy(id="abc", timestamp_ms=5, key=b"k", payload=b"x")
+    consumer.subscription.add_back(0, 0, amended_frame(copy, "t", 0, b"better"))
+    scene.take(consumer)
+
+    scene.broker.refuse(consumer, 0, refused("no"), scene.now_s)
+
+    (letter,) = map(decode_letter, scene.letters())
+    assert letter.amended
+    assert letter.event == EventCopy(
+        id="abc", timestamp_ms=5, key=b"k", payload=b"better"
+    )
+
+
+def test_letter_knows_every_failed_try() -> None:
+    failure = Failure(5, 1, "ValueError", "bad", "Traceback …")
+    letter = DeadLetter(
+        gateway="delivery", reason="bad", at_ms=5, errors=["bad"], failures=[failure]
+    )
+
+    assert letter.tries_failed() == [failure]
+    assert RAW.tries_failed() == []
+
+
+def test_letter_of_an_older_version_has_its_lines_as_failures() -> None:
+    old = b"""{"gateway":"delivery","reason":"two","at_ms":5,"topic":"t","offset":0,
+        "subscriber":"ann","tries":3,"errors":["one","two"]}"""
+
+    letter = decode_letter(old)
+
+    assert letter.tries_failed() == [Failure(5, 2, "", "one"), Failure(5, 3, "", "two")]
+    assert (letter.kind, letter.event, letter.amended) == (None, None, False)
 
 
 def test_letter_of_a_message_without_pubrel_holds_the_message() -> None:
@@ -87,7 +145,7 @@ def test_letter_is_open_until_it_is_closed() -> None:
 
     found = [letters.verdict(number) for number in range(5)]
     assert found == [None, "dropped", None, "dropped", "republished"]
-    assert (letters.closed, letters.floor, letters.urgent) == (3, 0, True)
+    assert (letters.floor, letters.urgent) == (0, True)
 
 
 @RESTARTS
@@ -114,12 +172,30 @@ def test_numbers_closed_without_a_gap_become_a_floor() -> None:
     letters.close([0, 1, 3], "dropped")
     assert letters.floor == 0
     scene.commit()
-    assert (letters.floor, letters.closed) == (2, 1)
+    assert letters.floor == 2
 
     letters.close([2, 0], "dropped")
     scene.commit()
 
-    assert (letters.floor, letters.closed) == (4, 0)
+    assert letters.floor == 4
+    assert letters.verdict(1) == "dropped"
+
+
+@RESTARTS
+def test_what_became_of_letters_in_front_of_the_floor_is_known(restart: str) -> None:
+    scene = Scene()
+    scene.broker.letters.close([0, 1], "dropped")
+    scene.broker.letters.close([2], "republished")
+    scene.commit()
+    scene.log.checkpoint()
+
+    scene.restart(restart)
+
+    letters = scene.broker.letters
+    found = [letters.verdict(number) for number in range(4)]
+    assert found == ["dropped", "dropped", "republished", None]
+    letters.close([1], "republished")
+    scene.fail_commit()
     assert letters.verdict(1) == "dropped"
 
 
@@ -150,3 +226,13 @@ def test_letter_closed_by_a_failed_group_is_open_again() -> None:
     found = [scene.broker.letters.verdict(number) for number in range(3)]
     assert found == ["dropped", None, None]
     assert not scene.broker.letters.urgent
+
+
+def test_a_snapshot_of_an_older_version_is_understood() -> None:
+    letters = Letters()
+
+    letters.restore(msgspec.msgpack.encode([1, {3: "dropped", 4: "republished"}]))
+
+    found = [letters.verdict(number) for number in range(5)]
+    assert found == ["closed", None, None, "dropped", "republished"]
+    assert letters.floor == 1

@@ -245,3 +245,16 @@ def test_book_is_a_set_of_offsets_whatever_is_done_to_it(seed: int) -> None:
         assert sorted(book) == sorted(model), seed
         assert len(book) == len(model), seed
         assert all(book.holder_of(o) is one for o, one in model.items()), seed
+
+
+def test_what_a_consumer_holds_is_counted(consumer: Consumer) -> None:
+    other = Scene().subscribe()
+    book = booked(consumer, (2, 5), (7, 9))
+    book.add_run(Run(9, 20, 0, 5.0, other))
+
+    book.get(3)
+
+    assert (book.count_of(consumer), book.count_of(other)) == (5, 11)
+    book.settle(7)
+    book.forget(3)
+    assert book.count_of(consumer) == 3

@@ -79,6 +79,39 @@ def test_note_says_how_soon_and_how_safely_it_is_to_be_written(
     assert (notes.urgent, notes.sync) == noted
 
 
+def test_tries_are_noted_as_urgent_and_without_a_sync() -> None:
+    one, notes = standing()
+
+    one.note_tries()
+
+    assert (list(notes.dirty), notes.urgent, notes.sync) == ([one], True, False)
+    one.note(urgent=True)
+    one.note_tries()
+    assert notes.sync
+
+
+def test_tries_that_were_noted_outlive_the_process_and_cost_no_sync() -> None:
+    scene = Scene()
+    scene.publish(0, 0, 0)
+    policy = Policy(window=3)
+    consumer = scene.subscribe(policy)
+    scene.commit()
+    scene.take(consumer)
+    waiting = [scene.broker.urgent]
+
+    consumer.subscription.note_tries()
+
+    waiting.append(scene.broker.urgent)
+    assert waiting == [False, True]
+    commit = scene.log.begin_commit()
+    assert commit is not None
+    assert not commit.sync
+    commit.run()
+    scene.log.end_commit(commit)
+    scene.restart("kill")
+    assert [one.tries for one in scene.subscription().owed.values()] == [1, 1, 1]
+
+
 def test_one_careful_note_makes_all_of_them_careful() -> None:
     one, notes = standing()
     one.note(urgent=True)

@@ -4,8 +4,10 @@ import pytest
 
 from penstock.delivery import subscription as subscription_module
 from penstock.delivery.handshake import Answer, Stage
+from penstock.delivery.letters import decode_letter
 from penstock.errors import WrongQos
 from penstock.log import Columns, LogOptions
+from penstock.model.failure import Failure, refused
 from penstock.model.policy import Order, Policy
 from tests.unit.delivery.scene import LOG, PRIORITY, Scene, offsets
 
@@ -109,7 +111,7 @@ def test_single_event_among_many_is_settled_too() -> None:
     scene.publish(*[0] * 3)
     consumer = scene.subscribe(Policy(window=3, backoff_s=1.0))
     scene.take(consumer)
-    scene.broker.refuse(consumer, 1, "no", scene.now_s)
+    scene.broker.refuse(consumer, 1, refused("no"), scene.now_s)
     scene.advance(1)
     scene.take(consumer)
 
@@ -229,6 +231,39 @@ def test_owed_event_that_retention_took_is_owed_no_more(policy: Policy) -> None:
     assert scene.drain(scene.subscribe(policy)) == [2]
     assert scene.subscription().drained
     assert scene.subscription().lag() == 0
+    (letter,) = map(decode_letter, scene.letters())  # the other was never sent
+    assert (letter.offset, letter.kind, letter.event) == (0, "Gone", None)
+
+
+def test_owed_event_that_is_gone_leaves_no_letter_under_qos_0() -> None:
+    scene = Scene()
+    scene.publish(0)
+    consumer = scene.subscribe()
+    scene.take(consumer)
+    scene.broker.detach(consumer)
+    scene.log.trim("t", 1)
+
+    assert scene.take(scene.subscribe(Policy(qos=0))) == []
+    assert (scene.subscription().lag(), scene.letters()) == (0, [])
+
+
+def test_event_that_is_held_back_is_sent_when_it_is_let_go() -> None:
+    scene = Scene()
+    scene.publish(0, 0)
+    consumer = scene.subscribe(LOG, "latest")
+    one = consumer.subscription
+    first, second = one.hold_back(0, 0), one.hold_back(1, 0)
+    assert first is not None
+    assert second is not None
+
+    assert one.hold_back(0, 0) is None
+    assert not one.add_back(1, 0)
+    assert scene.take(consumer) == []
+    one.let_go(first)
+    one.call_off(second)
+    assert scene.take(consumer) == [0]
+    one.call_off(first)  # too late
+    assert one.lag() == 1
 
 
 def test_event_in_flight_can_be_settled_though_retention_took_it() -> None:
@@ -303,7 +338,7 @@ def test_seeking_forgets_retries_and_their_errors() -> None:
     consumer = scene.subscribe(Policy(backoff_s=5.0))
     one = consumer.subscription
     scene.take(consumer)
-    one.refuse(0, "no", scene.now_s)
+    one.refuse(0, refused("no"), scene.now_s)
     assert one.credit == 0
 
     one.seek(0)
@@ -321,14 +356,19 @@ def test_refused_event_is_tried_again_with_growing_pauses() -> None:
     consumer = scene.subscribe(Policy(backoff_s=2.0))
     for pause_s in (2.0, 4.0):
         assert scene.take(consumer) == [0]
-        assert scene.broker.refuse(consumer, 0, "no", scene.now_s)
+        assert scene.broker.refuse(consumer, 0, refused("no"), scene.now_s)
 
         scene.advance(pause_s - 0.1)
         assert scene.take(consumer) == []
         scene.advance(0.2)
 
     assert scene.take(consumer) == [0]
-    assert consumer.subscription.errors == {0: ["no", "no"]}
+    assert consumer.subscription.errors == {
+        0: [
+            Failure(1_000_000, 1, "Refused", "no"),
+            Failure(1_002_100, 2, "Refused", "no"),
+        ]
+    }
     consumer.subscription.settle(0)
     assert consumer.subscription.errors == {}
 
@@ -344,7 +384,8 @@ def test_event_without_an_answer_is_sent_again() -> None:
     scene.advance(0.2)
 
     assert scene.take(consumer) == [0]
-    assert consumer.subscription.errors == {0: ["no answer within 5 s"]}
+    failure = Failure(1_005_100, 1, "Timeout", "no answer within 5 s", "", 5.0)
+    assert consumer.subscription.errors == {0: [failure]}
 
 
 @pytest.mark.parametrize("offset", [0, 7])
@@ -353,9 +394,9 @@ def test_event_that_is_not_in_flight_cannot_be_refused(offset: int) -> None:
     scene.publish(0)
     consumer = scene.subscribe()
     scene.take(consumer)
-    consumer.detach()
+    consumer.detach(scene.now_s)
 
-    assert consumer.subscription.refuse(offset, "no", scene.now_s) is None
+    assert consumer.subscription.refuse(offset, refused("no"), scene.now_s) is None
 
 
 def test_only_the_newest_errors_are_remembered() -> None:
@@ -364,9 +405,10 @@ def test_only_the_newest_errors_are_remembered() -> None:
     consumer = scene.subscribe()
     for number in range(25):
         scene.take(consumer)
-        consumer.subscription.refuse(0, str(number), scene.now_s)
+        consumer.subscription.refuse(0, refused(str(number)), scene.now_s)
 
-    assert consumer.subscription.errors == {0: [str(one) for one in range(5, 25)]}
+    lines = [failure.line for failure in consumer.subscription.errors[0]]
+    assert lines == [str(one) for one in range(5, 25)]
 
 
 def test_last_failure_gives_the_event_up() -> None:
@@ -375,15 +417,16 @@ def test_last_failure_gives_the_event_up() -> None:
     consumer = scene.subscribe(Policy(tries=2))
     one = consumer.subscription
     scene.take(consumer)
-    first = one.refuse(0, "one", scene.now_s)
+    first = one.refuse(0, refused("one"), scene.now_s)
     scene.take(consumer)
 
-    last = one.refuse(0, "two", scene.now_s)
+    last = one.refuse(0, refused("two"), scene.now_s)
 
     assert first is not None
     assert last is not None
     assert (first.then, last.then) == (None, "dead-letter")
-    assert (last.offset, last.tries, last.errors) == (0, 2, ["one", "two"])
+    assert (last.offset, last.tries) == (0, 2)
+    assert [(one.tries, one.line) for one in last.errors] == [(1, "one"), (2, "two")]
     assert scene.take(consumer) == [1]
 
 

@@ -1,12 +1,16 @@
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from penstock.broker.options import BrokerOptions
+from penstock.delivery import subscriptions as subscriptions_module
 from penstock.delivery.handshake import Answer
-from penstock.delivery.subscriptions import Subscriptions
+from penstock.delivery.standing import Standing
+from penstock.delivery.subscriptions import Change, Subscriptions
 from penstock.errors import LimitReached
-from penstock.log import Columns, TopicOptions
+from penstock.log import Columns, Record, TopicOptions
+from penstock.model.failure import Failure, refused
 from penstock.model.policy import Policy
 from tests.unit.delivery.scene import LOG, PRIORITY, RESTARTS, Scene
 
@@ -173,7 +177,7 @@ def test_run_that_was_broken_comes_back_in_order(restart: str) -> None:
     scene.take(consumer)
     scene.commit()
     consumer.subscription.settle(2)
-    consumer.subscription.refuse(4, "no", scene.now_s)
+    consumer.subscription.refuse(4, refused("no"), scene.now_s)
     scene.commit()
     scene.restart(restart)
     again = scene.subscribe(Policy(window=6))
@@ -211,16 +215,131 @@ def test_errors_and_tries_are_remembered(restart: str) -> None:
     policy = Policy(tries=2)
     consumer = scene.subscribe(policy)
     scene.take(consumer)
-    scene.broker.refuse(consumer, 0, "one", scene.now_s)
+    scene.broker.refuse(consumer, 0, refused("one"), scene.now_s)
     scene.commit()
     scene.restart(restart)
     consumer = scene.subscribe(policy)
     scene.take(consumer)
 
-    scene.broker.refuse(consumer, 0, "two", scene.now_s)
+    scene.broker.refuse(consumer, 0, refused("two"), scene.now_s)
 
     (letter,) = scene.letters()
     assert b'"tries":2,"errors":["one","two"]' in letter
+
+
+def last_change(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> Change:
+    """What the next commit writes about the only subscription that changed."""
+    written: list[Change] = []
+    make = subscriptions_module._change
+
+    def watched(one: Standing) -> Change:
+        written.append(make(one))
+        return written[-1]
+
+    with monkeypatch.context() as patch:
+        patch.setattr(subscriptions_module, "_change", watched)
+        scene.commit()
+    (change,) = written
+    return change
+
+
+def test_only_errors_that_are_new_are_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    scene = Scene()
+    scene.publish(0, 0, 0)
+    consumer = scene.subscribe(Policy(window=3))
+    scene.commit()
+    scene.take(consumer)
+    for offset in (0, 1):
+        scene.broker.refuse(consumer, offset, refused("no"), scene.now_s)
+    assert list(last_change(scene, monkeypatch).errors) == [0, 1]
+
+    scene.take(consumer)
+    assert last_change(scene, monkeypatch).errors == {}
+    scene.broker.refuse(consumer, 1, refused("again"), scene.now_s)
+    change = last_change(scene, monkeypatch)
+
+    assert [one.line for one in change.errors[1]] == ["no", "again"]  # type: ignore[union-attr]
+    assert (list(change.errors), change.amended) == ([1], {})
+
+
+@RESTARTS
+@pytest.mark.parametrize("checkpoint", [False, True])
+def test_errors_written_piece_by_piece_are_put_together(
+    restart: str, checkpoint: bool
+) -> None:
+    scene = Scene()
+    scene.publish(*[0] * 5)
+    consumer = scene.subscribe(Policy(window=5))
+    for text in ("one", "two", "three"):
+        scene.take(consumer)
+        for offset in range(len(text)):
+            scene.broker.refuse(consumer, offset, refused(text), scene.now_s)
+        scene.commit()
+        if checkpoint and text == "two":
+            scene.log.checkpoint()
+    scene.take(consumer)
+    consumer.subscription.settle(1)
+    scene.commit()
+    before = dict(consumer.subscription.errors)
+
+    scene.restart(restart)
+
+    assert scene.subscription().errors == before
+    assert [len(before.get(offset, ())) for offset in range(5)] == [3, 0, 3, 1, 1]
+
+
+def test_event_that_is_owed_anew_has_no_errors_of_its_former_life() -> None:
+    scene = Scene()
+    scene.publish(0)
+    consumer = scene.subscribe(Policy(tries=2))
+    scene.take(consumer)
+    scene.broker.refuse(consumer, 0, refused("no"), scene.now_s)
+    scene.commit()
+    scene.drain(consumer)
+    consumer.subscription.add_back(0, 0)
+    scene.take(consumer)
+    scene.commit()
+
+    scene.restart()
+
+    (failure,) = scene.subscription().errors[0]
+    assert (failure.tries, failure.kind) == (1, "Lost")
+
+
+def test_event_that_is_settled_owed_and_settled_in_one_group_stays_settled() -> None:
+    scene = Scene()
+    scene.publish(0)
+    consumer = scene.subscribe()
+    scene.take(consumer)
+    scene.broker.refuse(consumer, 0, refused("no"), scene.now_s)
+    scene.commit()
+    scene.drain(consumer)
+    consumer.subscription.add_back(0, 0)
+    assert scene.drain(consumer) == [0]
+    scene.commit()
+
+    scene.restart()
+
+    assert scene.subscription().drained
+
+
+def test_records_of_the_version_before_are_understood() -> None:
+    """Errors were texts, all of a subscription in every record, none amended."""
+    policy = {"order": "log", "window": 9, "tries": 5, "exhausted": "dead-letter"}
+    full = [1, "ann", "t", policy, 0, 3, True, False, {-1: 3}]
+    rows = [[0, -1, 2, 0], [1, -1, 1, 0], [2, -1, 3, 0]]
+    errors = {0: ["a", "b"], 1: ["c"], 2: ["d"]}
+    change = [1, 3, True, False, {-1: 3}, [[0, -1, 0, 0]], [1], [], {2: ["d", "e"]}]
+    one = Subscriptions(9)
+
+    for changes in ([[[*full, rows, [], errors]], [], [], False], [[], [change], []]):
+        data = msgspec.msgpack.encode(changes)
+        one.replay(Record(kind=256, data=data, group=1, time_ms=0))
+
+    (found,) = one
+    assert found.policy.jitter == 0.0
+    assert found.errors == {2: [Failure(0, 1, "", "d"), Failure(0, 2, "", "e")]}
+    assert sorted(found.owed) == [0, 2]
 
 
 @RESTARTS
@@ -230,7 +349,7 @@ def test_activity_is_remembered(restart: str, suspended: bool) -> None:
     scene.publish(0)
     consumer = scene.subscribe()
     if suspended:
-        scene.broker.suspend(consumer.subscription)
+        scene.broker.aftermath.suspend(consumer.subscription)
     else:
         scene.broker.unsubscribe(consumer)
     scene.commit()

@@ -168,3 +168,15 @@ def test_body_is_the_frame_without_its_header() -> None:
 def test_bytes_that_are_no_frame_are_refused() -> None:
     with pytest.raises(ValueError, match="not a batch frame"):
         Batch.of("t", bytes(100))
+
+
+@pytest.mark.parametrize("lo", [0, 1, 7, 8, 9, 20])
+@pytest.mark.parametrize("hi", [20, 21, 24, 25, 40])
+def test_nulls_are_where_they_were_in_any_part(lo: int, hi: int) -> None:
+    parents = [None if index % 3 else f"p{index}" for index in range(40)]
+    columns = Columns([b"x"] * 40, 5, parents=parents)
+    whole = Batch.of("t", columns.encode(0, BASE))
+
+    part = Batch("t", whole.body, whole.header, lo, hi)
+
+    assert part.parents() == parents[lo:hi]

@@ -68,6 +68,7 @@ def test_generated_ids_are_known_when_appending(log: Log) -> None:
 
     known = [one.generated_id(i) for one in appended for i in range(one.count)]
 
+    assert known == [id_ for one in appended for id_ in one.generated_ids()]
     assert known == [id_ for batch in log.read("t", 0) for id_ in batch.ids()]
     assert len(set(known)) == 5
 

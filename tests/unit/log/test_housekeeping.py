@@ -13,7 +13,7 @@ from penstock.errors import (
     UnknownTopic,
     WriteFailed,
 )
-from penstock.log import Columns, Log
+from penstock.log import Columns, Log, LogOptions
 from tests.unit.log.faults import FaultyFiles, flip, offsets, payloads
 from tests.unit.log.scenes import RESTARTS, TEN, Restart, add, segmented, segments
 
@@ -91,6 +91,23 @@ def test_housekeeping_needs_an_idle_log(log: Log) -> None:
     commit.run()
     log.end_commit(commit)
     log.roll("t")
+
+
+def test_housekeeping_does_work_that_is_due_and_not_begun(tmp_path: Path) -> None:
+    with Log.open(tmp_path / "other", LogOptions(checkpoint_bytes=1024)) as log:
+        log.create_topic("t")
+        log.append("t", Columns([bytes(2000)]))
+        log.commit()
+        log.append("t", Columns([b"x"]))
+        commit = log.begin_commit()
+        assert commit is not None
+        commit.run()
+        log.end_commit(commit)  # with which a checkpoint is due
+
+        log.delete_topic("t")
+
+        assert log.topics() == []
+        assert log.begin_store() is None
 
 
 # Truncating

@@ -6,6 +6,7 @@ import pytest
 
 from penstock.errors import (
     Backlogged,
+    DiskFull,
     InvalidBatch,
     InvalidName,
     InvalidOption,
@@ -14,7 +15,7 @@ from penstock.errors import (
     TopicExists,
     UnknownTopic,
 )
-from penstock.log import Columns, Log, LogOptions, TopicOptions
+from penstock.log import Batch, Columns, Log, LogOptions, TopicOptions
 from tests.unit.log.faults import FaultyFiles, payloads
 
 
@@ -230,3 +231,62 @@ def test_closed_log_does_not_open_files_again(tmp_path: Path) -> None:
         assert type(error).__name__ == "LogClosed"
 
     assert disk._paths == {}, "a handle nobody will close"
+
+
+def frame_of(*texts: bytes) -> Batch:
+    return Batch.of("", Columns(texts).encode(0, bytes(16)))
+
+
+def test_a_large_group_is_taken_whole_whatever_waits(tmp_path: Path) -> None:
+    options = LogOptions(group_bytes=1024, journal_file_bytes=1024)
+    with Log.open(tmp_path, options) as log:
+        log.create_topic("t")
+        log.commit()
+        log.append("t", Columns([b"before"]))
+        running = log.begin_commit()
+        assert running is not None
+        log.append("t", Columns([b"waits"]))
+
+        group = log.open_group
+        large = [("t", bytes(5000)), ("u", b"1"), ("t", b"2")]
+        done = log.append_large(
+            [(name, frame_of(text)) for name, text in large], TopicOptions()
+        )
+
+        assert {one.group for one in done} == {group}
+        assert [one.base_offset for one in done] == [2, 0, 3]
+        running.run()
+        log.end_commit(running)
+        log.commit()
+    with Log.open(tmp_path) as log:
+        assert payloads(log, "t") == [b"before", b"waits", bytes(5000), b"2"]
+        assert payloads(log, "u") == [b"1"]
+
+
+def test_a_large_group_that_fails_is_taken_back_whole(tmp_path: Path) -> None:
+    disk = FaultyFiles()
+    with Log.open(tmp_path, files=disk) as log:
+        log.append_large([("t", frame_of(b"1")), ("u", frame_of(b"2"))], TopicOptions())
+        disk.fail("write", "journal")
+        with pytest.raises(DiskFull):
+            log.commit()
+
+        assert log.topics() == []
+
+
+def test_a_large_group_is_refused_before_anything_is_done(
+    log: Log, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    some = frame_of(b"1")
+    for batches, create, error in (
+        ([("t", some), ("u", some)], None, UnknownTopic),
+        ([("t", some), ("", some)], TopicOptions(), InvalidName),
+        ([("t", some.since(1))], None, InvalidBatch),
+    ):
+        with pytest.raises(error):
+            log.append_large(batches, create)
+    monkeypatch.setattr("penstock.log.log.MAX_GROUP_BYTES", some.header.length)
+    with pytest.raises(InvalidBatch, match="group size"):
+        log.append_large([("t", some), ("t", some)])
+
+    assert (log.topics(), log.pending_bytes) == (["t"], 0)

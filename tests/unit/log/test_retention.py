@@ -104,6 +104,23 @@ def test_maintain_lets_an_active_segment_go_when_all_of_it_is_old(
     assert log.append("t", Columns([b"next"])).base_offset == 1
 
 
+def test_maintain_lets_old_events_go_that_were_still_in_memory(
+    tmp_path: Path, clock: ManualClock
+) -> None:
+    options = TopicOptions(retention_age_s=100.0, segment_age_s=10.0)
+    with Log.open(tmp_path / "other", clock=clock) as log:
+        log.create_topic("t", options)
+        starts = []
+        for _ in range(30):
+            log.append("t", Columns([b"x"], log.now_ms()))
+            log.maintain()
+            starts.append(log.topic("t").start_offset)
+            clock.advance(10.0)
+
+    assert starts[:10] == [0] * 10
+    assert starts[-1] >= 15
+
+
 def test_maintain_keeps_a_topic_within_its_size(log: Log) -> None:
     log.set_options("t", TopicOptions(retention_bytes=3000))
     for number in range(5):

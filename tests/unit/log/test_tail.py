@@ -93,3 +93,9 @@ def test_empty_tail_has_nothing() -> None:
 
     assert tail.start_offset is None
     assert tail.since(0, 1 << 20, at_least_one=True) == []
+
+
+def test_bytes_that_wait_are_counted(tail: Tail) -> None:
+    tail.mark_written(1)
+
+    assert tail.unwritten_bytes == 3 * LENGTH

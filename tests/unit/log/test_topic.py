@@ -223,3 +223,21 @@ def test_frame_larger_than_a_block_is_read(tmp_path: Path) -> None:
         sizes = [len(payload) for payload in payloads(log, "t", 1000)]
 
     assert sizes == [10, 3 << 20, 20]
+
+
+@EVERYWHERE
+@pytest.mark.parametrize("max_bytes", [1, 700, 1 << 20])
+@pytest.mark.parametrize("end", [0, 1, 8, 9, 10, 11, 33, 40])
+def test_whole_batches_begin_in_front_of_the_end(
+    tmp_path: Path, options: LogOptions, max_bytes: int, end: int
+) -> None:
+    with filled(tmp_path, options) as log:
+        topic = log.topic("t")
+        for offset in (0, 7, 9, 39):
+            plain = topic.whole_batches(offset, max_bytes)
+
+            found = topic.whole_batches(offset, max_bytes, end)
+
+            bases = [one.header.base_offset for one in found]
+            wanted = [one.header.base_offset for one in plain]
+            assert bases == [base for base in wanted if base < end]

@@ -64,3 +64,9 @@ def test_time_that_does_not_fit_keeps_its_lower_bits() -> None:
     base = ids.id_base((1 << 48) + 5, RANDOM)
 
     assert base == ids.id_base(5, RANDOM)
+
+
+@pytest.mark.parametrize("deltas", [range(0), range(300), [0, 3, 1 << 30]])
+@pytest.mark.parametrize("base", [ids.id_base(MILLIS, RANDOM), bytes(12) + b"\xff" * 4])
+def test_many_ids_are_those_made_one_by_one(base: bytes, deltas: list[int]) -> None:
+    assert ids.event_ids(base, deltas) == [ids.event_id(base, one) for one in deltas]

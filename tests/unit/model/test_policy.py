@@ -21,6 +21,9 @@ from penstock.model.policy import MAX_WINDOW, Policy
         ("ack_timeout_s", float("nan")),
         ("backoff_s", -1),
         ("backoff_s", float("nan")),
+        ("jitter", -0.1),
+        ("jitter", 1.1),
+        ("jitter", float("nan")),
     ],
 )
 def test_rule_outside_its_limits_is_refused(name: str, value: Any) -> None:
@@ -43,3 +46,17 @@ def test_rules_within_their_limits_are_taken(rules: dict[str, Any]) -> None:
     policy = Policy(**rules)
 
     assert all(getattr(policy, name) == value for name, value in rules.items())
+
+
+@pytest.mark.parametrize(
+    ("rules", "counts"),
+    [
+        ({}, False),
+        ({"tries": 3}, True),
+        ({"tries": 3, "exhausted": "suspend"}, False),
+    ],
+)
+def test_losses_count_where_tries_end_in_a_dead_letter(
+    rules: dict[str, Any], counts: bool
+) -> None:
+    assert Policy(**rules).counts_losses == counts

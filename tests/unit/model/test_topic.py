@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from penstock.errors import InvalidName
@@ -28,3 +30,10 @@ def test_other_text_is_refused_with_the_reason(text: str, reason: str) -> None:
         topic_name(text)
 
     assert caught.value.reason == reason
+
+
+def test_what_is_no_text_is_refused_as_such() -> None:
+    number: Any = 5
+
+    with pytest.raises(InvalidName, match="no text but of int"):
+        topic_name(number)

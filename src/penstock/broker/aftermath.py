@@ -1,0 +1,116 @@
+"""What follows failed tries, carried out: dead letters, the error log, suspensions.
+
+A subscription decides (delivery/retry.py), this acts. An event that is given up is
+settled in the group that stores its letter: if the log refuses the letter, or that
+group fails, the event is owed again.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from penstock.delivery import error_log, letters
+from penstock.delivery.owed import Failed
+from penstock.delivery.subscription import Subscription
+from penstock.model.failure import GONE
+
+if TYPE_CHECKING:
+    from penstock.broker.broker import Broker
+
+logger = logging.getLogger(__name__)
+
+# Until the next try to store the letter of an event that is gone.
+GONE_RETRY_S = 1.0
+
+
+class Aftermath:
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+        options = broker.options
+        self._error_log = error_log.ErrorLog(
+            broker.log,
+            error_log.topic_options(
+                options.error_retention_age_s, options.error_retention_bytes
+            ),
+        )
+
+        self._gaps: dict[Subscription, None] = {}
+        """Of which an event is gone that others may wait for."""
+
+    def recover(self) -> None:
+        """Count the tries that a broker which ended was in the middle of."""
+        now_s = self._broker.log.now_ms() / 1000
+        for subscription in list(self._broker.subscriptions):
+            if not subscription.ended:  # as it may be if a commit fails meanwhile
+                self.carry_out(subscription, subscription.recover(now_s), now_s)
+
+    def tick(self, now_s: float) -> None:
+        """Act on everything whose time has come."""
+        broker = self._broker
+        if self._gaps:
+            self._close_gaps()
+        for subscription in broker.timers.due(now_s):
+            expired = subscription.expire(now_s)
+            for one in expired.released:
+                if one.holder is not None:
+                    one.holder.outlet.released(one.holder, [one])
+                    broker.awake[one.holder.outlet] = None
+            self.carry_out(subscription, expired.failed, now_s)
+        for message in broker.pending.expired(now_s - broker.options.pending_ttl_s):
+            letter = letters.stale(message, now_s)
+            if letters.kept(broker.log, letter, broker.topic_options):
+                broker.pending.give_up(message)
+
+    def carry_out(
+        self, subscription: Subscription, failures: list[Failed], now_s: float
+    ) -> None:
+        """Do what has to be done besides trying again, and see to the next try."""
+        for failed in failures:
+            if failed.then == "dead-letter":
+                self._bury(subscription, failed, now_s)
+            elif failed.then == "suspend":
+                self.suspend(subscription)
+        if failures:
+            self._error_log.add(subscription, failures, now_s)
+        next_s = subscription.next_due_s()
+        if next_s is not None:
+            self._broker.timers.arm(subscription, next_s)
+        self._broker.wake(subscription)
+
+    def _close_gaps(self) -> None:
+        """Have those begin anew who keep events behind one that will not come."""
+        gaps, self._gaps = self._gaps, {}
+        for subscription in gaps:
+            for consumer in subscription.consumers:
+                if consumer.prefetch > 1:
+                    held = [one.offset for one in subscription.owed.held_by(consumer)]
+                    subscription.put_back(held, consumer)
+                    consumer.outlet.moved(consumer)
+                    self._broker.awake[consumer.outlet] = None
+
+    def _bury(self, subscription: Subscription, failed: Failed, now_s: float) -> None:
+        log = self._broker.log
+        most = log.options.max_event_bytes
+        letter = letters.buried(subscription, failed, now_s, most)
+        gone = failed.errors[-1].kind == GONE
+        if letters.kept(log, letter, self._broker.topic_options):
+            self._broker.graves.add(self._broker.group, subscription, failed)
+            if gone and subscription.policy.in_order:
+                self._gaps[subscription] = None
+        else:
+            subscription.take_back(failed)
+            if gone:  # no consumer is slow for us
+                subscription.put_off_until(failed.offset, now_s + GONE_RETRY_S)
+
+    def suspend(self, subscription: Subscription) -> None:
+        """Stop a subscription whose consumer does not answer, its position kept."""
+        self._broker.dismiss(subscription, "suspended: no answer")
+        subscription.active, subscription.suspended = False, True
+        self._broker.subscriptions.update(subscription)
+        logger.info(
+            "subscription of %s to %s suspended",
+            subscription.subscriber,
+            subscription.topic,
+            extra={"action": "subscription_suspended", "topic": subscription.topic},
+        )

@@ -1,0 +1,87 @@
+"""An event apart from its topic: copied into a letter, or amended by a person.
+
+An amended event is a batch frame of one event, with the offset and id of the stored
+one: whoever consumes it cannot tell the difference. It is kept with the subscription
+that owes it, and with nothing else.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from penstock.delivery.pages import Page
+from penstock.log import Batch, Columns
+from penstock.model.event import Event
+
+# Its id is given, so that none is made up from this.
+_NO_BASE = bytes(16)
+
+
+class EventCopy(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """An event as it was delivered."""
+
+    id: str
+    timestamp_ms: int
+    priority: int = 0
+    key: bytes | None = None
+    headers: dict[str, str] = {}
+    parent: str | None = None
+    producer: str | None = None
+    payload: bytes = b""
+
+    @classmethod
+    def of(cls, event: Event) -> EventCopy:
+        return cls(
+            id=event.id,
+            timestamp_ms=event.timestamp_ms,
+            priority=event.priority,
+            key=event.key,
+            headers=dict(event.headers),
+            parent=event.parent,
+            producer=event.producer,
+            payload=event.payload,
+        )
+
+    def event(self, topic: str, offset: int) -> Event:
+        """The event again, at its place."""
+        return Event(
+            topic=topic,
+            offset=offset,
+            id=self.id,
+            timestamp_ms=self.timestamp_ms,
+            payload=self.payload,
+            key=self.key,
+            priority=self.priority,
+            headers=self.headers,
+            parent=self.parent,
+            producer=self.producer,
+        )
+
+
+def amended_frame(
+    event: EventCopy | Event, topic: str, offset: int, payload: bytes
+) -> bytes:
+    """The frame of an event whose payload is another; raises InvalidBatch."""
+    columns = Columns(
+        [payload],
+        event.timestamp_ms,
+        ids=[event.id],
+        keys=None if event.key is None else [event.key],
+        priorities=[event.priority] if event.priority else None,
+        headers=[event.headers] if event.headers else None,
+        parents=None if event.parent is None else [event.parent],
+        producer=event.producer,
+    )
+    columns.check()
+    return bytes(columns.encode(offset, _NO_BASE))
+
+
+def amended_page(topic: str, frame: bytes) -> Page:
+    """The page that an amended event is delivered from."""
+    return Page(Batch.of(topic, frame))
+
+
+def event_at(page: Page, index: int) -> Event:
+    """One event of a page."""
+    whole = page.batch
+    return next(Batch(whole.topic, whole.body, whole.header, index, index + 1).events())

@@ -1,0 +1,81 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from penstock.delivery.closings import Closings, Verdict
+
+NUMBERS = st.integers(0, 20)
+VERDICTS: st.SearchStrategy[Verdict] = st.sampled_from(["republished", "dropped"])
+STEPS = st.lists(st.tuples(st.booleans(), NUMBERS, VERDICTS))
+
+
+@given(STEPS)
+def test_runs_say_what_single_numbers_would(
+    steps: list[tuple[bool, int, Verdict]],
+) -> None:
+    closings = Closings()
+    model: dict[int, Verdict] = {}
+    for adds, number, verdict in steps:
+        if adds:
+            closings.add(number, verdict)
+            model.setdefault(number, verdict)
+        else:
+            closings.discard(number)
+            model.pop(number, None)
+
+    assert {n: closings.get(n) for n in range(22)} == {
+        n: model.get(n) for n in range(22)
+    }
+    runs = closings.runs()
+    assert all(first < end for first, end, _ in runs)
+    for (_, end, verdict), (first, _, other) in zip(runs, runs[1:], strict=False):
+        assert end < first or (end == first and verdict != other), "kept together"
+
+
+@given(STEPS, st.integers(0, 5))
+def test_a_floor_rises_over_what_is_closed_without_a_gap(
+    steps: list[tuple[bool, int, Verdict]], floor: int
+) -> None:
+    closings = Closings()
+    for _, number, verdict in steps:
+        if number >= floor:
+            closings.add(number, verdict)
+    model = {number for _, number, _ in steps if number >= floor}
+    before = closings.runs()
+    expected = floor
+    while expected in model:
+        expected += 1
+
+    assert closings.raised(floor) == expected
+    assert closings.raised(expected) == expected
+    assert closings.runs() == before
+
+
+def test_in_front_of_the_floor_the_newest_runs_are_kept(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("penstock.delivery.closings.MAX_RUNS", 2)
+    verdicts: list[Verdict] = ["dropped", "republished"]
+    closings = Closings((n, n + 1, verdicts[n % 2]) for n in (0, 1, 2, 3, 5, 6))
+
+    assert closings.raised(0) == 4
+
+    assert [first for first, _, _ in closings.runs()] == [2, 3, 5, 6]
+    assert closings.raised(4) == 4
+    assert len(closings.runs()) == 4
+
+
+def test_neighbours_are_one_run() -> None:
+    closings = Closings()
+
+    for number in range(1, 1_000):
+        closings.add(number, "republished")
+
+    assert closings.runs() == [(1, 1_000, "republished")]
+
+
+@pytest.mark.parametrize("runs", [[], [(0, 3, "dropped"), (7, 8, "republished")]])
+def test_runs_are_made_from_runs(runs: list[tuple[int, int, Verdict]]) -> None:
+    assert Closings(runs).runs() == runs
