@@ -1,55 +1,46 @@
-"""``penstock dead-letters``: what could not be handled, and what becomes of it."""
+"""``penstock dead-letters``: what could not be handled, looked at from all sides."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Any, TypeVar
+from collections.abc import Iterable
 
 import click
 
-from penstock.broker.desk_letters import MAX_ROWS
-from penstock.broker.desk_views import (
-    Done,
-    DonePage,
-    LetterPage,
-    LetterRow,
-    LetterView,
-)
-from penstock.cli import show
+from penstock.broker.desk_audit import Action, AuditFilter
+from penstock.broker.desk_letter_views import LetterView
+from penstock.broker.desk_views import Status
 from penstock.cli.connect import (
     as_json,
     ask,
-    confirm,
-    connected,
-    given,
+    at_desk,
+    carry_out,
     json_option,
     server_options,
     show_json,
 )
-from penstock.cli.refusal import Refusal
-from penstock.client import Client
-
-Command = TypeVar("Command", bound=Callable[..., Any])
+from penstock.cli.dead_letters_work import drop_command, republish_command
+from penstock.cli.export_test import export_test_command
+from penstock.cli.letter_options import NUMBER, filter_options, given_filter
+from penstock.cli.letter_text import (
+    audit_table,
+    group_table,
+    letter_lines,
+    letter_table,
+)
+from penstock.cli.moment import MOMENT
+from penstock.client import redrive
+from penstock.client.trails import audit
 
 COUNT = 100
-NUMBER = click.IntRange(min=0)
-NUMBERS = click.argument("numbers", metavar="[NUMBER]…", nargs=-1, type=NUMBER)
-_FILTERS = ("subscriber", "topic", "gateway", "reason")
-_HEADINGS = ("NUMBER", "TIME", "STATUS", "SUBSCRIBER", "EVENT", "TRIES", "REASON")
-# Of a reason, in a table.
-_REASON_CHARACTERS = 60
-
-
-def filter_options(command: Command) -> Command:
-    """The command with the options that say which letters."""
-    for option in (
-        click.option("--reason", metavar="TEXT", help="Only reasons with this text."),
-        click.option("--gateway", metavar="NAME", help="Only from this gateway."),
-        click.option("--topic", metavar="TOPIC", help="Only events of this topic."),
-        click.option("--subscriber", metavar="NAME", help="Only of this subscriber."),
-    ):
-        command = option(command)
-    return command
+_STATUSES = ("open", "republished", "dropped", "closed")
+_ACTIONS = ("republished", "edited", "dropped")
+_COUNT = click.option(
+    "--count",
+    type=click.IntRange(min=1),
+    default=COUNT,
+    show_default=True,
+    help="How many to show.",
+)
 
 
 @click.group("dead-letters", invoke_without_command=True)
@@ -63,38 +54,61 @@ def dead_letters(context: click.Context, /, **_: object) -> None:
 
     \b
     Examples:
-      penstock dead-letters
+      penstock dead-letters groups
       penstock dead-letters show 17
       penstock dead-letters republish --subscriber billing --all
     """
     if context.invoked_subcommand is None:
-        _list(start=0, count=COUNT, closed=False)
+        _list(start=0, count=COUNT, closed=False, status=None)
 
 
 @dead_letters.command("list")
 @filter_options
 @click.option("--from", "start", type=NUMBER, default=0, help="Begin at this number.")
-@click.option(
-    "--count",
-    type=click.IntRange(min=1),
-    default=COUNT,
-    show_default=True,
-    help="How many to show.",
-)
+@_COUNT
 @click.option(
     "--all", "all_", is_flag=True, help="Also those that were republished or dropped."
 )
+@click.option(
+    "--status", type=click.Choice(_STATUSES), help="Only those, instead of open ones."
+)
 @server_options
 @json_option("Print one JSON array.")
-def list_command(start: int, count: int, *, all_: bool, **_: object) -> None:
+def list_command(
+    start: int, count: int, status: Status | None, *, all_: bool, **_: object
+) -> None:
     """List dead letters, the oldest first.
 
     \b
     Examples:
-      penstock dead-letters list --subscriber billing --reason timeout
+      penstock dead-letters list --subscriber billing --error ValueError
+      penstock dead-letters list --since 2h --reason timeout
       penstock dead-letters list --all --from 1000 --json
     """
-    _list(start=start, count=count, closed=all_)
+    _list(start=start, count=count, closed=all_, status=status)
+
+
+@dead_letters.command("groups")
+@filter_options
+@server_options
+@json_option("Print one JSON array.")
+def groups_command(**_: object) -> None:
+    """Count open dead letters that are alike, the most frequent first.
+
+    Alike are those of one subscriber, topic and kind of error, with the same reason
+    but for numbers, ids and quoted text. EXAMPLE is the newest of them: look at it with
+    "show", and send them all again with "republish --like".
+
+    \b
+    Example:
+      penstock dead-letters groups --since 24h
+    """
+    with at_desk() as desk:
+        found = carry_out(desk, redrive.groups(given_filter()))
+    if as_json():
+        show_json(found)
+    else:
+        _echo(group_table(found) if found else ["no dead letters"])
 
 
 @dead_letters.command("show")
@@ -102,213 +116,75 @@ def list_command(start: int, count: int, *, all_: bool, **_: object) -> None:
 @server_options
 @json_option("Print one JSON object.")
 def show_command(number: int, **_: object) -> None:
-    """Show everything about a dead letter, with its event if that is still there.
+    """Show everything about a dead letter: its event, every try, what became of it.
 
     \b
     Example:
       penstock dead-letters show 17
     """
-    with connected() as client:
-        letter = ask(client, LetterView, "dead-letters.show", number=number)
+    with at_desk() as desk:
+        letter = ask(desk, LetterView, "dead-letters.show", number=number)
     if as_json():
         show_json(letter)
-        return
-    for line in _lines(letter):
-        click.echo(line)
+    else:
+        _echo(letter_lines(letter))
 
 
-@dead_letters.command("republish")
-@NUMBERS
-@filter_options
-@click.option(
-    "--all", "all_", is_flag=True, help="All open ones that the filter takes."
-)
-@click.option("--dry-run", is_flag=True, help="Show which, and do nothing.")
+dead_letters.add_command(republish_command)
+dead_letters.add_command(drop_command)
+dead_letters.add_command(export_test_command)
+
+
+@dead_letters.command("audit")
+@click.option("--by", metavar="NAME", help="Only what this user did.")
+@click.option("--action", type=click.Choice(_ACTIONS), help="Only that.")
+@click.option("--subscriber", metavar="NAME", help="Only letters of this subscriber.")
+@click.option("--topic", metavar="TOPIC", help="Only events of this topic.")
+@click.option("--number", metavar="NUMBER", type=NUMBER, help="Only this letter.")
+@click.option("--since", metavar="WHEN", type=MOMENT, help="Only from then on, or 90m.")
+@click.option("--until", metavar="WHEN", type=MOMENT, help="Only older ones.")
+@_COUNT
 @server_options
-@json_option("Print one JSON array: what became of each.")
-def republish_command(
-    numbers: tuple[int, ...], *, all_: bool, dry_run: bool, **_: object
+@json_option("Print one JSON array.")
+def audit_command(
+    by: str | None,
+    action: Action | None,
+    subscriber: str | None,
+    topic: str | None,
+    number: int | None,
+    since: int | None,
+    until: int | None,
+    count: int,
+    **_: object,
 ) -> None:
-    """Send events again, each to the subscription that failed with it, and no other.
-
-    They keep their offsets and ids. Doing it twice sends once. Raw input has no
-    subscription to go to: look at it with "show", and drop it.
+    """Show who sent again, edited or dropped what, the newest first.
 
     \b
     Examples:
-      penstock dead-letters republish 17 18
-      penstock dead-letters republish --all --topic orders --dry-run
+      penstock dead-letters audit --since 7d
+      penstock dead-letters audit --number 17 --json
     """
-    _work("dead-letters.republish", numbers, all_=all_, dry_run=dry_run)
-
-
-@dead_letters.command("drop")
-@NUMBERS
-@filter_options
-@click.option(
-    "--all", "all_", is_flag=True, help="All open ones that the filter takes."
-)
-@click.option("--dry-run", is_flag=True, help="Show which, and do nothing.")
-@click.option(
-    "--because", metavar="TEXT", default="", help="Why, for the server's log."
-)
-@click.option("--yes", is_flag=True, help="Do not ask.")
-@server_options
-@json_option("Print one JSON array: what became of each.")
-def drop_command(
-    numbers: tuple[int, ...],
-    because: str,
-    *,
-    all_: bool,
-    dry_run: bool,
-    yes: bool,
-    **_: object,
-) -> None:
-    """Close dead letters without sending them again.
-
-    Asks first on a terminal; elsewhere --yes is needed.
-
-    \b
-    Example:
-      penstock dead-letters drop --all --gateway json --because "old client" --yes
-    """
-    if not dry_run:
-        what = "all that match" if all_ else show.count(len(numbers), "dead letter")
-        confirm(f"Drop {what}?", yes=yes)
-    _work("dead-letters.drop", numbers, all_=all_, dry_run=dry_run, reason=because)
-
-
-def _list(*, start: int, count: int, closed: bool) -> None:
-    with connected() as client:
-        found = list(_search(client, start, count, closed=closed))
+    filter = AuditFilter(by, action, subscriber, topic, number, since, until)
+    with at_desk() as desk:
+        found = carry_out(desk, audit(filter, count=count))
     if as_json():
         show_json(found)
     else:
-        _show_table(found)
+        _echo(audit_table(found) if found else ["nothing was done"])
 
 
-def _search(
-    client: Client, start: int, count: int, *, closed: bool
-) -> Iterator[LetterRow]:
-    next_: int | None = start
-    while next_ is not None and count > 0:
-        page = ask(
-            client,
-            LetterPage,
-            "dead-letters",
-            filter=_filter(),
-            start=next_,
-            closed=closed,
-            limit=min(count, MAX_ROWS),
-        )
-        yield from page.letters
-        count -= len(page.letters)
-        next_ = page.next
-
-
-def _work(
-    verb: str, numbers: tuple[int, ...], *, all_: bool, dry_run: bool, **more: object
-) -> None:
-    if bool(numbers) == all_ or (numbers and _filter()):
-        raise Refusal("say which: either numbers, or --all, with filters if you like")
-    with connected() as client:
-        if dry_run:
-            found = _chosen(client, numbers)
-            if verb == "dead-letters.republish":
-                found = [one for one in found if numbers or one.offset is not None]
-            if as_json():
-                show_json(found)
-            else:
-                _show_table(found)
-            return
-        results = list(_done(client, verb, numbers, **more))
-    if as_json():
-        show_json(results)
-    else:
-        _show_results(results)
-    if not all(one.done for one in results):
-        click.get_current_context().exit(2)
-
-
-def _chosen(client: Client, numbers: tuple[int, ...]) -> list[LetterRow]:
-    if numbers:
-        return [
-            ask(client, LetterRow, "dead-letters.show", number=number)
-            for number in numbers
-        ]
-    return list(_search(client, 0, 1 << 62, closed=False))
-
-
-def _done(
-    client: Client, verb: str, numbers: tuple[int, ...], **more: object
-) -> Iterator[Done]:
-    for at in range(0, len(numbers), MAX_ROWS):
-        part = list(numbers[at : at + MAX_ROWS])
-        yield from ask(client, DonePage, verb, numbers=part, **more).results
-    next_: int | None = None if numbers else 0
-    while next_ is not None:
-        page = ask(client, DonePage, verb, filter=_filter(), start=next_, **more)
-        yield from page.results
-        next_ = page.next
-
-
-def _filter() -> dict[str, str]:
-    said = {name: given(name) for name in _FILTERS}
-    return {name: value for name, value in said.items() if value}
-
-
-def _show_table(found: list[LetterRow]) -> None:
-    if not found:
-        click.echo("no dead letters")
-        return
-    for line in show.table([_HEADINGS, *map(_row, found)]):
-        click.echo(line)
-
-
-def _row(letter: LetterRow) -> tuple[str, ...]:
-    reason = show.preview(letter.reason.encode())
-    if len(reason) > _REASON_CHARACTERS:
-        reason = reason[: _REASON_CHARACTERS - 1] + "…"
-    return (
-        str(letter.number),
-        show.time(letter.at_ms),
-        letter.status,
-        letter.subscriber or f"({letter.gateway})",
-        "raw input" if letter.topic is None else f"{letter.topic} {letter.offset}",
-        str(letter.tries) if letter.tries else "-",
-        reason,
+def _list(*, start: int, count: int, closed: bool, status: Status | None) -> None:
+    plan = redrive.list_all(
+        given_filter(), start=start, count=count, closed=closed, status=status
     )
+    with at_desk() as desk:
+        found = carry_out(desk, plan)
+    if as_json():
+        show_json(found)
+    else:
+        _echo(letter_table(found) if found else ["no dead letters"])
 
 
-def _show_results(results: list[Done]) -> None:
-    for one in results:
-        click.echo(f"dead letter {one.number}: {one.text}", err=not one.done)
-    if not results:
-        click.echo("no dead letters")
-
-
-def _lines(letter: LetterView) -> Iterator[str]:
-    rows = [
-        ("number", str(letter.number)),
-        ("status", letter.status),
-        ("time", show.time(letter.at_ms)),
-        ("gateway", letter.gateway),
-        ("subscriber", letter.subscriber or "-"),
-        ("reason", show.preview(letter.reason.encode())),
-    ]
-    if letter.topic is not None:
-        rows.append(("event", f"offset {letter.offset} of {letter.topic}"))
-        rows.append(("id", letter.id or "-"))
-    rows += [
-        (f"try {number}", show.preview(error.encode()))
-        for number, error in enumerate(
-            letter.errors, letter.tries + 1 - len(letter.errors)
-        )
-    ]
-    if letter.raw is not None:
-        rows.append(("raw input", show.preview(letter.raw)))
-    if letter.event is not None:
-        rows.append(("payload", show.preview(letter.event.payload)))
-    elif letter.topic is not None:
-        rows.append(("payload", "gone"))
-    yield from show.table(rows)
+def _echo(lines: Iterable[str]) -> None:
+    for line in lines:
+        click.echo(line)

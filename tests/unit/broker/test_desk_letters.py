@@ -1,27 +1,19 @@
 from __future__ import annotations
 
-import logging
-
 import pytest
 
 from penstock.broker import desk_letters
-from penstock.broker.desk_letters import Filter
+from penstock.broker.letter_filter import Filter
 from penstock.errors import UnknownDeadLetter
+from penstock.model.failure import Failure
+from tests.unit.broker.letter_scene import TRACEBACK, fail, letters, lose
+from tests.unit.broker.letter_scene import three as three_letters
 from tests.unit.broker.office import Office
-
-
-def letters(office: Office, **arguments: object) -> list[int]:
-    page = office.desk.letters.search(**arguments)  # type: ignore[arg-type]
-    return [one.number for one in page.letters]
 
 
 @pytest.fixture
 def three(office: Office) -> Office:
-    """Letters 0 to 2: events 0 and 1 of ``t`` for ``me``, and raw input."""
-    office.publish("t", b"zero", b"one", priorities=[0, 4])
-    office.bury(office.subscribe("me", "t", tries=1))
-    office.raw_letter(b"x" * 300, "not JSON")
-    return office
+    return three_letters(office)
 
 
 def test_a_letter_knows_all_about_an_event(three: Office) -> None:
@@ -33,7 +25,25 @@ def test_a_letter_knows_all_about_an_event(three: Office) -> None:
     assert letter.event is not None
     assert (letter.event.payload, letter.event.priority) == (b"one", 4)
     assert letter.event.id == letter.id
+    assert (letter.event_from, letter.amended) == ("log", False)
     assert letter.at_ms == int(three.now_s * 1000)
+
+
+def test_a_letter_has_the_traceback_of_every_try(office: Office) -> None:
+    office.publish("t", b"zero")
+    me = office.subscribe("me", "t", tries=2)
+    fail(office, me, "ValueError", "first", TRACEBACK)
+    office.clock.advance(1)
+    fail(office, me, "KeyError", "second")
+
+    letter = office.desk.letters.show(number=0)
+
+    assert (letter.kind, letter.reason) == ("KeyError", "KeyError: second")
+    assert letter.errors == ["ValueError: first", "KeyError: second"]
+    first, second = letter.failures
+    assert (first.tries, first.kind, first.message) == (1, "ValueError", "first")
+    assert (first.traceback, first.duration_s) == (TRACEBACK, 0.25)
+    assert (second.tries, second.at_ms - first.at_ms) == (2, 1000)
 
 
 def test_a_letter_of_raw_input_has_it_whole_and_the_list_its_beginning(
@@ -46,6 +56,39 @@ def test_a_letter_of_raw_input_has_it_whole_and_the_list_its_beginning(
     assert (row.raw, row.raw_bytes, row.topic) == (b"x" * 200, 300, None)
 
 
+def test_a_letter_has_the_event_that_its_topic_has_lost(three: Office) -> None:
+    lose(three, "t", 2)
+
+    letter = three.desk.letters.show(number=1)
+
+    assert letter.event is not None
+    assert (letter.event.payload, letter.event_from) == (b"one", "letter")
+
+
+def test_an_event_of_a_new_topic_of_that_name_is_another_one(three: Office) -> None:
+    three.desk.delete_topic(name="t")
+    three.clock.advance(1)
+    three.publish("t", b"new", b"newer")
+
+    letter = three.desk.letters.show(number=0)
+
+    assert letter.event is not None
+    assert (letter.event.payload, letter.event_from) == (b"zero", "letter")
+
+
+def test_a_letter_says_who_closed_it_and_why(three: Office) -> None:
+    three.desk.redrive.drop(numbers=[0], reason="old", by="anna")
+    three.commit()
+
+    letter = three.desk.letters.show(number=0)
+
+    assert letter.status == "dropped"
+    (entry,) = letter.history
+    assert (entry.action, entry.by, entry.reason) == ("dropped", "anna", "old")
+    assert not letter.history_cut
+    assert three.desk.letters.show(number=1).history == []
+
+
 @pytest.mark.parametrize(
     ("filter", "found"),
     [
@@ -53,6 +96,7 @@ def test_a_letter_of_raw_input_has_it_whole_and_the_list_its_beginning(
         (Filter(subscriber="me"), [0, 1]),
         (Filter(topic="t"), [0, 1]),
         (Filter(gateway="json"), [2]),
+        (Filter(error="Refused"), [0, 1]),
         (Filter(reason="json"), [2]),
         (Filter(reason="BROK", subscriber="me"), [0, 1]),
         (Filter(subscriber="you"), []),
@@ -62,6 +106,15 @@ def test_a_filter_takes_what_fits(
     three: Office, filter: Filter, found: list[int]
 ) -> None:
     assert letters(three, filter=filter) == found
+
+
+def test_a_filter_by_time_takes_what_came_then(three: Office) -> None:
+    three.clock.advance(60)
+    three.raw_letter()
+    now_ms = int(three.now_s * 1000)
+
+    assert letters(three, filter=Filter(since_ms=now_ms)) == [3]
+    assert letters(three, filter=Filter(until_ms=now_ms)) == [0, 1, 2]
 
 
 @pytest.mark.parametrize(
@@ -86,234 +139,84 @@ def test_a_gateway_is_named_whole_or_by_its_first_word(
     assert letters(office, filter=Filter(gateway=gateway)) == found
 
 
+def test_a_status_takes_what_became_of_them(three: Office) -> None:
+    three.desk.redrive.drop(numbers=[1], reason="old")
+    three.desk.redrive.republish(numbers=[0])
+
+    assert letters(three) == letters(three, status="open") == [2]
+    assert letters(three, status="dropped") == [1]
+    assert letters(three, status="republished") == [0]
+    assert letters(three, closed=True) == [0, 1, 2]
+    three.commit()
+    assert letters(three, status="dropped") == [1]
+    assert letters(three, status="closed") == []
+
+
 def test_a_page_says_where_to_go_on(three: Office) -> None:
     first = three.desk.letters.search(limit=2)
 
     assert [one.number for one in first.letters] == [0, 1]
     assert first.next == 2
     assert letters(three, start=2) == [2]
+    assert letters(three, end=1) == [0]
     assert three.desk.letters.search(start=2).next is None
-
-
-def test_a_search_looks_at_so_many_letters_at_a_time(
-    three: Office, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(desk_letters, "MAX_SCAN", 2)
-
-    page = three.desk.letters.search(filter=Filter(gateway="json"))
-
-    assert (page.letters, page.next) == ([], 2)
 
 
 def test_without_letters_there_are_none(office: Office) -> None:
     assert letters(office) == []
-    assert office.desk.letters.republish().results == []
+    assert office.desk.letters.groups().groups == []
     with pytest.raises(UnknownDeadLetter, match="dead letter 0 does not exist"):
         office.desk.letters.show(number=0)
 
 
-def test_an_unknown_number_is_refused(three: Office) -> None:
-    for verb in ("show", "republish", "drop"):
-        with pytest.raises(UnknownDeadLetter, match="dead letter 3 does not exist"):
-            three.desk.ask(
-                f"dead-letters.{verb}",
-                {"number": 3} if verb == "show" else {"numbers": [3]},
-            )
+# Groups
 
 
-# Sending again
+def test_letters_that_are_alike_are_counted_together(office: Office) -> None:
+    office.publish("t", b"0", b"1", b"2")
+    me = office.subscribe("me", "t", tries=1)
+    for offset, _ in office.take(me):
+        failure = ["order 1 is odd", "order 23 is odd", "no"][offset]
+        fail_one(office, offset, "ValueError", failure)
+        office.clock.advance(1)
+    office.raw_letter()
 
+    page = office.desk.letters.groups()
 
-def test_an_event_goes_again_to_the_subscription_that_failed_only(
-    three: Office,
-) -> None:
-    other = three.subscribe("other", "t")
-    three.take(other)
-
-    (done,) = three.desk.letters.republish(numbers=[1]).results
-    three.commit()
-
-    assert (done.done, done.text) == (True, "republished")
-    me = three.broker.subscription("me", "t").consumers[0]
-    assert three.take(me) == [(1, 1)]
-    assert three.take(other) == []
-    assert letters(three) == [0, 2]
-
-
-def test_the_subscriber_that_failed_is_woken(three: Office) -> None:
-    three.broker.awake.clear()
-
-    three.desk.letters.republish(numbers=[0])
-
-    me = three.broker.subscription("me", "t").consumers[0]
-    assert list(three.broker.awake) == [me.outlet]
-
-
-def test_sending_again_twice_sends_once(three: Office) -> None:
-    three.desk.letters.republish(numbers=[1])
-    me = three.broker.subscription("me", "t").consumers[0]
-    three.take(me)
-    me.subscription.settle(1)
-
-    (again,) = three.desk.letters.republish(numbers=[1]).results
-
-    assert (again.done, again.text) == (True, "republished before")
-    assert three.take(me) == []
-
-
-def test_one_number_given_twice_is_sent_once(three: Office) -> None:
-    results = three.desk.letters.republish(numbers=[0, 0]).results
-
-    assert [one.text for one in results] == ["republished", "republished before"]
-
-
-def test_it_is_remembered_over_a_crash(three: Office) -> None:
-    three.desk.letters.republish(numbers=[0, 1])
-    three.commit()
-
-    three.restart()
-
-    assert letters(three) == [2]
-    me = three.subscribe("me", "t", tries=1)
-    assert sorted(three.take(me)) == [(0, 1), (1, 1)]
-    texts = [one.text for one in three.desk.letters.republish(numbers=[0, 1]).results]
-    assert all(text.endswith("before") for text in texts)
-
-
-def test_a_crash_before_the_commit_leaves_letter_and_subscription_as_they_were(
-    three: Office,
-) -> None:
-    three.desk.letters.republish(numbers=[0])
-
-    three.restart()
-
-    assert letters(three) == [0, 1, 2]
-    assert three.take(three.subscribe("me", "t", tries=1)) == []
-
-
-def test_after_a_failed_write_it_can_be_done_again_and_sends_once(
-    three: Office,
-) -> None:
-    three.desk.letters.republish(numbers=[0])
-    three.fail_commit()
-    assert letters(three) == [0, 1, 2]
-
-    three.desk.letters.republish(numbers=[0])
-    three.commit()
-
-    me = three.broker.subscription("me", "t").consumers[0]
-    assert three.take(me) == [(0, 1)]
-    assert letters(three) == [1, 2]
-
-
-def test_a_filter_sends_all_events_it_takes_and_no_raw_input(three: Office) -> None:
-    results = three.desk.letters.republish(filter=Filter()).results
-    three.commit()
-
-    assert [(one.number, one.done) for one in results] == [(0, True), (1, True)]
-    assert letters(three) == [2]
-
-
-def test_raw_input_has_nowhere_to_go(three: Office) -> None:
-    (result,) = three.desk.letters.republish(numbers=[2]).results
-
-    assert (result.done, result.text) == (
-        False,
-        "is raw input, which has no subscription to go to",
-    )
-    assert letters(three) == [0, 1, 2]
-
-
-def test_a_subscription_that_is_gone_gets_nothing(three: Office) -> None:
-    three.desk.forget(subscriber="me", topic="t")
-
-    (result,) = three.desk.letters.republish(numbers=[0]).results
-
-    assert not result.done
-    assert result.text == "me has no subscription to t any more"
-
-
-def test_an_event_that_is_gone_is_not_sent(three: Office) -> None:
-    three.broker.log.roll("t")
-    three.broker.log.trim("t", 2)
-    three.broker.pages.forget("t")
-
-    (result,) = three.desk.letters.republish(numbers=[1]).results
-
-    assert (result.done, result.text) == (False, "event 1 of t is gone")
-    assert three.desk.letters.show(number=1).event is None
-
-
-def test_an_event_of_a_new_topic_of_that_name_is_another_one(three: Office) -> None:
-    three.desk.delete_topic(name="t")
-    three.clock.advance(1)
-    three.publish("t", b"new", b"newer")
-    three.subscribe("me", "t")
-
-    (result,) = three.desk.letters.republish(numbers=[0]).results
-
-    assert not result.done
-    assert three.desk.letters.show(number=0).event is None
-
-
-def test_an_event_of_a_deleted_topic_is_gone(three: Office) -> None:
-    three.desk.delete_topic(name="t")
-
-    assert three.desk.letters.show(number=0).event is None
-
-
-def test_what_a_subscription_has_still_in_front_of_it_comes_once(
-    three: Office,
-) -> None:
-    three.desk.seek(subscriber="me", topic="t", start="earliest")
-
-    (result,) = three.desk.letters.republish(numbers=[0]).results
-
-    assert result.done
-    me = three.broker.subscription("me", "t").consumers[0]
-    assert three.take(me) == [(0, 1), (1, 1)]
-    assert three.take(me) == []
-
-
-# Dropping
-
-
-def test_dropped_letters_are_closed_and_listed_if_asked_for(
-    three: Office, caplog: pytest.LogCaptureFixture
-) -> None:
-    with caplog.at_level(logging.INFO):
-        results = three.desk.letters.drop(numbers=[2, 1], reason="old").results
-    three.commit()
-
-    assert [(one.number, one.text) for one in results] == [
-        (2, "dropped"),
-        (1, "dropped"),
+    assert [(g.subscriber, g.pattern, g.count) for g in page.groups] == [
+        ("me", "ValueError: order … is odd", 2),
+        ("me", "ValueError: no", 1),
+        (None, "no JSON", 1),
     ]
-    assert letters(three) == [0]
-    statuses = [one.status for one in three.desk.letters.search(closed=True).letters]
-    assert statuses == ["open", "dropped", "dropped"]
-    assert caplog.messages == ["2 dead letters dropped: old"]
+    first = page.groups[0]
+    assert (first.first, first.example, first.topic) == (0, 1, "t")
+    assert first.last_ms - first.first_ms == 1000
+    assert (page.next, page.end) == (None, 4)
 
 
-def test_dropping_twice_is_once(three: Office) -> None:
-    three.desk.letters.drop(numbers=[1])
+def test_groups_come_a_page_at_a_time_and_end_where_they_began(
+    three: Office, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(desk_letters, "MAX_GROUPED", 2)
+    first = three.desk.letters.groups()
+    three.raw_letter()
 
-    (again,) = three.desk.letters.drop(numbers=[1]).results
+    second = three.desk.letters.groups(start=2, end=first.end)
 
-    assert (again.done, again.text) == (True, "dropped before")
-
-
-def test_a_dropped_letter_is_not_sent_again(three: Office) -> None:
-    three.desk.letters.drop(numbers=[1])
-
-    (result,) = three.desk.letters.republish(numbers=[1]).results
-
-    assert (result.done, result.text) == (False, "dropped before")
+    assert (first.next, first.end) == (2, 3)
+    assert [one.count for one in second.groups] == [1]
+    assert second.next is None
 
 
-def test_dropping_by_filter_takes_raw_input_too(three: Office) -> None:
-    three.desk.letters.drop(filter=Filter())
-    three.commit()
+def test_closed_letters_are_in_no_group(three: Office) -> None:
+    three.desk.redrive.drop(numbers=[0, 2], reason="old")
 
-    assert letters(three) == []
-    assert letters(three, closed=True) == [0, 1, 2]
+    (group,) = three.desk.letters.groups().groups
+
+    assert (group.count, group.first, group.example) == (1, 1, 1)
+
+
+def fail_one(office: Office, offset: int, kind: str, message: str) -> None:
+    me = office.broker.subscription("me", "t").consumers[0]
+    office.broker.refuse(me, offset, Failure(0, 0, kind, message), office.now_s)
+    office.commit()

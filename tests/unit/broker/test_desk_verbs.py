@@ -5,7 +5,7 @@ from typing import Annotated
 import pytest
 from msgspec import Meta
 
-from penstock.broker.desk_verbs import Promise, call, find, verb, verbs_of
+from penstock.broker.desk_verbs import SIGNED, Promise, call, find, verb, verbs_of
 from penstock.errors import InvalidArgument, UnknownVerb
 
 
@@ -58,3 +58,17 @@ def test_an_unknown_verb_is_answered_with_the_nearest() -> None:
         find(VERBS, "ad")
     with pytest.raises(UnknownVerb, match="^nothing is called 'qqqq'$"):
         find(VERBS, "qqqq")
+
+
+def test_verbs_that_are_told_who_asks_are_known() -> None:
+    class Signed:
+        @verb("test.signed")
+        def signed(self, *, by: str = "") -> str:
+            return by
+
+        @verb("test.unsigned")
+        def unsigned(self, *, buy: str = "") -> str:
+            return buy
+
+    assert "test.signed" in SIGNED
+    assert "test.unsigned" not in SIGNED

@@ -4,7 +4,8 @@ import msgspec
 import pytest
 
 from penstock.broker import desk_views
-from penstock.broker.desk_views import LetterView, SubscriptionRow, View
+from penstock.broker.desk_letter_views import LetterView
+from penstock.broker.desk_views import SubscriptionRow, View
 from tests.unit.broker.office import Office
 
 

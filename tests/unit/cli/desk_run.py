@@ -40,7 +40,15 @@ class DeskRun:
     def ask(self, verb: str, **arguments: Any) -> Any:
         return self.client.ask(verb, **arguments)
 
-    def bury(self, topic: str, subscriber: str, *payloads: bytes) -> None:
+    def bury(
+        self,
+        topic: str,
+        subscriber: str,
+        *payloads: bytes,
+        error: str = "no, thank you",
+        kind: str = "",
+        traceback: str = "",
+    ) -> None:
         """Events that become dead letters of a subscriber."""
         self.client.publish(topic, list(payloads))
         with self.client.subscribe(
@@ -49,7 +57,7 @@ class DeskRun:
             for _ in payloads:
                 delivery = subscription.next(5.0)
                 assert delivery is not None
-                subscription.nack(delivery, "no, thank you")
+                subscription.nack(delivery, error, kind=kind, traceback=traceback)
 
 
 @contextmanager

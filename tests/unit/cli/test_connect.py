@@ -3,6 +3,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
 from click.testing import CliRunner, Result
 
@@ -110,3 +111,19 @@ def test_without_a_terminal_yes_is_needed() -> None:
     with pytest.raises(Refusal, match="Sure"):
         connecting.confirm("Sure?", yes=False)
     connecting.confirm("Sure?", yes=True)
+
+
+def test_who_does_it_is_the_user_or_else_somebody_of_the_machine(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def nobody() -> str:
+        raise KeyError("no such user")
+
+    monkeypatch.setattr("getpass.getuser", lambda: "bert")
+    assert connecting.who() == "bert"
+    monkeypatch.setattr("getpass.getuser", nobody)
+    assert connecting.who().startswith("uid ")
+    context = click.Context(cli)
+    context.params["user"] = "anna"
+    with context:
+        assert connecting.who() == "anna"

@@ -4,15 +4,17 @@ import json
 
 import pytest
 
-from penstock.cli import dead_letters
+from penstock.client import redrive
 from tests.unit.cli.desk_run import DeskRun
+
+TRACEBACK = 'Traceback:\n  File "app.py", line 7, in pay\n    raise \x1b[31m'
 
 
 @pytest.fixture
 def letters(run: DeskRun) -> DeskRun:
     """Letters 0 and 1 of ``me``, 2 of ``you``; all events are those of ``t``."""
     run.bury("t", "me", b"zero", b"one")
-    run.client.subscribe("t", "you", start=1).close()
+    run.client.subscribe("t", "you").close()
     run.bury("t", "you", b"two")
     return run
 
@@ -25,7 +27,8 @@ def numbers(run: DeskRun, *options: str) -> list[int]:
 def test_without_letters_there_are_none(run: DeskRun) -> None:
     assert run.lines("dead-letters") == ["no dead letters"]
     assert run.lines("dead-letters", "list") == ["no dead letters"]
-    assert run.lines("dead-letters", "republish", "--all") == ["no dead letters"]
+    assert run.lines("dead-letters", "groups") == ["no dead letters"]
+    assert run.lines("dead-letters", "audit") == ["nothing was done"]
 
 
 def test_letters_are_a_table(letters: DeskRun) -> None:
@@ -40,16 +43,6 @@ def test_letters_are_a_table(letters: DeskRun) -> None:
     assert json.loads(letters.lines("dead-letters", "--json")[0])[0]["number"] == 0
 
 
-def test_a_long_reason_is_shortened_in_the_table(run: DeskRun) -> None:
-    run.client.publish("t", b"x")
-    with run.client.subscribe("t", "me", start=0, tries=1) as subscription:
-        delivery = subscription.next(5.0)
-        assert delivery is not None
-        subscription.nack(delivery, "r" * 100)
-
-    assert run.lines("dead-letters")[1].endswith(" " + "r" * 59 + "…")
-
-
 @pytest.mark.parametrize(
     ("options", "found"),
     [
@@ -57,6 +50,11 @@ def test_a_long_reason_is_shortened_in_the_table(run: DeskRun) -> None:
         (["--subscriber", "me"], [0, 1]),
         (["--topic", "other"], []),
         (["--gateway", "delivery", "--reason", "THANK"], [0, 1, 2]),
+        (["--error", "Refused"], [0, 1, 2]),
+        (["--error", "KeyError"], []),
+        (["--since", "1h"], [0, 1, 2]),
+        (["--until", "1h"], []),
+        (["--since", "2001-01-01", "--until", "2001-01-02"], []),
         (["--from", "1"], [1, 2]),
         (["--count", "1"], [0]),
     ],
@@ -67,99 +65,95 @@ def test_the_list_can_be_narrowed(
     assert numbers(letters, *options) == found
 
 
+def test_closed_letters_are_listed_if_asked_for(letters: DeskRun) -> None:
+    letters.ask("dead-letters.drop", numbers=[1], reason="old")
+
+    assert numbers(letters) == [0, 2]
+    assert numbers(letters, "--all") == [0, 1, 2]
+    assert numbers(letters, "--status", "dropped") == [1]
+
+
 def test_many_letters_are_asked_for_a_page_at_a_time(
     letters: DeskRun, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(dead_letters, "MAX_ROWS", 1)
+    monkeypatch.setattr(redrive, "MAX_ROWS", 1)
 
     assert numbers(letters) == [0, 1, 2]
-    results = letters.lines("dead-letters", "republish", "0", "1", "2")
-    assert len(results) == 3
 
 
-def test_a_letter_is_shown_with_its_event(letters: DeskRun) -> None:
-    lines = letters.lines("dead-letters", "show", "1")
+def test_letters_that_are_alike_are_counted(letters: DeskRun) -> None:
+    heading, first, second = letters.lines("dead-letters", "groups")
+    (line,) = letters.lines("dead-letters", "groups", "--subscriber", "you", "--json")
 
-    assert "event       offset 1 of t" in lines
-    assert "try 1       no, thank you" in lines
-    assert lines[-1] == "payload     one"
-    letters.ask("topics.delete", name="t")
-    assert letters.lines("dead-letters", "show", "1")[-1] == "payload     gone"
-    (line,) = letters.lines("dead-letters", "show", "1", "--json")
-    assert json.loads(line)["event"] is None
+    assert heading.split()[:4] == ["COUNT", "SUBSCRIBER", "TOPIC", "ERROR"]
+    assert first.split()[:4] == ["2", "me", "t", "Refused"]
+    assert second.split()[:4] == ["1", "you", "t", "Refused"]
+    assert [(one["count"], one["example"]) for one in json.loads(line)] == [(1, 2)]
 
 
-def test_republished_letters_go_to_their_subscription_once(letters: DeskRun) -> None:
-    first = letters.lines("dead-letters", "republish", "1")
-    again = letters.lines("dead-letters", "republish", "1")
-
-    assert first == ["dead letter 1: republished"]
-    assert again == ["dead letter 1: republished before"]
-    assert numbers(letters) == [0, 2]
-    assert numbers(letters, "--all") == [0, 1, 2]
-    assert letters.lines("subscribe", "t", "--as", "me", "--count", "1") == ["one"]
-
-
-def test_a_dry_run_shows_and_does_nothing(letters: DeskRun) -> None:
-    by_filter = letters.lines(
-        *("dead-letters", "republish", "--all", "--subscriber", "you", "--dry-run")
-    )
-    by_number = letters.lines("dead-letters", "drop", "0", "--dry-run", "--json")
-
-    assert [line.split()[0] for line in by_filter] == ["NUMBER", "2"]
-    assert [one["number"] for one in json.loads(by_number[0])] == [0]
-    assert numbers(letters) == [0, 1, 2]
-
-
-def test_all_that_match_are_republished(letters: DeskRun) -> None:
-    (line,) = letters.lines(
-        *("dead-letters", "republish", "--all", "--subscriber", "me", "--json")
+def test_a_letter_is_shown_with_its_event_and_every_try(run: DeskRun) -> None:
+    run.bury(
+        "t", "me", b'{"a": 1}', error="no 17", kind="KeyError", traceback=TRACEBACK
     )
 
-    assert [(one["number"], one["done"]) for one in json.loads(line)] == [
-        (0, True),
-        (1, True),
-    ]
-    assert numbers(letters) == [2]
+    lines = run.lines("dead-letters", "show", "0")
+
+    assert "event       offset 0 of t" in lines
+    assert lines[lines.index("payload:") + 1 :][:3] == ["  {", '    "a": 1', "  }"]
+    (tried,) = [line for line in lines if line.startswith("try 1 at ")]
+    assert tried.endswith(": KeyError: no 17")
+    assert lines[-1] == "      raise \\x1b[31m"
+    (line,) = run.lines("dead-letters", "show", "0", "--json")
+    assert json.loads(line)["failures"][0]["traceback"] == TRACEBACK
 
 
-def test_what_cannot_be_republished_is_said_and_the_others_are(
-    letters: DeskRun,
-) -> None:
-    letters.ask("subscriptions.forget", subscriber="me", topic="t")
+def test_a_letter_is_shown_with_who_closed_it(letters: DeskRun) -> None:
+    letters.ask("dead-letters.drop", numbers=[1], reason="old", by="anna")
 
-    result = letters("dead-letters", "republish", "0", "2")
-
-    assert result.exit_code == 2
-    assert result.stdout == "dead letter 2: republished\n"
-    assert result.stderr == "dead letter 0: me has no subscription to t any more\n"
+    assert "dropped by anna at " in letters.lines("dead-letters", "show", "1")[-1]
 
 
-def test_dropped_letters_are_closed(letters: DeskRun) -> None:
-    assert "--yes" in letters.refused("dead-letters", "drop", "0")
+def test_the_audit_tells_who_did_what(letters: DeskRun) -> None:
+    letters.ask("dead-letters.republish", numbers=[0, 1], by="bert")
+    letters.ask("dead-letters.drop", numbers=[2], reason="too old", by="anna")
 
-    lines = letters.lines(
-        *("dead-letters", "drop", "--all", "--reason", "no", "--yes"),
-        *("--because", "a test"),
-    )
+    heading, first, second = letters.lines("dead-letters", "audit")
 
-    assert lines == [f"dead letter {number}: dropped" for number in range(3)]
-    assert numbers(letters) == []
+    assert heading.split()[:4] == ["TIME", "BY", "ACTION", "LETTERS"]
+    assert first.split()[1:] == ["anna", "dropped", "2", "you", "t", "too", "old"]
+    assert second.split()[1:] == ["bert", "republished", "0-1", "me", "t", "-"]
 
 
-@pytest.mark.parametrize("verb", ["republish", "drop"])
 @pytest.mark.parametrize(
-    "arguments", [[], ["0", "--all"], ["0", "--subscriber", "me"], ["--topic", "t"]]
+    ("options", "found"),
+    [
+        ([], [1, 0]),
+        (["--by", "anna"], [1]),
+        (["--action", "republished"], [0]),
+        (["--subscriber", "me"], [0]),
+        (["--topic", "u"], []),
+        (["--number", "0"], [0]),
+        (["--since", "1h"], [1, 0]),
+        (["--until", "1h"], []),
+        (["--count", "1"], [1]),
+    ],
 )
-def test_either_numbers_or_all_has_to_be_said(
-    letters: DeskRun, verb: str, arguments: list[str]
+def test_the_audit_can_be_narrowed(
+    letters: DeskRun,
+    monkeypatch: pytest.MonkeyPatch,
+    options: list[str],
+    found: list[int],
 ) -> None:
-    said = letters.refused("dead-letters", verb, *arguments, "--dry-run")
+    monkeypatch.setattr(redrive, "MAX_ROWS", 1)
+    letters.ask("dead-letters.republish", numbers=[0, 1], by="bert")
+    letters.ask("dead-letters.drop", numbers=[2], reason="too old", by="anna")
 
-    assert said.startswith("error: say which")
+    (line,) = letters.lines("dead-letters", "audit", *options, "--json")
+
+    assert [one["entry"] for one in json.loads(line)] == found
 
 
 def test_an_unknown_letter_is_refused(letters: DeskRun) -> None:
-    for arguments in (["show", "9"], ["republish", "9"], ["drop", "9", "--yes"]):
-        said = letters.refused("dead-letters", *arguments)
-        assert said == "error: dead letter 9 does not exist\n"
+    said = letters.refused("dead-letters", "show", "9")
+
+    assert said == "error: dead letter 9 does not exist\n"

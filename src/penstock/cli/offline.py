@@ -1,0 +1,54 @@
+"""A data directory without a server: the desk over its files, for one command.
+
+The directory is locked as a server would lock it, so nobody else writes meanwhile. What
+is changed is committed before it is answered, as by a server.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+
+import msgspec
+
+from penstock.broker.broker import Broker
+from penstock.broker.desk import Desk
+from penstock.broker.desk_verbs import Promise, call
+from penstock.broker.kinds import MAZE
+from penstock.config import load
+from penstock.gateway.maze import MazeState
+from penstock.log import Log
+from penstock.log.layout import Layout
+
+
+class OfflineDesk:
+    def __init__(self, broker: Broker) -> None:
+        self._log = broker.log
+        self._desk = Desk(broker)
+
+    def ask(self, verb: str, **arguments: object) -> object:
+        """The answer as a client would get it; raises what the desk raises."""
+        found = self._desk.find(verb)
+        if found.exclusive:
+            self._log.commit()
+        result = call(found, arguments)
+        if found.exclusive or found.promise is not Promise.NOTHING:
+            self._log.commit()
+        return msgspec.to_builtins(result, builtin_types=(bytes,))
+
+
+def holds_log(directory: str) -> bool:
+    """Whether somebody has kept a log there."""
+    return Path(Layout(directory).journal).is_dir()
+
+
+@contextmanager
+def offline(directory: str) -> Iterator[OfflineDesk]:
+    """The desk of a directory; raises DirectoryLocked, NotADataDirectory."""
+    settings = load()
+    open_log = partial(Log.open, directory, settings.log, create=False)
+    owners = {MAZE: MazeState()}
+    with Broker(open_log, settings.broker, settings.topics, owners) as broker:
+        yield OfflineDesk(broker)

@@ -1,0 +1,90 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from penstock.broker.desk_sinks import Aborted, Committed, SinkPage, SinkRow
+from penstock.broker.epochs import stage
+from penstock.errors import InvalidArgument, MissingStage
+from penstock.log import Columns
+from tests.unit.broker.office import Office
+
+
+def ask(office: Office, verb: str, **arguments: Any) -> Any:
+    return office.desk.ask(verb, arguments)
+
+
+def put(office: Office, query: str, epoch: int, *payloads: bytes) -> None:
+    columns = Columns(payloads)
+    stage(office.broker, query, epoch, (0, 0), 0, "t", columns, office.now_s)
+
+
+def test_an_epoch_is_committed_once(office: Office) -> None:
+    put(office, "q", 0, b"a", b"b")
+
+    first = ask(office, "sinks.commit", query="q", epoch=0, parts=[[0, 0]])
+    office.commit()
+    second = ask(office, "sinks.commit", query="q", epoch=0, parts=[[0, 0]])
+
+    assert first == Committed(committed=True, before=False, events=2)
+    assert second == Committed(committed=True, before=True, events=0)
+    assert office.broker.log.topic("t").end_offset == 2
+
+
+def test_aborting_tells_what_was_dropped(office: Office) -> None:
+    put(office, "q", 0, b"a")
+    staged = office.broker.sinks.staging.bytes
+
+    assert ask(office, "sinks.abort", query="q", epoch=0) == Aborted(
+        dropped_bytes=staged
+    )
+    assert ask(office, "sinks.abort", query="q", epoch=0).dropped_bytes == 0
+    with pytest.raises(MissingStage):
+        ask(office, "sinks.commit", query="q", epoch=0, parts=[[0, 0]])
+
+
+def test_sinks_are_listed_with_what_is_staged(office: Office) -> None:
+    put(office, "b", 4, b"a")
+    ask(office, "sinks.commit", query="b", epoch=4, parts=[[0, 0]])
+    office.commit()
+    put(office, "b", 5, b"a")
+    put(office, "a", 0, b"a")
+    put(office, "c", 0, b"a")
+    size = office.broker.sinks.staging.bytes // 3
+
+    page = ask(office, "sinks", limit=2)
+
+    assert page == SinkPage(
+        sinks=[
+            SinkRow(
+                query="a",
+                epoch=None,
+                at_ms=None,
+                events=None,
+                staged_epochs=1,
+                staged_bytes=size,
+            ),
+            SinkRow(
+                query="b",
+                epoch=4,
+                at_ms=office.broker.log.now_ms(),
+                events=1,
+                staged_epochs=1,
+                staged_bytes=size,
+            ),
+        ],
+        more=True,
+    )
+    rest = ask(office, "sinks", after="b")
+    assert ([one.query for one in rest.sinks], rest.more) == (["c"], False)
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"epoch": -1}, {"parts": [[0]]}, {"parts": [[0, -1]]}, {"query": 5}]
+)
+def test_what_cannot_be_an_epoch_is_refused(office: Office, wrong: dict) -> None:
+    arguments = {"query": "q", "epoch": 0, "parts": [], **wrong}
+
+    with pytest.raises(InvalidArgument):
+        ask(office, "sinks.commit", **arguments)
