@@ -1,0 +1,258 @@
+"""Cards of topics: schemas, documentation and comments, stored with the topics.
+
+A card belongs to its topic: it goes when the topic goes, also if the topic goes because
+its creation failed. Publishing is checked against the latest version of the schema from
+the moment it is registered.
+
+Crash promise: precious. Replayed from the journal, carried by every checkpoint. What a
+failed group held is undone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from penstock.broker.card import (
+    EMPTY,
+    Card,
+    Comment,
+    Commented,
+    Described,
+    Documentation,
+    Forgotten,
+    ModeSet,
+    Registered,
+    Step,
+    Uncommented,
+    Version,
+    after,
+)
+from penstock.broker.options import BrokerOptions
+from penstock.delivery.unconfirmed import Unconfirmed
+from penstock.errors import (
+    IncompatibleSchema,
+    InvalidPayload,
+    LimitReached,
+    TooLarge,
+    UnknownComment,
+    UnknownSchema,
+)
+from penstock.log import Record
+from penstock.schema import Checker, Mode, Problem, canonical, judged, parsed
+from penstock.schema.check import compiled
+
+_encode = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder(list[Step]).decode
+_decode_cards = msgspec.msgpack.Decoder(dict[str, Card]).decode
+
+
+class Gate:
+    """Lets payloads into a topic that fit the latest version of its schema."""
+
+    __slots__ = ("_checker", "_topic", "version")
+
+    def __init__(self, topic: str, version: Version) -> None:
+        self.version = version
+        self._topic = topic
+        self._checker = Checker(version.schema)
+
+    def check(self, payloads: Sequence[bytes]) -> None:
+        """Raises InvalidPayload for the first that does not fit."""
+        for index, payload in enumerate(payloads):
+            if (found := self._checker.misfit(payload)) is not None:
+                raise self._refusal(index, *found)
+
+    def refused(self, payloads: Sequence[bytes]) -> dict[int, InvalidPayload]:
+        """All that do not fit, by index."""
+        return {
+            index: self._refusal(index, *found)
+            for index, found in self._checker.misfits(payloads)
+        }
+
+    def _refusal(self, index: int, path: str, reason: str) -> InvalidPayload:
+        return InvalidPayload(self._topic, index, path, reason, self.version.number)
+
+
+class Cards:
+    """Owner of the cards' records; see log.Owner."""
+
+    def __init__(self, options: BrokerOptions) -> None:
+        self._options = options
+        self._cards: dict[str, Card] = {}
+        self._bytes = 0
+        self._steps: Unconfirmed[tuple[Step, Card]] = Unconfirmed()
+        self.gates: dict[str, Gate] = {}
+        """Of the topics that have a schema."""
+
+    @property
+    def urgent(self) -> bool:
+        return bool(self._steps)
+
+    def __getitem__(self, topic: str) -> Card:
+        """The card of a topic; an empty one if there is none."""
+        return self._cards.get(topic, EMPTY)
+
+    def version(self, topic: str, number: int | None = None) -> Version:
+        """A version of a schema, or the latest one; raises UnknownSchema."""
+        for version in reversed(self[topic].versions):
+            if number in (None, version.number):
+                return version
+        raise UnknownSchema(topic, number)
+
+    def refused(
+        self, topic: str, payloads: Sequence[bytes]
+    ) -> dict[int, InvalidPayload]:
+        """Payloads that do not fit the topic's schema, by index."""
+        gate = self.gates.get(topic)
+        return {} if gate is None else gate.refused(payloads)
+
+    # Steps
+
+    def problems(
+        self, topic: str, schema: object, mode: Mode | None = None
+    ) -> list[Problem]:
+        """What keeps a schema from being the next version; raises InvalidSchema."""
+        card = self[topic]
+        document = parsed(schema)
+        compiled(document)
+        if card.latest is None or card.latest.schema == canonical(document):
+            return []
+        return judged(mode or card.mode, document, parsed(card.latest.schema))
+
+    def accepted(self, topic: str, schema: object, mode: Mode | None = None) -> bytes:
+        """A schema that may be the next version, as canonical JSON.
+
+        Raises InvalidSchema, IncompatibleSchema, TooLarge.
+        """
+        text = canonical(parsed(schema))
+        _limit("the schema", text, self._options.max_schema_bytes, "max_schema_bytes")
+        latest = self[topic].latest
+        found = self.problems(topic, text, mode)
+        if found and latest is not None:
+            pairs = [(path, reason) for path, reason in found]
+            wanted = mode or self[topic].mode
+            raise IncompatibleSchema(topic, latest.number, wanted, pairs)
+        return text
+
+    def register(
+        self, topic: str, schema: object, *, type_: str, at_ms: int, by: str
+    ) -> Version:
+        """Have a schema be the latest version; if it is already, that one."""
+        text = self.accepted(topic, schema)
+        card = self[topic]
+        if card.latest is not None and card.latest.schema == text:
+            return card.latest
+        most = self._options.max_schema_versions
+        if len(card.versions) >= most:
+            what = f"versions of the schema of {topic}"
+            raise LimitReached(what, most, "max_schema_versions")
+        self._make_room(len(text))
+        number = len(card.versions) + 1
+        version = Version(number, text, type_, at_ms, by)
+        self._step(Registered(topic, version))
+        return version
+
+    def set_mode(self, topic: str, mode: Mode) -> None:
+        """Say how the next versions have to agree with the latest one."""
+        if self[topic].mode != mode:
+            self._step(ModeSet(topic, mode))
+
+    def describe(self, topic: str, text: str, *, at_ms: int, by: str) -> None:
+        """Document a topic in Markdown; no text removes what there is."""
+        known = self[topic].documentation
+        said = known.text if known is not None else ""
+        if text == said:
+            return
+        data, limit = text.encode(), self._options.max_documentation_bytes
+        _limit("the documentation", data, limit, "max_documentation_bytes")
+        self._make_room(len(data) - len(said.encode()))
+        new = Documentation(text, at_ms, by) if text else None
+        self._step(Described(topic, new))
+
+    def comment(self, topic: str, text: str, *, at_ms: int, by: str) -> Comment:
+        """Add a comment; raises TooLarge, LimitReached."""
+        options, data = self._options, text.encode()
+        _limit("the comment", data, options.max_comment_bytes, "max_comment_bytes")
+        if len(self[topic].comments) >= options.max_comments:
+            what = f"comments on {topic}"
+            raise LimitReached(what, options.max_comments, "max_comments")
+        self._make_room(len(data))
+        comment = Comment(self[topic].last_comment + 1, at_ms, by, text)
+        self._step(Commented(topic, comment))
+        return comment
+
+    def uncomment(self, topic: str, number: int) -> Comment:
+        """Remove a comment; raises UnknownComment."""
+        for comment in self[topic].comments:
+            if comment.number == number:
+                self._step(Uncommented(topic, number))
+                return comment
+        raise UnknownComment(topic, number)
+
+    def forget(self, topic: str) -> None:
+        """Drop the card of a topic that was deleted, before another gets its name."""
+        if topic in self._cards:
+            self._step(Forgotten(topic))
+
+    def drop_orphans(self, topics: Iterable[str]) -> None:
+        """Drop the cards of all topics but these."""
+        for topic in self._cards.keys() - set(topics):
+            self.forget(topic)
+
+    def confirmed(self) -> None:
+        """What the committed group changed stays so."""
+        self._steps.confirm()
+
+    def _make_room(self, size: int) -> None:
+        limit = self._options.max_card_bytes
+        if self._bytes + size > limit:
+            raise LimitReached("bytes of cards of topics", limit, "max_card_bytes")
+
+    def _step(self, step: Step) -> None:
+        before = self[step.topic]
+        self._steps.add((step, before))
+        self._put(step.topic, after(before, step))
+
+    def _put(self, topic: str, card: Card) -> None:
+        self._bytes += card.size - self[topic].size
+        if card == EMPTY:
+            self._cards.pop(topic, None)
+        else:
+            self._cards[topic] = card
+        gate = self.gates.get(topic)
+        if card.latest is None:
+            self.gates.pop(topic, None)
+        elif gate is None or gate.version != card.latest:
+            self.gates[topic] = Gate(topic, card.latest)
+
+    # The journal's side
+
+    def collect(self) -> list[tuple[bytes, bool]]:
+        closed = self._steps.close()
+        return [(_encode([step for step, _ in closed]), True)] if closed else []
+
+    def taken_back(self) -> None:
+        lost = self._steps.take_back()
+        for step, before in lost:
+            self._put(step.topic, before)
+        for step, _ in lost[::-1]:
+            if isinstance(step, Forgotten):  # the topic is gone all the same
+                self.forget(step.topic)
+
+    def snapshot(self) -> bytes:
+        return _encode(self._cards)
+
+    def restore(self, snapshot: bytes) -> None:
+        for topic, card in _decode_cards(snapshot).items():
+            self._put(topic, card)
+
+    def replay(self, record: Record) -> None:
+        for step in _decode(record.data):
+            self._put(step.topic, after(self[step.topic], step))
+
+
+def _limit(what: str, data: bytes, limit: int, setting: str) -> None:
+    if len(data) > limit:
+        raise TooLarge(what, len(data), limit, setting)

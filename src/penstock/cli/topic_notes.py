@@ -1,0 +1,140 @@
+"""``penstock topics describe`` and ``comment``: what people write about a topic."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from penstock.broker.desk_notes import MAX_ROWS
+from penstock.broker.schema_views import CommentPage, CommentRow, DocumentationView
+from penstock.cli import show
+from penstock.cli.connect import (
+    as_json,
+    ask,
+    at_desk,
+    json_option,
+    server_options,
+    show_json,
+    who,
+)
+
+NAME = click.argument("name", metavar="TOPIC")
+
+
+@click.command("describe")
+@NAME
+@click.argument("file", metavar="[FILE|-]", required=False)
+@server_options
+@json_option("Print one JSON object.")
+def describe(name: str, file: str | None, **_: object) -> None:
+    """Show the documentation of a topic, or take it from a Markdown file.
+
+    An empty file removes it.
+
+    \b
+    Examples:
+      penstock topics describe orders
+      penstock topics describe orders orders.md
+      echo 'One event for each order.' | penstock topics describe orders -
+    """
+    text = None if file is None else _read(file)
+    with at_desk() as desk:
+        by = None if text is None else who()
+        found = ask(
+            desk, DocumentationView, "topics.describe", name=name, text=text, by=by
+        )
+    if as_json():
+        show_json(found)
+    elif text is not None:
+        click.echo(f"documented topic {name}" if found.text else f"{name}: removed")
+    else:
+        text = found.text or f"topic {name} is not documented"
+        click.echo(text, nl=not text.endswith("\n"))
+
+
+@click.command("comment")
+@NAME
+@click.argument("text", metavar="TEXT")
+@server_options
+@json_option("Print one JSON object.")
+def comment(name: str, text: str, **_: object) -> None:
+    """Add a comment to a topic.
+
+    \b
+    Example:
+      penstock topics comment orders 'prices are gross since May'
+    """
+    with at_desk() as desk:
+        done = ask(desk, CommentRow, "topics.comment", name=name, text=text, by=who())
+    if as_json():
+        show_json(done)
+    else:
+        click.echo(f"comment {done.number} on {name}")
+
+
+@click.command("comments")
+@NAME
+@server_options
+@json_option("Print one JSON array.")
+def comments(name: str, **_: object) -> None:
+    """Show the comments on a topic.
+
+    \b
+    Example:
+      penstock topics comments orders
+    """
+    found: list[CommentRow] = []
+    more = True
+    with at_desk() as desk:
+        while more:
+            after = found[-1].number if found else 0
+            page = ask(
+                *(desk, CommentPage, "topics.comments"),
+                name=name,
+                after=after,
+                limit=MAX_ROWS,
+            )
+            found += page.comments
+            more = page.more
+    if as_json():
+        show_json(found)
+        return
+    for one in found:
+        click.echo(f"{one.number}  {show.time(one.at_ms)}  {one.by}")
+        for line in one.text.splitlines():
+            click.echo(f"   {line}")
+    if not found:
+        click.echo(f"no comments on {name}")
+
+
+@click.command("uncomment")
+@NAME
+@click.argument("number", type=click.IntRange(1), metavar="NUMBER")
+@server_options
+@json_option("Print one JSON object: the comment as it was.")
+def uncomment(name: str, number: int, **_: object) -> None:
+    """Remove a comment from a topic.
+
+    \b
+    Example:
+      penstock topics uncomment orders 3
+    """
+    with at_desk() as desk:
+        gone = ask(
+            *(desk, CommentRow, "topics.uncomment"), name=name, number=number, by=who()
+        )
+    if as_json():
+        show_json(gone)
+    else:
+        click.echo(f"removed comment {gone.number} from {name}")
+
+
+COMMANDS = (describe, comment, comments, uncomment)
+
+
+def _read(file: str) -> str:
+    if file == "-":
+        return sys.stdin.buffer.read().decode()
+    return Path(file).read_text(encoding="utf-8")

@@ -1,0 +1,28 @@
+"""JSON Schema: what payloads look like, whether they fit, and whether schemas agree.
+
+Functions over documents; nothing here knows topics, files or clocks.
+"""
+
+from __future__ import annotations
+
+from penstock.schema.check import Checker, Misfit
+from penstock.schema.compat import Problem, judged, problems
+from penstock.schema.document import MODES, Mode, Schema, canonical, parsed
+from penstock.schema.mock import mock
+from penstock.schema.types import name_of, schema_of
+
+__all__ = [
+    "MODES",
+    "Checker",
+    "Misfit",
+    "Mode",
+    "Problem",
+    "Schema",
+    "canonical",
+    "judged",
+    "mock",
+    "name_of",
+    "parsed",
+    "problems",
+    "schema_of",
+]

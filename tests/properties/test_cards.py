@@ -1,0 +1,120 @@
+"""Cards of topics, against a model: commits, failures, crashes, deleted topics."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from penstock.broker.card import EMPTY, Card
+from penstock.broker.cards import Cards
+from tests.unit.delivery.scene import Scene
+
+TOPICS = ("t", "u", "v")
+STEPS = 80
+SAID: dict[str, Any] = {"at_ms": 5, "by": "ann"}
+
+
+class Life:
+    """A broker, and what its cards are to be: now, and after a crash."""
+
+    def __init__(self, seed: int) -> None:
+        self.random = Random(seed)
+        self.scene = Scene()
+        self.topics = {"t"}
+        self.now: dict[str, Card] = {}
+        self.stored: tuple[set[str], dict[str, Card]] = ({"t"}, {})
+
+    def step(self) -> None:
+        draw = self.random.random()
+        if draw < 0.6:
+            self._change()
+        elif draw < 0.75:
+            self.scene.commit()
+            self._keep()
+        elif draw < 0.82:
+            self._fail()
+        elif draw < 0.9:
+            self._delete()
+        elif draw < 0.95:
+            self.scene.log.checkpoint()
+            self._keep()
+        else:
+            self._crash()
+        self.check()
+
+    def check(self) -> None:
+        cards = self.scene.broker.cards
+        for topic in TOPICS:
+            assert cards[topic] == self.now.get(topic, EMPTY), topic
+            has_schema = cards[topic].latest is not None
+            assert (topic in cards.gates) == has_schema, topic
+
+    def _change(self) -> None:
+        random, cards = self.random, self.scene.broker.cards
+        topic = random.choice(TOPICS)
+        if topic not in self.scene.log.catalog:
+            self.scene.broker.create_topic(topic)
+            self.topics.add(topic)
+        comments = cards[topic].comments
+        text = str(random.random())
+        what = random.randrange(5)
+        if what == 0:
+            cards.register(topic, {"title": text}, type_="", **SAID)
+        elif what == 1:
+            cards.comment(topic, text, **SAID)
+        elif what == 2 and comments:
+            cards.uncomment(topic, random.choice(comments).number)
+        elif what == 3:
+            cards.describe(topic, random.choice(["", text]), **SAID)
+        else:
+            cards.set_mode(topic, random.choice(["none", "full"]))
+        self.now[topic] = cards[topic]
+
+    def _keep(self) -> None:
+        self.stored = (set(self.topics), dict(self.now))
+
+    def _back(self) -> None:
+        self.topics, self.now = set(self.stored[0]), dict(self.stored[1])
+
+    def _fail(self) -> None:
+        if self.scene.broker.urgent:
+            self.scene.fail_commit()
+            self._back()
+
+    def _delete(self) -> None:
+        if self.topics:
+            topic = self.random.choice(sorted(self.topics))
+            self.scene.commit()
+            self.scene.broker.delete_topic(topic)
+            self.topics.discard(topic)
+            self.now.pop(topic, None)
+            self._keep()
+
+    def _crash(self) -> None:
+        self.scene.log.abandon()
+        self.scene.disk = self.scene.disk.crashed(self.random)
+        self.scene.broker = self.scene._open()
+        self._back()
+
+
+def live(seed: int) -> None:
+    life = Life(seed)
+    for _ in range(STEPS):
+        life.step()
+
+
+@given(seed=st.integers(0, 1 << 32))
+def test_cards_are_as_the_model_has_them(seed: int) -> None:
+    live(seed)
+
+
+def test_the_model_bites(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Cards, "forget", lambda self, topic: None)
+
+    with pytest.raises(AssertionError):
+        for seed in range(20):
+            live(seed)

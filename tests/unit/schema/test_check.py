@@ -1,0 +1,168 @@
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from penstock.errors import InvalidSchema
+from penstock.schema.check import MAX_REASON_CHARACTERS, Checker, Misfit, compiled
+
+ORDER = {
+    "type": "object",
+    "properties": {
+        "items": {
+            "type": "array",
+            "items": {
+                "type": "object",
+                "properties": {"price": {"type": "number", "minimum": 0}},
+                "required": ["price"],
+                "additionalProperties": False,
+            },
+        },
+        "odd name": {"enum": ["a", "b"]},
+        "when": {"type": "string", "format": "date-time"},
+    },
+}
+
+
+def checked(schema: Any, payload: bytes) -> Misfit | None:
+    return Checker(msgspec.json.encode(schema)).misfit(payload)
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [b"{}", b'{"items":[{"price":0.5}]}', b'{"when":"2024-01-01T00:00:00"}'],
+)
+def test_what_fits_is_let_through(payload: bytes) -> None:
+    assert checked(ORDER, payload) is None
+
+
+@pytest.mark.parametrize(
+    ("payload", "path", "reason"),
+    [
+        (b'{"items":[{"price":1},{"price":"x"}]}', "$.items[1].price", '"x" is not of'),
+        (b'{"items":[{"price":-1}]}', "$.items[0].price", "-1 is less than"),
+        (b'{"items":[{}]}', "$.items[0].price", "is required"),
+        (b'{"items":[{"price":1,"x":2}]}', "$.items[0].x", "is not allowed here"),
+        (b'{"odd name":"c"}', '$["odd name"]', '"c" is not one of'),
+        (b'{"when":"yesterday"}', "$.when", '"yesterday" is not a "date-time"'),
+        (b"[1]", "$", "[1] is not of type"),
+        (b"nonsense", "$", "is not JSON: invalid character"),
+        (b"", "$", "is not JSON"),
+        (b'{"items":"\xff"}', "$", "is not JSON"),
+        (b"[" * 100_000, "$", "is not JSON"),
+    ],
+)
+def test_path_and_reason_are_exact(payload: bytes, path: str, reason: str) -> None:
+    found = checked(ORDER, payload)
+
+    assert found is not None
+    assert found.path == path
+    assert reason in found.reason
+
+
+TAGGED = {
+    "anyOf": [
+        {
+            "type": "object",
+            "properties": {"kind": {"enum": [kind]}, "size": {"type": "integer"}},
+            "required": ["kind", "size"],
+        }
+        for kind in ("cat", "dog")
+    ]
+}
+
+
+def test_of_a_union_the_branch_that_was_meant_gives_the_reason() -> None:
+    assert checked(TAGGED, b'{"kind":"dog","size":"big"}') == Misfit(
+        "$.size", '"big" is not of type "integer"'
+    )
+
+
+def test_if_no_branch_was_meant_all_of_them_are_named() -> None:
+    found = checked({"anyOf": [{"type": "string"}, {"type": "null"}]}, b"7")
+
+    assert found is not None
+    assert found.path == "$"
+    assert '"string"' in found.reason
+    assert '"null"' in found.reason
+    assert checked(TAGGED, b'{"kind":"cow","size":1}') is not None
+
+
+def test_a_reason_is_short_however_long_the_payload() -> None:
+    found = checked({"type": "integer"}, b'"%b"' % (b"y" * 100_000))
+
+    assert found is not None
+    assert len(found.reason) <= MAX_REASON_CHARACTERS
+    assert found.reason.endswith('is not of type "integer"')
+
+
+def test_what_cannot_be_checked_does_not_fit() -> None:
+    checker = Checker(b'{"type":"integer"}')
+
+    class Broken:
+        def is_valid(self, value: Any) -> bool:
+            raise ValueError("Too deep\nfor me")
+
+    checker._validator = Broken()  # type: ignore[assignment]
+
+    assert checker.misfit(b"1") == Misfit("$", "cannot be checked: too deep")
+
+
+def test_a_long_list_of_reasons_is_cut() -> None:
+    schema = {"enum": ["x" * 100] * 2 + ["y" * 300]}
+
+    found = checked(schema, b'"%b"' % (b"z" * 100))
+
+    assert found is not None
+    assert len(found.reason) == MAX_REASON_CHARACTERS
+    assert found.reason.endswith("…")
+
+
+def test_misfits_are_counted_by_index() -> None:
+    checker = Checker(b'{"type":"integer"}')
+
+    found = list(checker.misfits([b"1", b"x", b"2", b'"3"']))
+
+    assert [index for index, _ in found] == [1, 3]
+
+
+@pytest.mark.parametrize(
+    ("schema", "path"),
+    [
+        ({"type": "text"}, "$.type"),
+        ({"properties": {"a": {"minimum": "x"}}}, "$.properties.a.minimum"),
+        ({"pattern": "(("}, "$.pattern"),
+        ({"pattern": "(?=a)b"}, "$.pattern"),
+    ],
+)
+def test_what_is_no_schema_is_refused_with_its_place(schema: Any, path: str) -> None:
+    with pytest.raises(InvalidSchema) as caught:
+        compiled(schema)
+
+    assert caught.value.path == path
+
+
+def test_other_drafts_are_refused() -> None:
+    compiled({"$schema": "https://json-schema.org/draft/2020-12/schema"})
+
+    with pytest.raises(InvalidSchema, match="2020-12"):
+        compiled({"$schema": "http://json-schema.org/draft-07/schema#"})
+
+
+@pytest.mark.parametrize(
+    "reference", ["#/$defs/none", "file:/etc/hosts", "http://localhost:1/x"]
+)
+def test_nothing_is_fetched(reference: str) -> None:
+    with pytest.raises(InvalidSchema):
+        compiled({"$ref": reference})
+
+
+def test_a_schema_that_is_nested_too_deep_is_refused() -> None:
+    schema: dict[str, Any] = {}
+    for _ in range(900):
+        schema = {"not": schema}
+
+    with pytest.raises(InvalidSchema):
+        compiled(schema)
