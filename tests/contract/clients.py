@@ -11,6 +11,7 @@ from typing import Any
 
 from penstock.client import aio, connect
 from penstock.client.deliveries import Delivery, Offsets
+from penstock.client.fetching import Range
 
 
 class Blocking:
@@ -24,6 +25,12 @@ class Blocking:
 
     def ask(self, verb: str, **arguments: Any) -> Any:
         return self._client.ask(verb, **arguments)
+
+    def fetch(self, *arguments: Any, **named: Any) -> Range:
+        return self._client.fetch(*arguments, **named)
+
+    def stage(self, *arguments: Any, **named: Any) -> int:
+        return self._client.stage(*arguments, **named)
 
     def subscribe(self, *arguments: Any, **named: Any) -> BlockingSubscription:
         return BlockingSubscription(self._client.subscribe(*arguments, **named))
@@ -46,8 +53,8 @@ class BlockingSubscription:
     def ack(self, delivery: Delivery) -> None:
         self.it.ack(delivery)
 
-    def nack(self, delivery: Delivery, error: str) -> None:
-        self.it.nack(delivery, error)
+    def nack(self, delivery: Delivery, error: str, **named: Any) -> None:
+        self.it.nack(delivery, error, **named)
 
     def flush(self) -> None:
         self.it.flush()
@@ -72,6 +79,12 @@ class Async:
 
     def ask(self, verb: str, **arguments: Any) -> Any:
         return self._runner.run(self._client.ask(verb, **arguments))
+
+    def fetch(self, *arguments: Any, **named: Any) -> Range:
+        return self._runner.run(self._client.fetch(*arguments, **named))
+
+    def stage(self, *arguments: Any, **named: Any) -> int:
+        return self._runner.run(self._client.stage(*arguments, **named))
 
     def subscribe(self, *arguments: Any, **named: Any) -> AsyncSubscription:
         it = self._runner.run(self._client.subscribe(*arguments, **named))
@@ -100,8 +113,8 @@ class AsyncSubscription:
     def ack(self, delivery: Delivery) -> None:
         self.it.ack(delivery)
 
-    def nack(self, delivery: Delivery, error: str) -> None:
-        self._runner.run(self.it.nack(delivery, error))
+    def nack(self, delivery: Delivery, error: str, **named: Any) -> None:
+        self._runner.run(self.it.nack(delivery, error, **named))
 
     def flush(self) -> None:
         self._runner.run(self.it.flush())

@@ -244,6 +244,55 @@ def test_a_refused_event_comes_again_and_then_is_a_dead_letter(
     assert (letter["subscriber"], letter["reason"]) == ("me", "no 2")
 
 
+def test_a_refusal_says_what_kind_of_error_it_was_and_whether_it_is_final(
+    connect: Connect, server: LocalServer
+) -> None:
+    client = connect(server.data)
+    client.publish("t", b"bad")
+    subscription = client.subscribe("t", "me", start="earliest", tries=9)
+    (delivery,) = subscription.take(1)
+
+    subscription.nack(
+        delivery, "no", kind="ValueError", traceback="…", duration_s=0.5, final=True
+    )
+
+    client.ask("settled")
+    (letter,) = client.ask("dead-letters")["letters"]
+    assert (letter["tries"], letter["reason"]) == (1, "ValueError: no")
+
+
+def test_pauses_between_tries_are_as_wished(
+    connect: Connect, server: LocalServer
+) -> None:
+    client = connect(server.data)
+    client.publish("t", b"0")
+
+    client.subscribe(
+        "t", "me", backoff_s=1.0, backoff_factor=3.0, max_backoff_s=9.0, jitter=0.5
+    )
+
+    policy = server._broker.subscription("me", "t").policy
+    assert (policy.backoff_s, policy.backoff_factor) == (1.0, 3.0)
+    assert (policy.max_backoff_s, policy.jitter) == (9.0, 0.5)
+
+
+def test_what_was_not_begun_when_a_client_leaves_was_not_tried(
+    connect: Connect, server: LocalServer
+) -> None:
+    client = connect(server.data)
+    client.publish("t", [b"0", b"1", b"2", b"3"])
+    subscription = client.subscribe("t", "me", start="earliest", tries=1)
+    _, put_back = subscription.take(2)
+    subscription.it.put_back([put_back.offset])
+
+    subscription.close()
+
+    again = client.subscribe("t", "me", tries=1).take(3)
+    assert [(one.offset, one.tries) for one in again] == [(1, 1), (2, 1), (3, 1)]
+    (letter,) = client.ask("dead-letters")["letters"]
+    assert letter["offset"] == 0
+
+
 def test_with_auto_ack_events_are_settled_by_being_sent(
     connect: Connect, server: LocalServer
 ) -> None:
@@ -317,3 +366,85 @@ def test_the_last_words_of_a_server_are_told(
 
     with pytest.raises(ServerRefused, match="native protocol: not a client's message"):
         client.ask(5)
+
+
+# Fetching and staging
+
+
+def test_a_range_is_fetched_part_by_part(connect: Connect, server: LocalServer) -> None:
+    client = connect(server.data)
+    for number in range(10):
+        client.publish("t", [b"%d" % number], keys=[b"k"])
+    found, at = [], 2
+
+    while at < 9:
+        part = client.fetch("t", at, 9, max_bytes=300)
+        assert len(part.batches) < 7
+        found += [event for batch in part.batches for event in batch.events()]
+        at = part.next_offset
+
+    assert [(one.offset, one.payload, one.key) for one in found] == [
+        (number, b"%d" % number, b"k") for number in range(2, 9)
+    ]
+    assert (part.start_offset, part.end_offset, at) == (0, 10, 9)
+
+
+def test_what_cannot_be_fetched_is_said(connect: Connect, server: LocalServer) -> None:
+    client = connect(server.data)
+    client.publish("t", b"0")
+
+    with pytest.raises(ServerRefused) as unknown:
+        client.fetch("u", 0, 1)
+    with pytest.raises(ServerRefused) as outside:
+        client.fetch("t", 2, 3)
+
+    assert unknown.value.error == "UnknownTopic"
+    assert outside.value.error == "OffsetOutOfRange"
+
+
+def test_an_epoch_is_staged_in_pieces_and_committed_once(
+    connect: Connect, server: LocalServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(outgoing, "PART_EVENTS", 2)
+    client = connect(server.data)
+
+    piece = client.stage("q", 0, 1, 77, "t", [b"0", b"1", b"2"], ids=["a", "b", "c"])
+    piece = client.stage("q", 0, 1, 77, "t", [b"3"], piece=piece, priorities=[9])
+    empty = client.stage("q", 0, 2, 77, "t", [])
+    first = client.ask("sinks.commit", query="q", epoch=0, parts=[[1, 77], [2, 77]])
+    again = client.ask("sinks.commit", query="q", epoch=0, parts=[[1, 77], [2, 77]])
+
+    assert (piece, empty) == (3, 1)
+    assert (first["before"], first["events"], again["before"]) == (False, 4, True)
+    part = client.fetch("t", 0, 10)
+    events = [event for batch in part.batches for event in batch.events()]
+    assert [one.payload for one in events] == [b"0", b"1", b"2", b"3"]
+    assert [one.id for one in events][:3] == ["a", "b", "c"]
+    assert [one.priority for one in events] == [0, 0, 0, 9]
+
+
+def test_an_epoch_that_is_not_there_is_missing(
+    connect: Connect, server: LocalServer
+) -> None:
+    client = connect(server.data)
+
+    with pytest.raises(ServerRefused) as caught:
+        client.ask("sinks.commit", query="q", epoch=0, parts=[[0, 0]])
+
+    assert caught.value.error == "MissingStage"
+    assert "write the epoch again" in caught.value.hint
+
+
+def test_progress_is_seen_as_the_lag_of_a_subscriber(
+    connect: Connect, server: LocalServer
+) -> None:
+    client = connect(server.data)
+    client.publish("t", [b"0", b"1", b"2"])
+
+    moved = client.ask(
+        "subscriptions.progress", subscriber="spark:q", topic="t", offset=2, by="q"
+    )
+
+    assert moved["position"] == 2
+    (row,) = client.ask("subscriptions", topic="t")["subscriptions"]
+    assert (row["subscriber"], row["lag"]) == ("spark:q", 1)

@@ -1,0 +1,54 @@
+"""Settling events together with publishing what their handling brought.
+
+Both are in one group of the journal: after a crash either the event is settled and
+everything it caused is there, or it is owed again and nothing of that is. If the commit
+fails, what was published is taken back, so the event is owed again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from penstock.broker.acceptance import accepted_topic
+from penstock.broker.broker import Broker
+from penstock.delivery.consumer import Consumer
+from penstock.delivery.owed import Failed
+from penstock.errors import LimitReached
+from penstock.log import Columns
+
+
+def finish(
+    broker: Broker,
+    consumer: Consumer,
+    offsets: list[int],
+    events: Mapping[str, Columns],
+) -> None:
+    """Settle what a consumer has in flight, and publish with it; all or nothing.
+
+    Raises InvalidName, ReservedName, InvalidBatch, InvalidPayload, LimitReached, and
+    what the log raises: then nothing was done.
+    """
+    check(broker, events)
+    for topic in events:
+        if topic not in broker.log.catalog:
+            broker.create_topic(topic)
+    broker.log.append_group(events)
+    subscription = consumer.subscription
+    for offset in offsets:
+        owed = subscription.owed[offset]
+        amended = subscription.amended.get(offset)
+        errors = subscription.errors.get(offset, [])
+        failed = Failed(offset, owed.tries, errors, None, owed.level, amended)
+        broker.graves.add(broker.group, subscription, failed)
+    subscription.settle_all(offsets, consumer)
+
+
+def check(broker: Broker, events: Mapping[str, Columns]) -> None:
+    """Raise what publishing these events would be refused for."""
+    new = [name for name in events if name not in broker.log.catalog]
+    if len(broker.log.catalog) + len(new) > broker.options.max_topics:
+        raise LimitReached("topics", broker.options.max_topics, "max_topics")
+    for topic, columns in events.items():
+        accepted_topic(topic)
+        columns.check(broker.log.options.max_event_bytes)
+        broker.check_payloads(topic, columns.payloads)

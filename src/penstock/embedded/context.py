@@ -1,0 +1,130 @@
+"""What a handler knows besides the event, and what it may do."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, TypeVar, overload
+
+from penstock.clock import Clock
+from penstock.embedded.event import Event
+from penstock.embedded.outgoing import Intent
+from penstock.embedded.topic import Topic
+
+T = TypeVar("T")
+
+
+class Context:
+    """The try that is under way.
+
+    What is published through it is stored together with the success of the handler,
+    in one step: all of it or nothing, and never twice, however often it is tried.
+    """
+
+    __slots__ = (
+        "_clock",
+        "_publish",
+        "_topics",
+        "deadline_s",
+        "events",
+        "over",
+        "subscriber",
+        "tries",
+    )
+
+    def __init__(
+        self,
+        subscriber: str,
+        events: list[Event[Any]],
+        tries: int,
+        deadline_s: float,
+        clock: Clock,
+    ) -> None:
+        self.subscriber = subscriber
+        """The domain that handles the event."""
+        self.events = events
+        self.tries = tries
+        """1 for the first try."""
+        self.deadline_s = deadline_s
+        """When the time of this try is over, in seconds since the epoch."""
+        self.over = False
+        """Whether the try has ended, or its time has."""
+        self._clock = clock
+        self._publish: list[Intent] | None = None
+        self._topics: dict[str, Topic[Any]] | None = None
+
+    @property
+    def event(self) -> Event[Any]:
+        """The event that is handled; the first, in a batch."""
+        return self.events[0]
+
+    @property
+    def remaining_s(self) -> float:
+        """What is left of the time of this try."""
+        return self.deadline_s - self._clock.now_s()
+
+    @overload
+    def publish(
+        self,
+        topic: Topic[T],
+        payload: T,
+        *,
+        key: bytes | None = ...,
+        priority: int = ...,
+        headers: Mapping[str, str] | None = ...,
+        id: str | None = ...,
+        parent: str | None = ...,
+    ) -> None: ...
+
+    @overload
+    def publish(
+        self,
+        topic: str,
+        payload: object,
+        *,
+        key: bytes | None = ...,
+        priority: int = ...,
+        headers: Mapping[str, str] | None = ...,
+        id: str | None = ...,
+        parent: str | None = ...,
+    ) -> None: ...
+
+    def publish(
+        self,
+        topic: Topic[Any] | str,
+        payload: Any,
+        *,
+        key: bytes | None = None,
+        priority: int = 0,
+        headers: Mapping[str, str] | None = None,
+        id: str | None = None,
+        parent: str | None = None,
+    ) -> None:
+        """Publish with the success of this handler; the parent is its event.
+
+        In a batch the parent is the first event unless it is given. Raises
+        UnfitPayload, InvalidName, ReservedName, InvalidBatch.
+        """
+        if self.over:
+            raise RuntimeError("the try is over: what it publishes now would be lost")
+        intent = Intent.of(
+            topic,
+            payload,
+            key=key,
+            priority=priority,
+            headers=headers,
+            id=id,
+            parent=self.event.id if parent is None else parent,
+        )
+        if self._publish is None:
+            self._publish = []
+        self._publish.append(intent)
+        if isinstance(topic, Topic):
+            self._topics = {**(self._topics or {}), topic.name: topic}
+
+    def topics(self) -> list[Topic[Any]]:
+        """The topics it is to be published to, of those that have a type."""
+        return list((self._topics or {}).values())
+
+    def intents(self) -> list[Intent]:
+        """What is to be published."""
+        return self._publish or []

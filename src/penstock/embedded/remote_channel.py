@@ -1,0 +1,296 @@
+"""A handler's share in a subscription of a server."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from penstock.client.aio import AsyncClient
+from penstock.client.aio_subscription import AsyncSubscription
+from penstock.client.outgoing import Outgoing
+from penstock.embedded.job import Job, events_of, lane_of
+from penstock.embedded.outgoing import Intent, by_topic
+from penstock.embedded.queued_channel import TAKEN_S, say_waiting
+from penstock.embedded.runner import LANES, Runner
+from penstock.embedded.schemas import ensure_topic
+from penstock.errors import (
+    ConnectionLost,
+    NotRunning,
+    PenstockError,
+    ServerRefused,
+    SubscriptionEnded,
+    TakenInOrder,
+)
+from penstock.model.failure import Failure
+from penstock.model.policy import MAX_WINDOW
+from penstock.wire.native import Events
+
+if TYPE_CHECKING:
+    from penstock.embedded.remote import RemoteLink
+
+logger = logging.getLogger(__name__)
+
+# What a server answers when there is too much to write; and when it could not write:
+# then the event comes again by itself.
+_BUSY, _LOST = "Backlogged", "WriteFailed"
+# And when somebody else consumes what has to keep its order.
+_TAKEN = TakenInOrder.__name__
+_BUSY_S = 0.05
+
+
+class RemoteChannel:
+    def __init__(self, link: RemoteLink, runner: Runner) -> None:
+        self.runner = runner
+        self._link = link
+        self._loop = asyncio.get_running_loop()
+        self._client: AsyncClient | None = None
+        """The connection that it has, or had."""
+        self._subscription: AsyncSubscription
+        self._reader: asyncio.Task[None] | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._flushing = False
+        self._up = False
+        """Whether there is a connection that knows of the events at hand."""
+        self._by_key = runner.handler.options.order == "key"
+        self._last: int | None = None
+        """The event that came last."""
+        self._moves = 0
+        """How often the subscription was moved."""
+
+    async def open(self) -> None:
+        """Subscribe, or wait for the one who has it, and read from then on."""
+        client = await self._link.connected()
+        try:
+            await self._subscribe(client)
+        except ServerRefused as error:
+            if error.error != _TAKEN:
+                raise
+            say_waiting(self.runner)
+        self._reader = self._loop.create_task(self._read())
+
+    async def _subscribe(self, client: AsyncClient) -> None:
+        handler, options = self.runner.handler, self.runner.handler.options
+        await ensure_topic(self._link, handler.topic)
+        policy = options.policy(options.window)
+        subscription = await client.subscribe(
+            handler.topic,
+            self.runner.subscriber,
+            start=options.start,
+            order=policy.order,
+            window=policy.window,
+            tries=policy.tries,
+            backoff_s=policy.backoff_s,
+            backoff_factor=policy.backoff_factor,
+            max_backoff_s=policy.max_backoff_s,
+            jitter=policy.jitter,
+            in_order=policy.in_order,
+            prefetch=self._prefetch(),
+        )
+        subscription.when_moved(self._moved)
+        self._subscription = subscription
+        self._client = client
+        self._up = True
+
+    def _moved(self) -> None:
+        self._moves += 1
+        self._last = None
+        self.runner.moved()
+
+    def _prefetch(self) -> int:
+        """What is on its way has its try counted, so it is what can be begun."""
+        options = self.runner.handler.options
+        if options.order == "strict":
+            return 1
+        if options.batch:
+            return min(2 * options.batch * options.concurrency, MAX_WINDOW)
+        return options.concurrency * (LANES if self._by_key else 1)
+
+    async def _read(self) -> None:
+        while self._up or await self._resubscribed():
+            try:
+                batch = await self._subscription.next_batch()
+            except SubscriptionEnded as error:
+                self.runner.ended(error.reason)
+                return
+            except PenstockError:
+                self._up = False
+            else:
+                self._last = batch.offsets[-1]
+                self.runner.arrived(self._jobs(batch))
+
+    async def _resubscribed(self) -> bool:
+        """Begin, or begin anew on another connection; False if that is no use.
+
+        What still runs is waited for: the server sends its event again, and two calls
+        for one event at a time are nobody's wish. If events are to keep their order and
+        somebody else has them, that one is waited for too.
+        """
+        await self.runner.reset()
+        waiting = self._client is None
+        while True:
+            client = await self._link.reconnected(self._client)
+            try:
+                await self._subscribe(client)
+            except (ConnectionLost, NotRunning):
+                continue
+            except ServerRefused as error:
+                if error.error == _TAKEN:
+                    if not waiting:
+                        say_waiting(self.runner)
+                        waiting = True
+                    await asyncio.sleep(TAKEN_S)
+                    continue
+                logger.error(
+                    "%s cannot go on with %s: %s",
+                    self.runner.subscriber,
+                    self.runner.handler.topic,
+                    error,
+                    extra={"action": "handler_refused"},
+                )
+                self.runner.ended(str(error))
+                return False
+            return True
+
+    def _jobs(self, batch: Events) -> list[Job]:
+        topic = self.runner.handler.topic
+        tries = batch.tries or [1] * len(batch.offsets)
+        events = events_of(
+            topic,
+            batch.offsets,
+            batch.timestamps,
+            batch.ids,
+            batch.payloads,
+            batch.priorities,
+            batch.keys,
+            batch.headers,
+            batch.parents,
+            batch.producers,
+        )
+        by_key = self._by_key
+        return [
+            Job(event, event.offset, count, lane_of(event) if by_key else None)
+            for event, count in zip(events, tries, strict=True)
+        ]
+
+    # The handler's side
+
+    def finish(self, jobs: list[Job], intents: list[Intent]) -> None:
+        if not self._up:
+            if intents:
+                self.runner.let_go(jobs)
+            return
+        if intents:
+            self._spawn(self._finish(jobs, intents))
+            return
+        self._subscription.settle([job.offset for job in jobs])
+        self._flush_soon()
+
+    def refuse(self, job: Job, failure: Failure, *, final: bool) -> bool:
+        if self._up:
+            self._subscription.refuse(job.offset, failure, final=final)
+            self._flush_soon()
+        return False
+
+    def put_back(self, jobs: list[Job]) -> None:
+        if self._up and jobs:
+            self._subscription.put_back([job.offset for job in jobs])
+
+    def wake(self) -> None:
+        """The server sends by itself, within the window."""
+
+    def owes(self, offset: int) -> bool:
+        # In a window of one, another event comes only if this one was moved over.
+        return self._last is None or offset == self._last or self._prefetch() > 1
+
+    async def close(self) -> None:
+        if self._reader is not None:
+            self._reader.cancel()
+            await asyncio.wait([self._reader])
+        if self._tasks:
+            await asyncio.wait(self._tasks)
+        if self._up:
+            with suppress(PenstockError):  # gone: the server notices by itself
+                await self._subscription.close()
+
+    async def drained(self) -> bool:
+        """Whether the server owes nothing."""
+        if self._tasks:
+            return False
+        if self.runner.gone is not None:
+            return True
+        # Any: an answer of the desk as it came.
+        view: Any = await self._link.ask(
+            "subscriptions.show",
+            {
+                "subscriber": self.runner.subscriber,
+                "topic": self.runner.handler.topic,
+                "limit": 1,
+            },
+        )
+        return bool(view["lag"] == 0)
+
+    async def _finish(self, jobs: list[Job], intents: list[Intent]) -> None:
+        offsets = [job.offset for job in jobs]
+        groups = by_topic(intents).items()
+        events = {topic: outgoing(group) for topic, group in groups}
+        moves = self._moves
+        while moves == self._moves:
+            try:
+                await self._subscription.finish(offsets, events)
+                if moves == self._moves:
+                    self.runner.finished(jobs)
+                return
+            except ServerRefused as error:
+                if moves != self._moves:
+                    return
+                if error.error not in (_BUSY, _LOST):
+                    for job in jobs:
+                        self.runner.could_not_publish(job, error)
+                    return
+                if error.error == _LOST:
+                    break
+            except PenstockError:
+                break  # the connection is gone
+            await asyncio.sleep(_BUSY_S)
+        if moves == self._moves:
+            self.runner.let_go(jobs)  # the events come again
+
+    def _flush_soon(self) -> None:
+        """Have acks sent, once for all of this turn of the loop."""
+        if not self._flushing:
+            self._flushing = True
+            self._loop.call_soon(self._flush)
+
+    def _flush(self) -> None:
+        self._flushing = False
+        self._spawn(self._sent())
+
+    async def _sent(self) -> None:
+        try:
+            await self._subscription.flush()
+        except PenstockError:
+            return  # the reader notices it too, and sees to it
+
+    def _spawn(self, work: Any) -> None:
+        task: asyncio.Task[None] = self._loop.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+
+def outgoing(intents: list[Intent]) -> Outgoing:
+    """Events of one topic in columns."""
+    return Outgoing(
+        payloads=[one.payload for one in intents],
+        ids=[one.id for one in intents],
+        keys=[one.key for one in intents],
+        priorities=[one.priority for one in intents],
+        headers=[one.headers or {} for one in intents],
+        parents=[one.parent for one in intents],
+        dedup_ids=_some([one.dedup_id for one in intents]),
+    )
+
+
+def _some(values: list[str | None]) -> list[str | None] | None:
+    return values if any(values) else None

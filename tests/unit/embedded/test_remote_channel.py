@@ -1,0 +1,185 @@
+"""What every broker with handlers does is in tests/contract; here is the rest."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import penstock
+from penstock.embedded import Context, Domain, Event
+from penstock.embedded.outgoing import Intent
+from penstock.embedded.remote_channel import RemoteChannel, outgoing
+from penstock.errors import ConnectionLost, ServerRefused
+from tests.local_server import LocalServer, local_server
+from tests.unit.embedded.scene import Stage, job, until
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[LocalServer]:
+    with local_server(tmp_path / "data") as server:
+        yield server
+
+
+def go(test: Callable[[], Awaitable[None]]) -> None:
+    async def bounded() -> None:
+        async with asyncio.timeout(20):
+            await test()
+
+    asyncio.run(bounded())
+
+
+def url(server: LocalServer) -> str:
+    return f"penstock://{server.data}"
+
+
+async def handle(event: Any) -> None: ...
+
+
+@pytest.mark.parametrize(
+    ("settings", "prefetch"),
+    [
+        ({"concurrency": 5}, 5),
+        ({"order": "strict", "concurrency": 5}, 1),
+        ({"order": "key", "concurrency": 5}, 40),
+        ({"batch": 10, "concurrency": 2}, 40),
+    ],
+)
+def test_what_is_on_its_way_is_what_can_be_begun(settings: Any, prefetch: int) -> None:
+    async def run() -> None:
+        link: Any = None
+        channel = RemoteChannel(link, Stage(handle, **settings).runner)
+
+        assert channel._prefetch() == prefetch
+
+    go(run)
+
+
+class FakeSubscription:
+    def __init__(self, *answers: bool | Exception) -> None:
+        self.answers = list(answers)
+        self.asked = 0
+
+    async def finish(self, offsets: list[int], events: Any) -> bool:
+        self.asked += 1
+        answer = self.answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+
+@pytest.mark.parametrize(
+    ("answers", "handled", "failed"),
+    [
+        ([True], 1, 0),
+        ([False], 1, 0),
+        ([ServerRefused("Backlogged", "busy"), True], 1, 0),
+        ([ServerRefused("WriteFailed", "full")], 0, 0),
+        ([ServerRefused("InvalidBatch", "no")], 0, 1),
+        ([ConnectionLost("there", "gone")], 0, 0),
+    ],
+    ids=["done", "not-here", "busy", "not-written", "refused", "lost"],
+)
+def test_what_becomes_of_an_event_that_publishes(
+    answers: list[bool | Exception], handled: int, failed: int
+) -> None:
+    async def run() -> None:
+        stage = Stage(handle)
+        link: Any = None
+        channel = RemoteChannel(link, stage.runner)
+        subscription: Any = FakeSubscription(*answers)
+        channel._subscription = subscription
+        channel._up = True
+        stage.runner.at_hand = 1
+
+        channel.finish([job(0)], [Intent("out", b"x")])
+        await stage.idle()
+        await asyncio.gather(*channel._tasks)
+
+        assert subscription.asked == len(answers)
+        assert (stage.runner.handled, stage.runner.failed) == (handled, failed)
+
+    go(run)
+
+
+def test_nobody_is_told_while_there_is_no_connection() -> None:
+    async def run() -> None:
+        stage = Stage(handle)
+        link: Any = None
+        channel = RemoteChannel(link, stage.runner)
+        stage.runner.at_hand = 1
+
+        channel.finish([job(0)], [Intent("out", b"x")])
+        channel.finish([job(0)], [])
+        channel.put_back([job(0)])
+
+        assert stage.runner.idle
+        assert channel.owes(0)
+
+    go(run)
+
+
+def test_a_topic_that_does_not_exist_is_made(server: LocalServer) -> None:
+    async def run() -> None:
+        domain, seen = Domain("a"), []
+
+        @domain.on("t")
+        async def hear(event: Event[bytes], context: Context) -> None:
+            seen.append((event.payload, event.headers, context.tries))
+
+        async with penstock.open(url(server)) as broker:
+            await broker.start(domain)
+            await broker.publish("t", b"x", headers={"a": "b"})
+            await broker.publish("t", b"y")
+            await broker.wait_until_settled(10)
+
+        assert sorted(seen) == [(b"x", {"a": "b"}, 1), (b"y", {}, 1)]
+
+    go(run)
+
+
+def test_a_subscription_that_is_forgotten_ends(server: LocalServer) -> None:
+    async def run() -> None:
+        domain = Domain("a")
+        domain.on("t")(handle)
+
+        async with penstock.open(url(server)) as broker:
+            await broker.start(domain)
+            await broker.ask("subscriptions.forget", subscriber="a", topic="t")
+            [runner] = broker._runners
+            await until(lambda: runner.gone is not None)
+
+            assert "forgotten" in str(runner.gone)
+            await broker.wait_until_settled(10)
+
+    go(run)
+
+
+def test_a_server_that_went_away_does_not_hold_up_the_end(server: LocalServer) -> None:
+    async def run() -> None:
+        domain = Domain("a")
+        domain.on("t")(handle)
+
+        async with penstock.open(url(server)) as broker:
+            await broker.start(domain)
+            server.stop()
+
+    go(run)
+
+
+def test_intents_become_columns() -> None:
+    intents = [
+        Intent("t", b"x", key=b"", priority=2, headers={"a": "b"}, id="i", parent="p"),
+        Intent("t", b"y"),
+    ]
+
+    made = outgoing(intents)
+
+    assert made.payloads == [b"x", b"y"]
+    assert (made.ids, made.parents) == (["i", None], ["p", None])
+    assert (made.keys, made.priorities) == ([b"", None], [2, 0])
+    assert made.headers == [{"a": "b"}, {}]
+    assert made.dedup_ids is None
