@@ -22,6 +22,7 @@ from bench.peers.processes import Missing, Server
 from bench.rounds import Sample, Settings, scratch
 
 ROOT = Path(__file__).resolve().parents[2]
+LOADER = "bench.peers.loader"
 # When no further case is begun; a case takes less than a minute.
 LIMIT_S, QUICK_LIMIT_S = 600.0, 70.0
 
@@ -103,7 +104,7 @@ class Bench:
                         continue
                     if turn >= 0:
                         samples.setdefault(name, []).append(sample)
-        return {name: _median(taken) for name, taken in samples.items()}
+        return {name: median(taken) for name, taken in samples.items()}
 
     def _clients(
         self,
@@ -185,9 +186,10 @@ class Bench:
 class Client:
     """A loader in a process of its own."""
 
-    def __init__(self, task: Task) -> None:
+    # Any: the task of that module.
+    def __init__(self, task: Any, module: str = LOADER) -> None:
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "bench.peers.loader"],
+            [sys.executable, "-m", module],
             cwd=ROOT,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -229,7 +231,7 @@ class Client:
         return answer
 
 
-def _median(samples: list[Sample]) -> Sample:
+def median(samples: list[Sample]) -> Sample:
     """By rate: the runs end by time, so their lengths are alike."""
     middle = statistics.median_low([sample.events_per_s for sample in samples])
     return next(sample for sample in samples if sample.events_per_s == middle)

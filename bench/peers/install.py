@@ -10,12 +10,13 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 from bench.peers import nats, rabbit, redis
 from bench.peers.processes import Missing
 
 INSTALL_S = 300
+PACKAGES = {"Redis": "redis-server", "RabbitMQ": "rabbitmq-server"}
 PIP = [sys.executable, "-m", "pip", "--disable-pip-version-check", "install", "-qq"]
 APT = ["apt-get", "install", "-y", "-qq", "--no-install-recommends"]
 
@@ -36,17 +37,10 @@ def missing_peers() -> dict[str, str]:
     return found
 
 
-def install() -> None:
+def install(peers: Collection[str] = tuple(PACKAGES)) -> None:
     """Best effort, in the order of least trouble."""
     missing = missing_peers()
-    packages = [
-        package
-        for peer, package in {
-            "Redis": "redis-server",
-            "RabbitMQ": "rabbitmq-server",
-        }.items()
-        if peer in missing
-    ]
+    packages = [PACKAGES[peer] for peer in peers if peer in missing]
     if packages:
         _apt(packages)
     if "Redis" in missing_peers():

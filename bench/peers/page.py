@@ -43,21 +43,26 @@ are those of the server's processes. A ratio below 1.5 proves nothing.
 
 
 def write(
-    path: Path, machine: Mapping[str, str], rows: Sequence[Row], notes: Sequence[str]
+    path: Path,
+    machine: Mapping[str, str],
+    rows: Sequence[Row],
+    notes: Sequence[str],
+    place: tuple[str, str, str] = (SECTION, BEGIN, END),
 ) -> None:
     """Renew what is between the marks; a page without them gets a section with them."""
+    section, begin, end = place
     text = path.read_text()
-    if BEGIN not in text:
-        text += SECTION
-    head, rest = text.split(BEGIN)
-    tail = rest.split(END)[1]
+    if begin not in text:
+        text += section
+    head, rest = text.split(begin)
+    tail = rest.split(end)[1]
     parts = [
         _table(("machine", ""), machine.items()),
         _table(HEADINGS, map(cells, rows)),
         "\n".join(f"- {note}" for note in notes),
     ]
     middle = "\n\n".join(part for part in parts if part)
-    path.write_text(f"{head}{BEGIN}\n\n{middle}\n\n{END}{tail}")
+    path.write_text(f"{head}{begin}\n\n{middle}\n\n{end}{tail}")
 
 
 def _table(headings: Sequence[str], lines: Iterable[Sequence[str]]) -> str:

@@ -1,0 +1,1 @@
+"""The embedded broker beside Python peers: publishing, handling, replaying."""
