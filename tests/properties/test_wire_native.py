@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from penstock.errors import RemoteProtocolError
 from penstock.wire.native import (
     ClientMessage,
+    Finish,
     FrameSplitter,
     Publish,
     ServerMessage,
@@ -23,9 +24,11 @@ from penstock.wire.native.frames import HEADER_BYTES
 LIMIT = 64
 numbers = st.integers(0, 2**63 - 1)
 texts = st.text(st.characters(codec="utf-8"), max_size=8)
+publishes = st.builds(Publish, numbers, texts, st.lists(st.binary(max_size=20)))
 messages = st.one_of(
-    st.builds(Publish, numbers, texts, st.lists(st.binary(max_size=20))),
-    st.tuples(st.sampled_from(range(1, 9)), st.lists(numbers | texts | st.none())).map(
+    publishes,
+    st.builds(Finish, numbers, numbers, st.lists(numbers), st.lists(publishes)),
+    st.tuples(st.sampled_from(range(1, 11)), st.lists(numbers | texts | st.none())).map(
         lambda pair: _from_array([pair[0], *pair[1]])
     ),
 ).filter(lambda message: message is not None)

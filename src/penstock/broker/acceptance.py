@@ -23,16 +23,26 @@ def accepted_topic(name: str) -> TopicName:
 def accepted_subscriber(name: str) -> str:
     """A subscriber name that can be typed; raises InvalidName, ReservedName."""
     if (problem := _problem(name)) is not None:
-        raise InvalidName(name, problem, kind="subscriber name")
+        raise InvalidName(str(name), problem, kind="subscriber name")
     if name.startswith(RESERVED):  # temporary subscribers have such names
         raise ReservedName(name)
+    return name
+
+
+def accepted_query(name: str) -> str:
+    """A name of a query that writes; raises InvalidName."""
+    if (problem := _problem(name)) is not None:
+        raise InvalidName(str(name), problem, kind="query name")
     return name
 
 
 def check_ids(what: str, ids: Iterable[str | None]) -> None:
     """Ids must fit on a line and come back from one; raises InvalidBatch."""
     given = [id_ for id_ in ids if id_ is not None]
-    joined = "".join(given)
+    try:
+        joined = "".join(given)
+    except TypeError:
+        raise InvalidBatch(what, "one that is no text", "text") from None
     longest = max(map(len, given), default=0)
     plain = joined.isascii() and joined.isprintable() and " " not in joined
     if plain and longest <= MAX_ID_BYTES and "" not in given:
@@ -43,7 +53,9 @@ def check_ids(what: str, ids: Iterable[str | None]) -> None:
             raise InvalidBatch(what, f"one that {problem} ({id_[:80]!r})", limit)
 
 
-def _problem(text: str) -> str | None:
+def _problem(text: object) -> str | None:
+    if not isinstance(text, str):  # whoever does not check types
+        return f"is no text but of {type(text).__name__}"
     if not text:
         return "is empty"
     if not text.isprintable():

@@ -9,13 +9,18 @@ that, and find themselves in ``awake`` whenever there may be something to send.
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Protocol, Self
 
 from penstock.broker import kinds
 from penstock.broker.acceptance import accepted_topic
+from penstock.broker.aftermath import Aftermath
+from penstock.broker.cards import Cards
+from penstock.broker.chains import Chains
+from penstock.broker.once import publish_once
 from penstock.broker.options import BrokerOptions
+from penstock.broker.release import release
+from penstock.broker.sinks import Sinks
 from penstock.broker.starts import resolved
 from penstock.broker.timers import Timers
 from penstock.delivery import letters
@@ -23,13 +28,14 @@ from penstock.delivery.consumer import Consumer, Outlet
 from penstock.delivery.dedup import Dedup
 from penstock.delivery.handshake import Answer, Stage
 from penstock.delivery.level_book import LevelBook
-from penstock.delivery.owed import Failed, Owed, Portion
+from penstock.delivery.owed import Owed, Portion
 from penstock.delivery.pages import Pages
 from penstock.delivery.pending import Message, Pending
 from penstock.delivery.subscription import Subscription
 from penstock.delivery.subscriptions import Subscriptions
 from penstock.errors import (
     LimitReached,
+    TakenInOrder,
     UnknownSubscription,
     UnknownTopic,
     WrongOrder,
@@ -37,9 +43,8 @@ from penstock.errors import (
 )
 from penstock.log import Appended, Batch, Columns, Log, Owner, TopicOptions
 from penstock.log.commit import Commit
+from penstock.model.failure import Failure
 from penstock.model.policy import Policy
-
-logger = logging.getLogger(__name__)
 
 
 class OpenLog(Protocol):
@@ -63,10 +68,13 @@ class Broker:
         self.dedup = Dedup(self.options.dedup_count, self.options.dedup_age_s)
         self.letters = letters.Letters()
         self.levels = LevelBook()
+        self.cards = Cards(self.options)
+        self.sinks = Sinks(self.options)
         self.awake: dict[object, None] = {}
         self.waiting: dict[object, None] = {}
         self.timers = Timers()
-        self._graves = letters.Graves()
+        self.graves = letters.Graves()
+        self.parcels = letters.Parcels()
         self.log = open_log(
             owners={
                 kinds.SUBSCRIPTIONS: self.subscriptions,
@@ -74,19 +82,25 @@ class Broker:
                 kinds.DEDUP: self.dedup,
                 kinds.LETTERS: self.letters,
                 kinds.LEVELS: self.levels,
+                kinds.CARDS: self.cards,
+                kinds.SINKS: self.sinks,
                 **(owners or {}),
             }
         )
         self.pages = Pages(self.log, self.options.page_cache_bytes)
         self.log.on_commit = self._on_commit
+        self.chains = Chains(self.log)
+        self.aftermath = Aftermath(self)
         self._drop_orphans()
         self.levels.wire(self.log, self.pages)
         self.subscriptions.wire(self.pages, self.levels.get)
+        self.aftermath.recover()
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.chains.close()
         self.log.close()
 
     # Committing
@@ -110,6 +124,8 @@ class Broker:
             or self.pending.urgent
             or self.dedup.urgent
             or self.letters.urgent
+            or self.cards.urgent
+            or self.sinks.urgent
         )
 
     @property
@@ -126,8 +142,12 @@ class Broker:
         self.pending.confirmed()
         self.dedup.confirmed()
         self.letters.confirmed()
-        self._graves.confirmed(commit.group.number)
+        self.cards.confirmed()
+        self.sinks.confirmed()
+        self.graves.confirmed(commit.group.number)
+        self.parcels.confirmed(commit.group.number, self.wake)
         for topic, (header, body) in commit.frames:
+            self.chains.note(topic)
             self.levels.add(topic.name, Batch.whole(topic.name, header, body))
             for subscription in self.subscriptions.of_topic(topic.name):
                 self.wake(subscription)
@@ -135,13 +155,15 @@ class Broker:
     def _after_failure(self) -> None:
         """Topics may be gone and shorter than they were."""
         self._drop_orphans()
-        self._graves.taken_back()
+        self.parcels.taken_back()
+        self.graves.taken_back()
         for one in self.subscriptions:
             one.cursor.clamp(self.log.topic(one.topic).next_offset)
             self.wake(one)
 
     def _drop_orphans(self) -> None:
         self.dedup.drop_orphans(self.log.topics())
+        self.cards.drop_orphans(self.log.topics())
         for one in list(self.subscriptions):
             if one.topic not in self.log.catalog:
                 self._end(one, "the topic is gone")
@@ -151,30 +173,27 @@ class Broker:
     def publish(self, topic: str, events: Columns) -> Appended:
         """Append events to a topic, which is made if need be.
 
-        Raises InvalidName, ReservedName, LimitReached, InvalidBatch, WriteFailed.
+        Raises InvalidName, ReservedName, LimitReached, InvalidBatch, InvalidPayload,
+        WriteFailed: then none of them is stored.
         """
         if topic not in self.log.catalog:
             self.create_topic(topic)
         elif topic[0] == "$":
             accepted_topic(topic)
+        self.check_payloads(topic, events.payloads)
         return self.log.append(topic, events)
+
+    def check_payloads(self, topic: str, payloads: Sequence[bytes]) -> None:
+        """Raises InvalidPayload for the first that does not fit the topic's schema."""
+        gate = self.cards.gates.get(topic)
+        if gate is not None:
+            gate.check(payloads)
 
     def publish_once(
         self, topic: str, events: Columns, dedup_ids: list[str | None], now_s: float
     ) -> list[int]:
         """Append those events whose dedup id is new; the offsets of all of them."""
-        now_ms = int(now_s * 1000)
-        plan = self.dedup.plan(topic, dedup_ids, now_ms)
-        if not plan.fresh:
-            return plan.placed(0)
-        appended = self.publish(topic, events.pick(plan.fresh))
-        offsets = plan.placed(appended.base_offset)
-        fresh = [(dedup_ids[index], offsets[index]) for index in plan.fresh]
-        named = [(id_, offset) for id_, offset in fresh if id_ is not None]
-        if named:
-            ids, places = zip(*named, strict=True)
-            self.dedup.add(topic, list(ids), list(places), now_ms)
-        return offsets
+        return publish_once(self, topic, events, dedup_ids, now_s)
 
     def create_topic(self, name: str, options: TopicOptions | None = None) -> None:
         """Make a topic; raises TopicExists, InvalidName, LimitReached."""
@@ -191,13 +210,11 @@ class Broker:
         self.levels.forget(name)
         self.pages.forget(name)
         self.dedup.forget(name)
+        self.cards.forget(name)
 
     def release(self, message: Message, now_s: float) -> Appended:
-        """Publish a pending message and forget its id, in one step."""
-        columns = Columns([message.payload], int(now_s * 1000))
-        appended = self.publish(message.topic, columns)
-        self.pending.remove(message)
-        return appended
+        """Publish a pending message; raises InvalidPayload if it is a dead letter."""
+        return release(self, message, now_s)
 
     # Subscribing
 
@@ -214,23 +231,20 @@ class Broker:
 
         ``start`` counts for a new one: ``latest``, ``earliest``, an offset, or
         ``time:`` with milliseconds.
-        Raises UnknownTopic, WrongOrder, WrongQos, LimitReached.
+        Raises UnknownTopic, WrongOrder, WrongQos, TakenInOrder, LimitReached.
         """
         if topic not in self.log.catalog:
             raise UnknownTopic(topic)
         known = self.subscriptions.get(subscriber, topic)
         if known is None:
-            return self.subscriptions.add(
-                subscriber,
-                topic,
-                policy,
-                self.resolve(topic, start),
-                temporary=temporary,
-            )
+            add, place = self.subscriptions.add, self.resolve(topic, start)
+            return add(subscriber, topic, policy, place, temporary=temporary)
         if known.policy.order != policy.order:
             raise WrongOrder(subscriber, topic, policy.order, known.policy.order)
         if known.keeps_qos(policy.qos):
             raise WrongQos(subscriber, topic, policy.qos, known.policy.qos)
+        if known.consumers and (policy.in_order or known.policy.in_order):
+            raise TakenInOrder(subscriber, topic)
         if known.policy != policy or not known.active or known.suspended:
             known.govern(policy)
             self.subscriptions.update(known)
@@ -240,19 +254,22 @@ class Broker:
         """The offset that a start means."""
         return resolved(self.log, topic, start)
 
-    def attach(self, subscription: Subscription, outlet: Outlet) -> Consumer:
-        """Let a connection consume a subscription, alone or with others."""
-        consumer = Consumer(subscription, outlet)
+    def attach(
+        self, subscription: Subscription, outlet: Outlet, prefetch: int = 0
+    ) -> Consumer:
+        """Let a connection consume a subscription; raises TakenInOrder."""
+        consumer = Consumer(subscription, outlet, prefetch)
         self.awake[outlet] = None
         return consumer
 
     def detach(self, consumer: Consumer) -> None:
-        """A connection is gone: what it held goes to others, or waits."""
-        consumer.detach()
+        """A connection is gone: what it held goes to others, waits, or was lost."""
+        now_s = self.log.now_ms() / 1000
+        failed = consumer.detach(now_s)
         if consumer.subscription.temporary:
             self.subscriptions.remove(consumer.subscription)
         else:
-            self.wake(consumer.subscription)
+            self.aftermath.carry_out(consumer.subscription, failed, now_s)
 
     def unsubscribe(self, consumer: Consumer) -> None:
         """Leave a subscription; the last to leave ends it, its position is kept."""
@@ -270,9 +287,8 @@ class Broker:
 
     def forget(self, subscriber: str, topic: str) -> None:
         """Remove a subscription with its position, for good."""
-        self._end(
-            self.subscription(subscriber, topic), "the subscription was forgotten"
-        )
+        one = self.subscription(subscriber, topic)
+        self._end(one, "the subscription was forgotten")
 
     def seek(self, subscriber: str, topic: str, start: str | int) -> int:
         """Move a subscription; what it owes is forgotten. The new position."""
@@ -295,12 +311,14 @@ class Broker:
                 self.awake[consumer.outlet] = None
 
     def _end(self, subscription: Subscription, reason: str) -> None:
-        self._dismiss(subscription, reason)
+        self.dismiss(subscription, reason)
         self.subscriptions.remove(subscription)
 
-    def _dismiss(self, subscription: Subscription, reason: str) -> None:
+    def dismiss(self, subscription: Subscription, reason: str) -> None:
+        """Send everybody away who consumes a subscription that stops."""
+        now_s = self.log.now_ms() / 1000
         for consumer in list(subscription.consumers):
-            consumer.detach()
+            consumer.detach(now_s)
             consumer.outlet.ended(consumer, reason)
             self.awake[consumer.outlet] = None
 
@@ -309,6 +327,8 @@ class Broker:
     def take(self, consumer: Consumer, now_s: float, limit: int) -> list[Portion]:
         """Events for a consumer, within its subscription's window."""
         portions = consumer.take(now_s, limit)
+        if missed := consumer.subscription.missed():
+            self.aftermath.carry_out(consumer.subscription, missed, now_s)
         policy = consumer.subscription.policy
         if portions and policy.qos == 0:  # no answer will ask for what is left
             self.awake[consumer.outlet] = None
@@ -337,59 +357,32 @@ class Broker:
             self.timers.arm(consumer.subscription, now_s + interval_s)
         return found
 
-    def refuse(self, consumer: Consumer, offset: int, error: str, now_s: float) -> bool:
-        """A consumer failed with an event; False if it has no such event."""
+    def refuse(
+        self,
+        consumer: Consumer,
+        offset: int,
+        failure: Failure,
+        now_s: float,
+        *,
+        final: bool = False,
+    ) -> bool:
+        """A consumer failed with an event; False if it has no such event.
+
+        ``final``: it is dead-lettered at once, whatever tries are left.
+        """
         subscription = consumer.subscription
         if not consumer.holds(offset):
             return False
-        failed = subscription.refuse(offset, error, now_s)
+        failed = subscription.refuse(offset, failure, now_s, final=final)
         if failed is None:
             return False  # it was received already, only PUBCOMP is missing
-        self._carry_out(subscription, [failed], now_s)
+        self.aftermath.carry_out(subscription, [failed], now_s)
         return True
 
     def tick(self, now_s: float) -> None:
         """Act on everything whose time has come."""
-        for subscription in self.timers.due(now_s):
-            expired = subscription.expire(now_s)
-            for one in expired.released:
-                if one.holder is not None:
-                    one.holder.outlet.released(one.holder, [one])
-                    self.awake[one.holder.outlet] = None
-            self._carry_out(subscription, expired.failed, now_s)
-        for message in self.pending.expired(now_s - self.options.pending_ttl_s):
-            letter = letters.stale(message, now_s)
-            if letters.kept(self.log, letter, self.topic_options):
-                self.pending.give_up(message)
-
-    def _carry_out(
-        self, subscription: Subscription, failures: list[Failed], now_s: float
-    ) -> None:
-        for failed in failures:
-            if failed.then == "dead-letter":
-                letter = letters.buried(subscription, failed, now_s)
-                if letters.kept(self.log, letter, self.topic_options):
-                    self._graves.add(self.group, subscription, failed)
-                else:
-                    subscription.add_back(failed.offset, failed.level)
-            elif failed.then == "suspend":
-                self.suspend(subscription)
-        next_s = subscription.next_due_s()
-        if next_s is not None:
-            self.timers.arm(subscription, next_s)
-        self.wake(subscription)
-
-    def suspend(self, subscription: Subscription) -> None:
-        """Stop a subscription whose consumer does not answer, its position kept."""
-        self._dismiss(subscription, "suspended: no answer")
-        subscription.active, subscription.suspended = False, True
-        self.subscriptions.update(subscription)
-        logger.info(
-            "subscription of %s to %s suspended",
-            subscription.subscriber,
-            subscription.topic,
-            extra={"action": "subscription_suspended", "topic": subscription.topic},
-        )
+        self.sinks.staging.expire(now_s)
+        self.aftermath.tick(now_s)
 
     def dead_letter(self, *, gateway: str, reason: str, raw: bytes) -> None:
         """Keep raw input that makes no sense; raises Backlogged, WriteFailed."""

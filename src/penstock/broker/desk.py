@@ -16,8 +16,15 @@ from msgspec.structs import asdict
 
 from penstock.broker.acceptance import accepted_topic
 from penstock.broker.broker import Broker
+from penstock.broker.desk_audit import AuditDesk
+from penstock.broker.desk_chains import ChainDesk
+from penstock.broker.desk_errors import ErrorDesk
 from penstock.broker.desk_letters import LetterDesk
 from penstock.broker.desk_logs import LogDesk
+from penstock.broker.desk_notes import NoteDesk
+from penstock.broker.desk_redrive import RedriveDesk
+from penstock.broker.desk_schemas import SchemaDesk
+from penstock.broker.desk_sinks import SinkDesk
 from penstock.broker.desk_start import accepted_start
 from penstock.broker.desk_verbs import Promise, Verb, call, find, verb, verbs_of
 from penstock.broker.desk_views import (
@@ -27,10 +34,12 @@ from penstock.broker.desk_views import (
     SubscriptionPage,
     SubscriptionRow,
     SubscriptionView,
+    TopicOffset,
     TopicPage,
     TopicRow,
     TopicView,
 )
+from penstock.broker.progress import progress
 from penstock.delivery.handshake import Stage
 from penstock.delivery.subscription import Subscription
 from penstock.log.topic import Topic
@@ -50,12 +59,26 @@ _STAGES = {
 class Desk:
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
-        self.letters = LetterDesk(broker)
+        self.audit = AuditDesk(broker)
+        self.letters = LetterDesk(broker, self.audit)
+        self.redrive = RedriveDesk(broker, self.audit)
+        self.errors = ErrorDesk(broker)
         self.logs = LogDesk(broker)
+        self.chains = ChainDesk(broker)
+        self.schemas = SchemaDesk(broker)
+        self.notes = NoteDesk(broker)
+        self.sinks = SinkDesk(broker)
         self.verbs: dict[str, Verb] = {
             **verbs_of(self),
+            **verbs_of(self.audit),
             **verbs_of(self.letters),
+            **verbs_of(self.redrive),
+            **verbs_of(self.errors),
             **verbs_of(self.logs),
+            **verbs_of(self.chains),
+            **verbs_of(self.schemas),
+            **verbs_of(self.notes),
+            **verbs_of(self.sinks),
         }
 
     def find(self, name: str) -> Verb:
@@ -89,6 +112,7 @@ class Desk:
         options = topic.options
         levels = self._broker.levels.get(name)
         readers = self.subscriptions(topic=name)
+        card = self._broker.cards[name]
         return TopicView(
             **asdict(self._topic(topic)),
             retention_age_s=options.retention_age_s,
@@ -99,6 +123,20 @@ class Desk:
             levels=[0] if levels is None else levels.levels(),
             readers=readers.subscriptions,
             more_readers=readers.more,
+            schema_version=None if card.latest is None else card.latest.number,
+            schema_type="" if card.latest is None else card.latest.type,
+            documented=card.documentation is not None,
+            comments=len(card.comments),
+        )
+
+    @verb("topics.offset_at")
+    def offset_at(self, *, name: str, timestamp: int) -> TopicOffset:
+        """The first offset of that time or later, the end if none is.
+
+        Raises UnknownTopic.
+        """
+        return TopicOffset(
+            topic=name, offset=self._broker.log.offset_at(name, timestamp)
         )
 
     @verb("topics.create", Promise.STORED)
@@ -222,6 +260,17 @@ class Desk:
         position = self._broker.seek(subscriber, topic, start)
         return Moved(subscriber=subscriber, topic=topic, position=position)
 
+    @verb("subscriptions.progress", Promise.KEPT)
+    def progress(
+        self, *, subscriber: str, topic: str, offset: Number, by: str = ""
+    ) -> Moved:
+        """Note where a reader stands that keeps its place itself.
+
+        Raises UnknownTopic, NotMoved if somebody consumes the subscription.
+        """
+        one = progress(self._broker, subscriber, topic, offset)
+        return Moved(subscriber=subscriber, topic=topic, position=one.position())
+
 
 def _subscription(one: Subscription) -> SubscriptionRow:
     return SubscriptionRow(
@@ -254,7 +303,7 @@ def _owed(one: Subscription, offset: int) -> OwedRow:
         tries=owed.tries,
         stage=_STAGES[owed.stage],
         due_ms=int(owed.due_s * 1000) if owed.due_s else None,
-        errors=one.errors.get(offset, []),
+        errors=[failure.line for failure in one.errors.get(offset, ())],
     )
 
 

@@ -10,6 +10,7 @@ import difflib
 import inspect
 from collections.abc import Callable, Mapping
 from enum import Enum
+from functools import cache
 from typing import Any, NamedTuple, TypeVar, get_type_hints
 
 import msgspec
@@ -19,6 +20,9 @@ from penstock.errors import InvalidArgument, UnknownVerb
 Method = TypeVar("Method", bound=Callable[..., object])
 
 _MARK = "_penstock_verb"
+# The argument that says who asks, and the verbs of all desks that have it.
+BY = "by"
+SIGNED: set[str] = set()
 
 
 class Promise(Enum):
@@ -36,8 +40,12 @@ class Verb(NamedTuple):
     promise: Promise
     exclusive: bool
     """Whether it has to be done while no commit is under way."""
-    arguments: type[msgspec.Struct]
     method: Callable[..., object]
+
+    @property
+    def arguments(self) -> type[msgspec.Struct]:
+        """A field for each argument, of the type it has to be."""
+        return _arguments_of(getattr(self.method, "__func__", self.method))
 
 
 def verb(
@@ -47,6 +55,8 @@ def verb(
 
     def marked(method: Method) -> Method:
         setattr(method, _MARK, (name, promise, exclusive))
+        if BY in inspect.signature(method).parameters:
+            SIGNED.add(name)
         return method
 
     return marked
@@ -59,8 +69,7 @@ def verbs_of(desk: object) -> dict[str, Verb]:
         mark = getattr(method, _MARK, None)
         if mark is not None:
             name, promise, exclusive = mark
-            arguments = _arguments_of(method)
-            found[name] = Verb(name, promise, exclusive, arguments, method)
+            found[name] = Verb(name, promise, exclusive, method)
     return found
 
 
@@ -82,14 +91,18 @@ def call(found: Verb, arguments: Mapping[str, object]) -> object:
     return found.method(**given)
 
 
+# Made when a verb is first asked for, and once for all desks: it takes a while, and a
+# program that embeds a broker, or a test, wants it to be there at once.
+@cache
 def _arguments_of(method: Callable[..., object]) -> type[msgspec.Struct]:
-    """A struct with a field for each keyword argument of the method."""
+    """A struct with a field for each keyword argument of the function."""
     hints = get_type_hints(method, include_extras=True)
     fields: list[Any] = [
         (name, hints[name])
         if parameter.default is inspect.Parameter.empty
         else (name, hints[name], parameter.default)
         for name, parameter in inspect.signature(method).parameters.items()
+        if parameter.kind is parameter.KEYWORD_ONLY
     ]
     return msgspec.defstruct(
         "Arguments", fields, kw_only=True, forbid_unknown_fields=True

@@ -68,6 +68,16 @@ class TopicView(TopicRow, frozen=True, kw_only=True):
     """Priorities that occurred, highest first."""
     readers: list[SubscriptionRow]
     more_readers: bool
+    schema_version: int | None
+    """None: the topic has no schema."""
+    schema_type: str
+    documented: bool
+    comments: int
+
+
+class TopicOffset(View, frozen=True, kw_only=True):
+    topic: str
+    offset: int
 
 
 class OwedRow(View, frozen=True, kw_only=True):
@@ -112,18 +122,23 @@ class EventView(View, frozen=True, kw_only=True):
 
 
 class LetterRow(View, frozen=True, kw_only=True):
-    """``raw`` is the beginning of raw input that has ``raw_bytes``."""
+    """``raw`` is the beginning of raw input that has ``raw_bytes``.
+
+    ``kind`` is that of the last error; ``amended`` events were edited before.
+    """
 
     number: int
     status: Status
     at_ms: int
     gateway: str
     reason: str
+    kind: str | None
     topic: str | None
     offset: int | None
     id: str | None
     subscriber: str | None
     tries: int
+    amended: bool
     raw: bytes | None
     raw_bytes: int
 
@@ -133,19 +148,16 @@ class LetterPage(View, frozen=True, kw_only=True):
     next: int | None
 
 
-class LetterView(LetterRow, frozen=True, kw_only=True):
-    """``raw`` is whole; ``event`` is None if there is none, or none any more."""
-
-    errors: list[str]
-    event: EventView | None
-
-
 class Done(View, frozen=True, kw_only=True):
-    """What became of one letter: ``text`` says it, ``done`` whether it is as asked."""
+    """What became of one letter: ``text`` says it, ``done`` whether it is as asked.
+
+    ``fresh``: it was done now, not before.
+    """
 
     number: int
     done: bool
     text: str
+    fresh: bool = False
 
 
 class DonePage(View, frozen=True, kw_only=True):

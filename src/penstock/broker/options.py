@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from penstock.log.options import MAX_GROUP_BYTES
 from penstock.model.option import check_options, option
 
 MIB = 1 << 20
@@ -29,6 +30,41 @@ class BrokerOptions:
     )
     pending_ttl_s: float = option(
         86_400.0, "how long a message waits for its PUBREL", above=0
+    )
+    error_retention_age_s: float = option(
+        7 * 86_400.0, "how long the error log keeps a failed try", above=0
+    )
+    error_retention_bytes: int = option(
+        64 * MIB, "how large the error log may be, the oldest going first", least=MIB
+    )
+    max_schema_bytes: int = option(
+        64 << 10, "how large the schema of a topic may be", least=1
+    )
+    max_schema_versions: int = option(
+        100, "how many versions of its schema a topic may have", least=1
+    )
+    max_documentation_bytes: int = option(
+        256 << 10, "how large the documentation of a topic may be", least=0
+    )
+    max_comments: int = option(1000, "how many comments a topic may have", least=0)
+    max_comment_bytes: int = option(4096, "how large a comment may be", least=1)
+    max_card_bytes: int = option(
+        64 * MIB, "schemas, documentation and comments of all topics", least=0
+    )
+    max_sinks: int = option(
+        10_000,
+        "queries whose last epoch is remembered, the latest ones; "
+        "an epoch of one that was forgotten would be stored again",
+        least=1,
+    )
+    max_staged_bytes: int = option(
+        256 * MIB,
+        "memory for events of epochs that are not committed yet, of all queries",
+        least=1,
+        most=MAX_GROUP_BYTES,
+    )
+    staged_ttl_s: float = option(
+        3600.0, "how long an epoch that nobody adds to waits to be committed", above=0
     )
     page_cache_bytes: int = option(
         64 * MIB, "memory for events on their way to subscribers", least=MIB

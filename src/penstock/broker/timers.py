@@ -32,6 +32,14 @@ class Timers:
                 found.append(subscription)
         return found
 
+    def shift(self, seconds: float) -> None:
+        """The clock was set: what was due in a while still is."""
+        # A heap stays one if everything in it moves alike.
+        self._heap = [(at_s + seconds, tie, one) for at_s, tie, one in self._heap]
+        for one in {one for _, _, one in self._heap if one.armed_s}:
+            one.armed_s += seconds
+            one.owed.shift(seconds)
+
     def next_s(self) -> float | None:
         """The next moment at which something may be due."""
         return self._heap[0][0] if self._heap else None

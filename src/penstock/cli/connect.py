@@ -1,4 +1,7 @@
-"""How commands reach a running server: the options that all of them have.
+"""How commands reach a server, or its files: the options that all of them have.
+
+Who publishes or consumes needs a server. Who asks the desk does not: where none runs,
+the command opens the data directory itself, and says so.
 
 ``penstock topics --data DIR show T`` and ``penstock topics show T --data DIR`` mean the
 same: an option that a command was not given is looked for in its group.
@@ -6,26 +9,35 @@ same: an option that a command was not given is looked for in its group.
 
 from __future__ import annotations
 
+import getpass
+import os
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import click
 import msgspec
 
+from penstock.cli.offline import holds_log, offline
 from penstock.cli.output import write_line
 from penstock.cli.refusal import Refusal
 from penstock.client import Client, connect
 from penstock.client.address import Address, Local, remote
+from penstock.client.plan import Plan, drive_blocking
 from penstock.config import load
+from penstock.errors import NotRunning
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 View = TypeVar("View")
+Result = TypeVar("Result")
 
 # Who published it, unless somebody logs in.
 PROGRAM = "penstock"
+# Passwords that were asked for, so that nobody is asked twice.
+_ASKED = "penstock.passwords"
 
 _OPTIONS = (
     click.option(
@@ -71,6 +83,12 @@ def as_json() -> bool:
     return bool(given("as_json"))
 
 
+def whereabouts() -> tuple[Address, str | None, str | None]:
+    """What the options name: a server, a user and the password."""
+    user = given("user")
+    return _address(), user, _password(user)
+
+
 @contextmanager
 def connected() -> Iterator[Client]:
     """A client of the server that the options name."""
@@ -79,7 +97,58 @@ def connected() -> Iterator[Client]:
         yield it
 
 
-def ask(client: Client, view: type[View], verb: str, **arguments: object) -> View:
+class Asker(Protocol):
+    """Somebody who answers for a desk: a client, or the desk itself."""
+
+    def ask(self, verb: str, **arguments: object) -> object: ...
+
+
+@contextmanager
+def at_desk() -> Iterator[Asker]:
+    """The desk of the server that the options name, or of its files if none runs."""
+    with _desk() as desk:
+        yield desk
+
+
+def _desk() -> AbstractContextManager[Asker]:
+    where, user = _address(), given("user")
+    try:
+        return connect(where, user=user, password=_password(user), name=PROGRAM)
+    except NotRunning:
+        if isinstance(where, Local) and user is None and holds_log(where.directory):
+            click.echo(
+                f"note: no server is running on {where.directory}: "
+                "working on its files",
+                err=True,
+            )
+            return offline(where.directory)
+        raise
+
+
+def carry_out(desk: Asker, plan: Plan[Result]) -> Result:
+    """The result of a plan, page by page."""
+
+    def answer(verb: str, arguments: Mapping[str, object]) -> object:
+        return desk.ask(verb, **arguments)
+
+    return drive_blocking(plan, answer, time.sleep)
+
+
+def who() -> str:
+    """Who does it, for the audit trail: --user, or the user of this machine.
+
+    A server that has checked a password writes down whose it was, whatever this says.
+    """
+    user: str | None = given("user")
+    if user is not None:
+        return user
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError):
+        return f"uid {os.getuid()}"
+
+
+def ask(client: Asker, view: type[View], verb: str, **arguments: object) -> View:
     """The answer of the desk as the type it has."""
     said = {name: value for name, value in arguments.items() if value is not None}
     return msgspec.convert(client.ask(verb, **said), view)
@@ -119,5 +188,8 @@ def _password(user: str | None) -> str | None:
     if file:
         with Path(file).open(encoding="utf-8") as lines:
             return lines.readline().rstrip("\r\n")
-    asked: str = click.prompt(f"Password of {user}", hide_input=True, err=True)
-    return asked
+    asked: dict[str, str] = click.get_current_context().meta.setdefault(_ASKED, {})
+    if user not in asked:
+        question = f"Password of {user}"
+        asked[user] = click.prompt(question, hide_input=True, err=True)
+    return asked[user]

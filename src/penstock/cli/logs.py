@@ -11,14 +11,14 @@ from penstock.broker.desk_logs import MAX_EVENTS
 from penstock.broker.desk_views import LogEvent, LogPage, SubscriberLog
 from penstock.cli import show
 from penstock.cli.connect import (
+    Asker,
     as_json,
     ask,
-    connected,
+    at_desk,
     json_option,
     server_options,
     show_json,
 )
-from penstock.client import Client
 from penstock.wire.json_text import one_line
 
 
@@ -53,7 +53,7 @@ def logs(topic: str, limit: int, **_: object) -> None:
       penstock logs orders --limit 10
       penstock logs orders --json | jq 'map_values(length)'
     """
-    with connected() as client:
+    with at_desk() as client:
         found = list(_all(client, topic, limit))
     if as_json():
         show_json({one.subscriber: list(map(_event, one.events)) for one in found})
@@ -69,7 +69,7 @@ def logs(topic: str, limit: int, **_: object) -> None:
             click.echo(f"note: {one.subscriber}: {shown} are shown", err=True)
 
 
-def _all(client: Client, topic: str, limit: int) -> Iterator[SubscriberLog]:
+def _all(client: Asker, topic: str, limit: int) -> Iterator[SubscriberLog]:
     after, more = "", True
     while more:
         page = ask(client, LogPage, "logs", topic=topic, after=after, limit=limit)

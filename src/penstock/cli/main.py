@@ -1,7 +1,8 @@
 """The ``penstock`` command: what is the same for all of its subcommands.
 
-Exit codes: 0 all is well; 1 ``log verify`` found damage; 2 the command could not be
-carried out, the reason is on standard error; 141 whoever read the output has gone.
+Exit codes: 0 all is well; 1 ``log verify`` found damage, or ``schemas check`` what does
+not fit; 2 the command could not be carried out, the reason is on standard error; 130
+long work was stopped by Ctrl-C; 141 whoever read the output has gone.
 """
 
 from __future__ import annotations
@@ -14,15 +15,20 @@ import sys
 import click
 
 from penstock import __version__
+from penstock.cli.chain import chain_command
 from penstock.cli.config import config
 from penstock.cli.dead_letters import dead_letters
 from penstock.cli.demo import demo
+from penstock.cli.errors import errors
 from penstock.cli.log import log
 from penstock.cli.logs import logs
 from penstock.cli.messages import messages
 from penstock.cli.publish import publish
 from penstock.cli.refusal import Refusal
+from penstock.cli.schemas import schemas
 from penstock.cli.serve import serve
+from penstock.cli.sinks import sinks
+from penstock.cli.sql import sql_command
 from penstock.cli.subscribe import subscribe
 from penstock.cli.subscriptions import subscriptions
 from penstock.cli.topics import topics
@@ -81,9 +87,14 @@ cli.add_command(serve)
 cli.add_command(publish)
 cli.add_command(subscribe)
 cli.add_command(topics)
+cli.add_command(schemas)
 cli.add_command(subscriptions)
+cli.add_command(sinks)
 cli.add_command(dead_letters)
+cli.add_command(errors)
 cli.add_command(logs)
+cli.add_command(chain_command)
+cli.add_command(sql_command)
 cli.add_command(config)
 cli.add_command(users)
 

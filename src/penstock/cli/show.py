@@ -42,7 +42,7 @@ def preview(data: bytes) -> str:
         text = "0x" + data[: PREVIEW_CHARACTERS // 2].hex()
         return text + "…" if len(data) > PREVIEW_CHARACTERS // 2 else text
     shown = text[:PREVIEW_CHARACTERS]
-    line = "".join(c if c.isprintable() else _escaped(c) for c in shown)
+    line = "".join(c if c.isprintable() else escaped(c) for c in shown)
     return line + "…" if len(text) > PREVIEW_CHARACTERS else line
 
 
@@ -57,5 +57,5 @@ def table(rows: Sequence[Sequence[str]]) -> list[str]:
     ]
 
 
-def _escaped(character: str) -> str:
+def escaped(character: str) -> str:
     return character.encode("unicode_escape").decode()

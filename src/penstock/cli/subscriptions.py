@@ -15,16 +15,16 @@ from penstock.broker.desk_views import (
 )
 from penstock.cli import show
 from penstock.cli.connect import (
+    Asker,
     as_json,
     ask,
+    at_desk,
     confirm,
-    connected,
     json_option,
     server_options,
     show_json,
 )
 from penstock.cli.start import start_of
-from penstock.client import Client
 
 SUBSCRIBER = click.argument("subscriber", metavar="SUBSCRIBER")
 TOPIC = click.argument("topic", metavar="TOPIC")
@@ -60,7 +60,7 @@ def subscriptions(
     """
     if context.invoked_subcommand is not None:
         return
-    with connected() as client:
+    with at_desk() as client:
         found = list(_all(client, subscriber, topic))
     found.sort(key=lambda one: (one.subscriber, one.topic))
     if as_json():
@@ -84,7 +84,7 @@ def show_command(subscriber: str, topic: str, **_: object) -> None:
     Example:
       penstock subscriptions show billing orders
     """
-    with connected() as client:
+    with at_desk() as client:
         one = ask(
             client,
             SubscriptionView,
@@ -116,7 +116,7 @@ def forget_command(subscriber: str, topic: str, *, yes: bool, **_: object) -> No
       penstock subscriptions forget billing orders --yes
     """
     which = {"subscriber": subscriber, "topic": topic}
-    with connected() as client:
+    with at_desk() as client:
         one = ask(client, SubscriptionRow, "subscriptions.show", **which)
         lag = show.count(one.lag, "unsettled event")
         question = f"Forget the subscription of {subscriber} to {topic}, with {lag}?"
@@ -150,7 +150,7 @@ def seek_command(subscriber: str, topic: str, start: str, **_: object) -> None:
       penstock subscriptions seek billing orders --to earliest
       penstock subscriptions seek billing orders --to 2030-01-31T12:00Z
     """
-    with connected() as client:
+    with at_desk() as client:
         moved = ask(
             client,
             Moved,
@@ -171,7 +171,7 @@ def lines_of(found: list[SubscriptionRow]) -> list[str]:
 
 
 def _all(
-    client: Client, subscriber: str | None, topic: str | None
+    client: Asker, subscriber: str | None, topic: str | None
 ) -> Iterator[SubscriptionRow]:
     after, more = 0, True
     while more:

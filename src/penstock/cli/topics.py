@@ -10,16 +10,17 @@ from penstock.broker.desk import MAX_ROWS
 from penstock.broker.desk_views import TopicPage, TopicRow, TopicView
 from penstock.cli import show
 from penstock.cli.connect import (
+    Asker,
     as_json,
     ask,
+    at_desk,
     confirm,
-    connected,
     json_option,
     server_options,
     show_json,
 )
 from penstock.cli.subscriptions import lines_of as subscription_lines
-from penstock.client import Client
+from penstock.cli.topic_notes import COMMANDS
 
 NAME = click.argument("name", metavar="TOPIC")
 _HEADINGS = ("TOPIC", "OFFSETS", "EVENTS", "SIZE", "DURABILITY", "SUBSCRIPTIONS")
@@ -41,7 +42,7 @@ def topics(context: click.Context, /, *, own: bool, **_: object) -> None:
     """
     if context.invoked_subcommand is not None:
         return
-    with connected() as client:
+    with at_desk() as client:
         found = list(_all(client, own=own))
     if as_json():
         show_json(found)
@@ -63,7 +64,7 @@ def show_command(name: str, **_: object) -> None:
     Example:
       penstock topics show orders
     """
-    with connected() as client:
+    with at_desk() as client:
         topic = ask(client, TopicView, "topics.show", name=name)
     if as_json():
         show_json(topic)
@@ -106,7 +107,7 @@ def create_command(
       penstock topics create orders
       penstock topics create clicks --durability os --retention-bytes 1000000000
     """
-    with connected() as client:
+    with at_desk() as client:
         topic = ask(
             client,
             TopicView,
@@ -137,7 +138,7 @@ def delete_command(name: str, *, yes: bool, **_: object) -> None:
     Example:
       penstock topics delete old-orders --yes
     """
-    with connected() as client:
+    with at_desk() as client:
         topic = ask(client, TopicView, "topics.show", name=name)
         events = show.count(topic.events, "event")
         others = show.count(topic.subscriptions, "subscription")
@@ -149,7 +150,11 @@ def delete_command(name: str, *, yes: bool, **_: object) -> None:
         click.echo(f"deleted topic {name} with {show.count(gone.events, 'event')}")
 
 
-def _all(client: Client, *, own: bool) -> Iterator[TopicRow]:
+for command in COMMANDS:
+    topics.add_command(command)
+
+
+def _all(client: Asker, *, own: bool) -> Iterator[TopicRow]:
     after, more = "", True
     while more:
         page = ask(client, TopicPage, "topics", after=after, own=own, limit=MAX_ROWS)
@@ -184,6 +189,9 @@ def _lines(topic: TopicView) -> Iterator[str]:
             ("durability", topic.durability),
             ("kept", ", ".join(filter(None, kept)) or "everything"),
             ("priorities", ", ".join(map(str, topic.levels))),
+            ("schema", _schema(topic)),
+            ("documented", "yes" if topic.documented else "no"),
+            ("comments", str(topic.comments)),
         ]
     )
     if topic.readers:
@@ -191,3 +199,9 @@ def _lines(topic: TopicView) -> Iterator[str]:
         yield from subscription_lines(topic.readers)
     if topic.more_readers:
         yield f"… {topic.subscriptions} in all: penstock subscriptions"
+
+
+def _schema(topic: TopicView) -> str:
+    if topic.schema_version is None:
+        return "none"
+    return f"version {topic.schema_version} {topic.schema_type}".rstrip()

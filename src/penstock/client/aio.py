@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Self
 
@@ -26,13 +26,15 @@ from penstock.client.address import (
     not_running,
     socket_path,
 )
-from penstock.client.deliveries import Delivery, Inbox, Offsets, deliveries
+from penstock.client.aio_subscription import AsyncSubscription
+from penstock.client.deliveries import Inbox, Offsets
+from penstock.client.fetching import FETCH_BYTES, Range, checked
 from penstock.client.outgoing import Item, Outgoing
 from penstock.client.session import Session, Wish
 from penstock.errors import ConnectionLost, PenstockError, ServerRefused
 from penstock.wire.native import (
     Answer,
-    Events,
+    Fetched,
     Published,
     ServerMessage,
     Subscribed,
@@ -93,8 +95,8 @@ class AsyncClient:
         self._timeout_s = timeout_s
         self._session = Session()
         self._answers: dict[int, asyncio.Future[None]] = {}
-        self._arrivals: dict[int, asyncio.Event] = {}
-        """An event for each channel: something came, or it is over."""
+        self._arrivals: dict[Inbox, asyncio.Event] = {}
+        """An event for each subscription: something came, or it is over."""
         self._error: PenstockError | None = None
         self._task = asyncio.create_task(self._read())
 
@@ -103,6 +105,11 @@ class AsyncClient:
 
     async def __aexit__(self, *_: object) -> None:
         await self.close()
+
+    @property
+    def lost(self) -> bool:
+        """Whether the connection has ended."""
+        return self._error is not None
 
     @property
     def server_version(self) -> str:
@@ -163,6 +170,12 @@ class AsyncClient:
         ack_timeout_s: float | None = None,
         tries: int | None = None,
         auto_ack: bool = False,
+        backoff_s: float = 0.0,
+        backoff_factor: float = 2.0,
+        max_backoff_s: float = 300.0,
+        jitter: float = 0.0,
+        in_order: bool = False,
+        prefetch: int = 0,
     ) -> AsyncSubscription:
         """Consume a topic; see ``Wish``. Raises ServerRefused, ConnectionLost."""
         wish = Wish(
@@ -173,11 +186,65 @@ class AsyncClient:
             ack_timeout_s=ack_timeout_s,
             tries=tries,
             auto_ack=auto_ack,
+            backoff_s=backoff_s,
+            backoff_factor=backoff_factor,
+            max_backoff_s=max_backoff_s,
+            jitter=jitter,
+            in_order=in_order,
+            prefetch=prefetch,
         )
         message = await self._answer(self._session.subscribe(topic, wish))
         assert isinstance(message, Subscribed), "what Subscribe is answered by"
-        inbox = self._session.inboxes[message.channel]
+        inbox = self._session.inbox(message.channel)
         return AsyncSubscription(self, inbox, message.position, auto_ack=auto_ack)
+
+    async def fetch(
+        self, topic: str, offset: int, end: int, max_bytes: int = FETCH_BYTES
+    ) -> Range:
+        """Events from ``offset`` to in front of ``end``, as many as fit; see Range.
+
+        Raises ServerRefused (UnknownTopic, OffsetOutOfRange), ConnectionLost.
+        """
+        seq = self._session.fetch(topic, offset, end, max_bytes)
+        message = await self._answer(seq)
+        assert isinstance(message, Fetched), "what Fetch is answered by"
+        return checked(message, topic, offset, end)
+
+    async def stage(
+        self,
+        query: str,
+        epoch: int,
+        partition: int,
+        attempt: int,
+        topic: str,
+        items: Item | Iterable[Item],
+        *,
+        piece: int = 0,
+        ids: Sequence[str | None] | None = None,
+        keys: Sequence[bytes | None] | None = None,
+        priorities: Sequence[int] | None = None,
+        headers: Sequence[Mapping[str, str]] | None = None,
+        parents: Sequence[str | None] | None = None,
+    ) -> int:
+        """Leave events with the server until ``sinks.commit`` stores their epoch.
+
+        Returns the number of the next piece, to be given with what follows. No other
+        try of the partition may have the same ``attempt``.
+        Raises InvalidBatch, ServerRefused, ConnectionLost.
+        """
+        events = Outgoing.of(
+            items,
+            ids=ids,
+            keys=keys,
+            priorities=priorities,
+            headers=headers,
+            parents=parents,
+        )
+        place = (query, epoch, partition, attempt)
+        for part in events.pieces():
+            await self._answer(self._session.stage(place, piece, topic, part))
+            piece += 1
+        return piece
 
     async def ask(self, verb: str, **arguments: object) -> object:
         """Ask the desk; see docs/protocols/native.md. Raises ServerRefused."""
@@ -205,6 +272,8 @@ class AsyncClient:
         """The answer to what was just put into the session."""
         future = self._answers[seq] = asyncio.get_running_loop().create_future()
         try:
+            # Whoever asks in this turn of the loop shares a write.
+            await asyncio.sleep(0)
             self._session.flush_acks()
             await self._send()
             async with asyncio.timeout(self._timeout_s):
@@ -214,6 +283,8 @@ class AsyncClient:
             raise ConnectionLost(str(self._where), reason) from None
         finally:
             self._answers.pop(seq, None)
+            if future.done() and not future.cancelled():
+                future.exception()  # it was seen: sending has failed with it too
         message = self._session.answer(seq)
         assert message is not None, "the future was set for it"
         return message
@@ -222,7 +293,7 @@ class AsyncClient:
         """Wait until something came for a channel."""
         self._session.flush_acks()
         await self._send()
-        arrived = self._arrivals.setdefault(inbox.channel, asyncio.Event())
+        arrived = self._arrivals.setdefault(inbox, asyncio.Event())
         while not inbox.batches and inbox.ended is None:
             arrived.clear()
             self._check()
@@ -254,9 +325,8 @@ class AsyncClient:
                         _wake(self._answers[seq], None)
                     else:
                         self._session.forget(seq)  # whoever asked has gone
-                for channel, arrived in self._arrivals.items():
-                    inbox = self._session.inboxes.get(channel)
-                    if inbox is None or inbox.batches or inbox.ended is not None:
+                for inbox, arrived in self._arrivals.items():
+                    if inbox.batches or inbox.ended is not None:
                         arrived.set()
             self._end(self._lost("the server closed it"))
         except PenstockError as error:
@@ -276,78 +346,6 @@ class AsyncClient:
         if said is not None:
             return ServerRefused(said.error, said.text, said.hint)
         return ConnectionLost(str(self._where), reason)
-
-
-class AsyncSubscription:
-    """Events of a topic, one by one or in batches; acknowledge what was handled.
-
-    Acks are sent together, before the next wait: with the next event, any other call,
-    or ``flush``.
-    """
-
-    def __init__(
-        self, client: AsyncClient, inbox: Inbox, position: int, *, auto_ack: bool
-    ) -> None:
-        self.topic = inbox.topic
-        self.position = position
-        self._client = client
-        self._inbox = inbox
-        self._auto_ack = auto_ack
-        self._waiting: list[Delivery] = []
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self.close()
-
-    async def __aiter__(self) -> AsyncIterator[Delivery]:
-        while True:
-            yield await self.next()
-
-    async def next(self) -> Delivery:
-        """The next event; raises SubscriptionEnded, ConnectionLost."""
-        if not self._waiting:
-            batch = await self.next_batch()
-            self._waiting = list(deliveries(self.topic, batch))
-            self._waiting.reverse()
-        return self._waiting.pop()
-
-    async def next_batch(self) -> Events:
-        """The next events, in columns."""
-        while (batch := self._inbox.take()) is None:
-            await self._client._arrival(self._inbox)
-        return batch
-
-    def ack(self, delivery: Delivery) -> None:
-        """The event is done with."""
-        self.settle([delivery.offset])
-
-    def settle(self, offsets: Iterable[int]) -> None:
-        """The events at these offsets are done with."""
-        if not self._auto_ack:
-            self._inbox.acks.extend(offsets)
-
-    async def nack(self, delivery: Delivery, error: str) -> None:
-        """This try has failed: the subscription's policy decides what follows."""
-        self._client._session.refuse(self._inbox.channel, delivery.offset, error)
-        await self._client._send()
-
-    async def flush(self) -> None:
-        """Send the acks so far."""
-        self._client._session.flush_acks()
-        await self._client._send()
-
-    async def close(self) -> None:
-        """Leave; it returns when all acks are durable. A name keeps its position."""
-        session = self._client._session
-        if self._inbox.channel not in session.inboxes:
-            return
-        session.flush_acks()
-        seq = session.unsubscribe(self._inbox.channel)
-        del session.inboxes[self._inbox.channel]
-        self._client._arrivals.pop(self._inbox.channel, None)
-        await self._client._answer(seq)
 
 
 def _wake(future: asyncio.Future[None], error: PenstockError | None) -> None:

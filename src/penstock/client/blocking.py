@@ -28,13 +28,15 @@ from penstock.client.address import (
     not_running,
     socket_path,
 )
-from penstock.client.deliveries import Delivery, Inbox, Offsets, deliveries
+from penstock.client.blocking_subscription import Subscription
+from penstock.client.deliveries import Offsets
+from penstock.client.fetching import FETCH_BYTES, Range, checked
 from penstock.client.outgoing import Item, Outgoing
 from penstock.client.session import Session, Wish
 from penstock.errors import ConnectionLost, PenstockError, ServerRefused
 from penstock.wire.native import (
     Answer,
-    Events,
+    Fetched,
     Published,
     ServerMessage,
     Subscribed,
@@ -42,8 +44,6 @@ from penstock.wire.native import (
 
 READ_BYTES = 1 << 18
 TIMEOUT_S = 60.0
-# Acks that are sent together, at most.
-MAX_ACKS = 1000
 # A server that has too much to write is asked again after this.
 RETRY_S = 0.01
 # The error of a server that has too much to write.
@@ -143,6 +143,12 @@ class Client:
         ack_timeout_s: float | None = None,
         tries: int | None = None,
         auto_ack: bool = False,
+        backoff_s: float = 0.0,
+        backoff_factor: float = 2.0,
+        max_backoff_s: float = 300.0,
+        jitter: float = 0.0,
+        in_order: bool = False,
+        prefetch: int = 0,
     ) -> Subscription:
         """Consume a topic; see ``Wish``. Raises ServerRefused, ConnectionLost."""
         wish = Wish(
@@ -153,11 +159,79 @@ class Client:
             ack_timeout_s=ack_timeout_s,
             tries=tries,
             auto_ack=auto_ack,
+            backoff_s=backoff_s,
+            backoff_factor=backoff_factor,
+            max_backoff_s=max_backoff_s,
+            jitter=jitter,
+            in_order=in_order,
+            prefetch=prefetch,
         )
         message = self._wait(self._session.subscribe(topic, wish))
         assert isinstance(message, Subscribed), "what Subscribe is answered by"
-        inbox = self._session.inboxes[message.channel]
+        inbox = self._session.inbox(message.channel)
         return Subscription(self, inbox, message.position, auto_ack=auto_ack)
+
+    def fetch(
+        self, topic: str, offset: int, end: int, max_bytes: int = FETCH_BYTES
+    ) -> Range:
+        """Events from ``offset`` to in front of ``end``, as many as fit; see Range.
+
+        Raises ServerRefused (UnknownTopic, OffsetOutOfRange), ConnectionLost.
+        """
+        seq = self._session.fetch(topic, offset, end, max_bytes)
+        return self._range(seq, topic, offset, end)
+
+    def fetch_all(
+        self, topic: str, offset: int, end: int, max_bytes: int = FETCH_BYTES
+    ) -> Iterator[Range]:
+        """All of a range, part by part; the next is on its way while one is used."""
+        part = self.fetch(topic, offset, end, max_bytes)
+        while (offset := part.next_offset) < min(end, part.end_offset):
+            seq = self._session.fetch(topic, offset, end, max_bytes)
+            try:
+                self._send()
+                yield part
+            except BaseException:
+                self._session.give_up(seq)
+                raise
+            part = self._range(seq, topic, offset, end)
+        yield part
+
+    def stage(
+        self,
+        query: str,
+        epoch: int,
+        partition: int,
+        attempt: int,
+        topic: str,
+        items: Item | Iterable[Item],
+        *,
+        piece: int = 0,
+        ids: Sequence[str | None] | None = None,
+        keys: Sequence[bytes | None] | None = None,
+        priorities: Sequence[int] | None = None,
+        headers: Sequence[Mapping[str, str]] | None = None,
+        parents: Sequence[str | None] | None = None,
+    ) -> int:
+        """Leave events with the server until ``sinks.commit`` stores their epoch.
+
+        Returns the number of the next piece, to be given with what follows. No other
+        try of the partition may have the same ``attempt``.
+        Raises InvalidBatch, ServerRefused, ConnectionLost.
+        """
+        events = Outgoing.of(
+            items,
+            ids=ids,
+            keys=keys,
+            priorities=priorities,
+            headers=headers,
+            parents=parents,
+        )
+        place = (query, epoch, partition, attempt)
+        for part in events.pieces():
+            self._wait(self._session.stage(place, piece, topic, part))
+            piece += 1
+        return piece
 
     def ask(self, verb: str, **arguments: object) -> object:
         """Ask the desk; see docs/protocols/native.md. Raises ServerRefused."""
@@ -177,6 +251,11 @@ class Client:
                 continue
             assert isinstance(message, Published), "what Publish is answered by"
             return Offsets.of(message, len(part.payloads), part.ids)
+
+    def _range(self, seq: int, topic: str, offset: int, end: int) -> Range:
+        message = self._wait(seq)
+        assert isinstance(message, Fetched), "what Fetch is answered by"
+        return checked(message, topic, offset, end)
 
     # Waiting
 
@@ -254,89 +333,6 @@ class Client:
         if said is not None:
             return ServerRefused(said.error, said.text, said.hint)
         return ConnectionLost(str(self._where), reason)
-
-
-class Subscription:
-    """Events of a topic, one by one or in batches; acknowledge what was handled.
-
-    Acks are sent together, before the next wait: with the next event, any other call,
-    or ``flush``.
-    """
-
-    def __init__(
-        self, client: Client, inbox: Inbox, position: int, *, auto_ack: bool
-    ) -> None:
-        self.topic = inbox.topic
-        self.position = position
-        self._client = client
-        self._inbox = inbox
-        self._auto_ack = auto_ack
-        self._waiting: list[Delivery] = []
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def __iter__(self) -> Iterator[Delivery]:
-        while True:
-            delivery = self.next()
-            assert delivery is not None, "without a limit it waits for one"
-            yield delivery
-
-    def next(self, timeout_s: float | None = None) -> Delivery | None:
-        """The next event; None if none came within ``timeout_s``.
-
-        Raises SubscriptionEnded, ConnectionLost.
-        """
-        if not self._waiting:
-            batch = self.next_batch(timeout_s)
-            if batch is None:
-                return None
-            self._waiting = list(deliveries(self.topic, batch))
-            self._waiting.reverse()
-        return self._waiting.pop()
-
-    def next_batch(self, timeout_s: float | None = None) -> Events | None:
-        """The next events, in columns; None if none came within ``timeout_s``."""
-        inbox = self._inbox
-        if inbox.batches:
-            return inbox.take()
-        self._client._until(lambda: bool(inbox.batches or inbox.ended), timeout_s)
-        return inbox.take()
-
-    def ack(self, delivery: Delivery) -> None:
-        """The event is done with."""
-        self.settle([delivery.offset])
-
-    def settle(self, offsets: Iterable[int]) -> None:
-        """The events at these offsets are done with."""
-        if self._auto_ack:
-            return
-        self._inbox.acks.extend(offsets)
-        if len(self._inbox.acks) >= MAX_ACKS:
-            self.flush()
-
-    def nack(self, delivery: Delivery, error: str) -> None:
-        """This try has failed: the subscription's policy decides what follows."""
-        self._client._session.refuse(self._inbox.channel, delivery.offset, error)
-        self._client._send()
-
-    def flush(self) -> None:
-        """Send the acks so far."""
-        self._client._session.flush_acks()
-        self._client._send()
-
-    def close(self) -> None:
-        """Leave; it returns when all acks are durable. A name keeps its position."""
-        session = self._client._session
-        if self._inbox.channel not in session.inboxes:
-            return
-        session.flush_acks()
-        seq = session.unsubscribe(self._inbox.channel)
-        del session.inboxes[self._inbox.channel]
-        self._client._wait(seq)
 
 
 def _open(where: Address, timeout_s: float) -> socket.socket:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import overload
 
@@ -99,14 +99,35 @@ class Offsets(Sequence[int]):
 class Inbox:
     """Batches of one channel that wait to be read, and acks that wait to be sent."""
 
-    __slots__ = ("acks", "batches", "channel", "ended", "topic")
+    __slots__ = (
+        "acks",
+        "batches",
+        "channel",
+        "ended",
+        "on_moved",
+        "put_back",
+        "topic",
+    )
 
     def __init__(self, topic: str, channel: int) -> None:
         self.topic = topic
         self.channel = channel
         self.batches: list[Events] = []
         self.acks: list[int] = []
+        self.put_back: list[int] = []
+        """Offsets that were read and not begun."""
         self.ended: str | None = None
+        self.on_moved: Callable[[], None] | None = None
+        """Called when the subscription was moved: nothing before that counts."""
+
+    def begin_anew(self, channel: int) -> None:
+        """The subscription was moved, and goes on at another channel."""
+        self.channel = channel
+        self.batches.clear()
+        self.acks.clear()
+        self.put_back.clear()
+        if self.on_moved is not None:
+            self.on_moved()
 
     def take(self) -> Events | None:
         """The next batch, if one is there; raises SubscriptionEnded behind the last."""
@@ -115,6 +136,11 @@ class Inbox:
         if self.ended is not None:
             raise SubscriptionEnded(self.topic, self.ended)
         return None
+
+    def unbegun(self, waiting: Sequence[Delivery]) -> list[int]:
+        """Offsets that nobody began with, with those that wait to be read."""
+        unread = [offset for batch in self.batches for offset in batch.offsets]
+        return [*self.put_back, *(one.offset for one in waiting), *unread]
 
 
 def deliveries(topic: str, batch: Events) -> Iterator[Delivery]:

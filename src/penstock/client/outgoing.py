@@ -72,6 +72,13 @@ class Outgoing:
         if lo < len(self.payloads):
             yield self if lo == 0 else self._slice(lo, len(self.payloads))
 
+    def pieces(self) -> Iterator[Outgoing]:
+        """The same; without events there is one piece, and it is empty."""
+        if self.payloads:
+            yield from self.parts()
+        else:
+            yield self
+
     def _slice(self, lo: int, hi: int) -> Outgoing:
         columns = {
             name: None if column is None else list(column[lo:hi])

@@ -7,7 +7,7 @@ client differ only in how they wait.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
 from typing import assert_never
@@ -21,14 +21,19 @@ from penstock.wire.native import (
     ClientMessage,
     Ended,
     Events,
+    Fetch,
+    Fetched,
+    Finish,
     FrameSplitter,
     Hello,
+    Moved,
     Problem,
     Publish,
     Published,
     Refuse,
     ServerMessage,
     Settle,
+    Stage,
     Subscribe,
     Subscribed,
     Unsubscribe,
@@ -37,8 +42,9 @@ from penstock.wire.native import (
     encode,
 )
 
-# A server sends what fits into its pages, and answers of the desk, which are bounded.
-MAX_MESSAGE_BYTES = 256 << 20
+# A server sends what fits into its pages, answers of the desk, which are bounded, and
+# frames, the largest of which has 256 MiB.
+MAX_MESSAGE_BYTES = (256 << 20) + (1 << 16)
 # What a server says to a connection too many, whatever the protocol.
 _TURNED_AWAY = b"error: "
 HELLO = 0
@@ -55,7 +61,14 @@ class Wish:
     window: events on their way that are not settled, at most.
     ack_timeout_s, tries: when an event is sent again, and how often; then it is a
         dead letter.
+    in_order: events do not overtake one that has to be sent alone, because it was lost
+        before; and there is one consumer at a time.
+    prefetch: events that this consumer may have of the window, at most; 0 is a fair
+        share of it.
     auto_ack: events are settled by being sent.
+    backoff_s, backoff_factor, max_backoff_s, jitter: the pause before an event that
+        failed is sent again, its growth, its end, and the part of it (from 0 to 1) by
+        which events are spread.
     """
 
     subscriber: str | None = None
@@ -65,6 +78,12 @@ class Wish:
     ack_timeout_s: float | None = None
     tries: int | None = None
     auto_ack: bool = False
+    backoff_s: float = 0.0
+    backoff_factor: float = 2.0
+    max_backoff_s: float = 300.0
+    jitter: float = 0.0
+    in_order: bool = False
+    prefetch: int = 0
 
 
 class Session:
@@ -76,6 +95,9 @@ class Session:
         self._output: list[bytes] = []
         self._answers: dict[int, ServerMessage] = {}
         self._topics: dict[int, str] = {}
+        self._given_up: set[int] = set()
+        self._successors: dict[int, int] = {}
+        """Channels that others took the place of."""
         self._begun = False
         self.farewell: Problem | None = None
         """Why the server ends the connection, if it said so."""
@@ -103,6 +125,15 @@ class Session:
         )
         return seq
 
+    def finish(
+        self, channel: int, offsets: list[int], events: Mapping[str, Outgoing]
+    ) -> int:
+        """Settle and publish in one step."""
+        seq = next(self._seqs)
+        publishes = [_publish(topic, one) for topic, one in events.items()]
+        self._put(Finish(seq, channel, offsets, publishes))
+        return seq
+
     def subscribe(self, topic: str, wish: Wish) -> int:
         seq = next(self._seqs)
         self._put(
@@ -116,9 +147,32 @@ class Session:
                 wish.ack_timeout_s,
                 wish.tries,
                 wish.auto_ack,
+                wish.backoff_s,
+                wish.backoff_factor,
+                wish.max_backoff_s,
+                wish.jitter,
+                wish.in_order,
+                wish.prefetch,
             )
         )
         self._topics[seq] = topic
+        return seq
+
+    def fetch(self, topic: str, offset: int, end: int, max_bytes: int) -> int:
+        seq = next(self._seqs)
+        self._put(Fetch(seq, topic, offset, end, max_bytes))
+        return seq
+
+    def stage(
+        self,
+        place: tuple[str, int, int, int],
+        piece: int,
+        topic: str,
+        events: Outgoing,
+    ) -> int:
+        """Leave a piece at a place: query, epoch, partition, attempt."""
+        seq = next(self._seqs)
+        self._put(Stage(seq, *place, _publish(topic, events), piece))
         return seq
 
     def ask(self, verb: str, arguments: dict[str, object]) -> int:
@@ -129,12 +183,22 @@ class Session:
     def settle(self, channel: int, offsets: Sequence[int]) -> None:
         self._put(Settle(channel, list(offsets)))
 
-    def refuse(self, channel: int, offset: int, error: str) -> None:
-        self._put(Refuse(channel, offset, error))
+    def refuse(
+        self,
+        channel: int,
+        offset: int,
+        error: str,
+        kind: str = "",
+        traceback: str = "",
+        duration_s: float | None = None,
+        *,
+        final: bool = False,
+    ) -> None:
+        self._put(Refuse(channel, offset, error, kind, traceback, duration_s, final))
 
-    def unsubscribe(self, channel: int) -> int:
+    def unsubscribe(self, channel: int, unbegun: Sequence[int] = ()) -> int:
         seq = next(self._seqs)
-        self._put(Unsubscribe(seq, channel))
+        self._put(Unsubscribe(seq, channel, list(unbegun)))
         return seq
 
     def flush_acks(self) -> None:
@@ -168,6 +232,9 @@ class Session:
         answered: list[int] = []
         for body in self._splitter.feed(data):
             self._file(decode_server(body), answered)
+        for seq in self._given_up.intersection(answered):
+            self._given_up.discard(seq)
+            self._answers.pop(seq, None)
         return answered
 
     def answer(self, seq: int) -> ServerMessage | None:
@@ -177,9 +244,20 @@ class Session:
             raise ServerRefused(found.error, found.text, found.hint)
         return found
 
+    def inbox(self, channel: int) -> Inbox:
+        """The inbox of a subscription, wherever that has gone since."""
+        while channel in self._successors:
+            channel = self._successors[channel]
+        return self.inboxes[channel]
+
     def forget(self, seq: int) -> None:
         """Nobody waits for this answer any more."""
         self._answers.pop(seq, None)
+
+    def give_up(self, seq: int) -> None:
+        """Nobody will wait for this answer, whenever it comes."""
+        if self._answers.pop(seq, None) is None:
+            self._given_up.add(seq)
 
     def _file(self, message: ServerMessage, answered: list[int]) -> None:
         match message:
@@ -187,7 +265,7 @@ class Session:
                 inbox = self.inboxes.get(message.channel)
                 if inbox is not None:  # left while it was on its way
                     inbox.batches.append(message)
-            case Published() | Answer():
+            case Published() | Answer() | Fetched():
                 self._answers[message.seq] = message
                 answered.append(message.seq)
             case Subscribed():
@@ -205,8 +283,29 @@ class Session:
                 self.version = message.version
                 self._answers[HELLO] = message
                 answered.append(HELLO)
+            case Moved():
+                inbox = self.inboxes.pop(message.channel, None)
+                if inbox is not None:
+                    self._successors[message.channel] = message.to
+                    self.inboxes[message.to] = inbox
+                    inbox.begin_anew(message.to)
             case Ended():
                 if message.channel in self.inboxes:
                     self.inboxes[message.channel].ended = message.reason
             case _:
                 assert_never(message)
+
+
+def _publish(topic: str, events: Outgoing) -> Publish:
+    """Events inside another message: it has the seq."""
+    return Publish(
+        0,
+        topic,
+        events.payloads,
+        events.ids,
+        events.keys,
+        events.priorities,
+        events.headers,
+        events.parents,
+        events.dedup_ids,
+    )

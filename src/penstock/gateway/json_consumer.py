@@ -105,6 +105,9 @@ class ConsumerGateway(JsonGateway[ConsumerPacket, Share]):
             data = replies.pubrel(self._msg_id(consumer, one.offset))
             self._outbox.after(self._broker.promised, data)
 
+    def moved(self, consumer: Consumer) -> None:
+        """What comes next is sent as if nothing had been."""
+
     def ended(self, consumer: Consumer, reason: str) -> None:
         """Nothing is said: the protocol has no word for it."""
         self._shares.pop(consumer.subscription.topic, None)

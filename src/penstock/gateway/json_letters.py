@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import logging
+from contextlib import suppress
 
 import msgspec
 
 from penstock.broker.broker import Broker
-from penstock.errors import PenstockError
+from penstock.errors import InvalidPayload, PenstockError
 from penstock.gateway.options import JsonOptions
 from penstock.log import Columns
 from penstock.wire.jsonq import Refusal
@@ -42,7 +43,8 @@ class RawLetters:
         headers = {"reason": reason, "gateway": f"json {side}"}
         columns = Columns([payload], self._broker.log.now_ms(), headers=[headers])
         try:
-            self._broker.publish(self._topic, columns)
+            with suppress(InvalidPayload):  # the dead letter is enough
+                self._broker.publish(self._topic, columns)
             self._broker.dead_letter(gateway=f"json {side}", reason=reason, raw=raw)
         except PenstockError as error:
             # The sender is answered anyway; it knows what it sent.

@@ -2,7 +2,8 @@
 
 PUBREC means that the message is durable as pending, PUBCOMP that it is durable in its
 topic. A repeated PUBREL finds nothing pending and is answered PUBCOMP, as soon as what
-the first one did is durable.
+the first one did is durable. What does not fit the schema of its topic is refused at
+its PUB; if the schema came in between, at its PUBREL, and is a dead letter then.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from typing import assert_never
 
 from penstock.broker.acceptance import accepted_topic
 from penstock.broker.broker import Broker
+from penstock.errors import InvalidPayload
 from penstock.gateway.gateway import LoginRequest
 from penstock.gateway.json_lines import JsonGateway
 from penstock.gateway.options import JsonOptions
@@ -68,18 +70,28 @@ class PublisherGateway(JsonGateway[PublisherPacket, None]):
         match packet:
             case Pub():
                 topic = accepted_topic(packet.topic)
+                self._broker.check_payloads(topic, [packet.payload])
                 msg_id = self._broker.pending.add(topic, packet.payload, now_s)
                 done = replies.pubrec(msg_id)
                 self._outbox.after(self._broker.promised, done, _LOST)
             case Pubrel(msg_id):
-                message = self._broker.pending.get(msg_id)
-                if message is not None:
-                    self._broker.release(message, now_s)
-                elif self._broker.pending.was_given_up(msg_id):
-                    reason = "waited too long for its PUBREL and is a dead letter"
-                    self._outbox.now(replies.error(f"message {msg_id} {reason}"))
-                    return
-                done = replies.pubcomp(msg_id)
+                done = self._released(msg_id, now_s)
                 self._outbox.after(self._broker.promised, done, _LOST)
             case _:
                 assert_never(packet)
+
+    def _released(self, msg_id: int, now_s: float) -> bytes:
+        """Publish what is pending under this id, if it is; the answer."""
+        message = self._broker.pending.get(msg_id)
+        if message is not None:
+            try:
+                self._broker.release(message, now_s)
+            except InvalidPayload as error:
+                return replies.error(f"{_given_up(msg_id)}: {error}")
+        elif self._broker.pending.was_given_up(msg_id):
+            return replies.error(_given_up(msg_id))
+        return replies.pubcomp(msg_id)
+
+
+def _given_up(msg_id: int) -> str:
+    return f"message {msg_id} was given up and is a dead letter"

@@ -121,6 +121,9 @@ class LineGateway(Gateway):
     def released(self, consumer: Consumer, owed: list[Owed]) -> None:
         raise AssertionError("this protocol has no PUBREL")
 
+    def moved(self, consumer: Consumer) -> None:
+        """What comes next is sent as if nothing had been."""
+
     def ended(self, consumer: Consumer, reason: str) -> None:
         topic = consumer.subscription.topic
         share = self._shares.pop(topic)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from penstock.broker.broker import Broker
-from penstock.errors import PenstockError, RemoteProtocolError
+from penstock.errors import InvalidPayload, PenstockError, RemoteProtocolError
 from penstock.gateway.outbox import Outbox
 from penstock.log import Columns
 from penstock.wire.line import Decoded, decode_mixed, replies, text
@@ -49,6 +49,9 @@ class Publisher:
         count = len(decoded.msgs)
         try:
             appended = self._broker.publish(topic, _columns(decoded, now_s))
+        except InvalidPayload:
+            self._answer(self._by_topic([topic] * count, decoded, now_s))
+            return
         except PenstockError as error:
             self._outbox.now(replies.error(str(error)) * count)
             return
@@ -81,10 +84,13 @@ class Publisher:
         stored = self._by_topic([names[topics[i]] for i in lines], decoded, now_s)
         for line, answer in zip(lines, stored, strict=True):
             answers[line] = answer
-        data = b"".join(answers)
-        if self.confirm and any(stored):
-            lost = len(events)
-            self._outbox.after(self._broker.promised, data, lambda: _LOST * lost)
+        self._answer(answers)
+
+    def _answer(self, answers: list[bytes]) -> None:
+        """Answer lines that were not all published, each with its own answer."""
+        data, count = b"".join(answers), len(answers)
+        if any(answer.startswith(b"published ") for answer in answers):
+            self._outbox.after(self._broker.promised, data, lambda: _LOST * count)
         elif data:
             self._outbox.now(data)
 
@@ -98,22 +104,39 @@ class Publisher:
             rows.setdefault(name, []).append(row)
         whole = _columns(decoded, now_s)
         for name, mine in rows.items():
-            try:
-                appended = self._broker.publish(name, whole.pick(mine))
-            except PenstockError as failure:
-                for row in mine:
-                    answers[row] = replies.error(str(failure))
-                continue
-            if self.confirm:
-                for place, row in enumerate(mine):
-                    id_ = decoded.ids[row] or appended.generated_id(place)
-                    offset = appended.base_offset + place
-                    answers[row] = b"published %b %b %d\r\n" % (
-                        name.encode(),
-                        id_.encode(),
-                        offset,
-                    )
+            self._rows(name, mine, whole, answers)
         return answers
+
+    def _rows(
+        self, topic: str, rows: list[int], whole: Columns, answers: list[bytes]
+    ) -> None:
+        """Publish some rows to one topic, those that fit its schema; answer each."""
+        mine = whole.pick(rows)
+        try:
+            appended = self._broker.publish(topic, mine)
+        except InvalidPayload:
+            refused = self._broker.cards.refused(topic, mine.payloads)
+            for place, refusal in refused.items():
+                answers[rows[place]] = replies.error(str(refusal.at(0)))
+            fit = [row for place, row in enumerate(rows) if place not in refused]
+            if fit:
+                self._rows(topic, fit, whole, answers)
+            return
+        except PenstockError as failure:
+            for row in rows:
+                answers[row] = replies.error(str(failure))
+            return
+        if self.confirm:
+            for place, row in enumerate(rows):
+                id_ = appended.generated_id(place)
+                if whole.ids is not None:
+                    id_ = whole.ids[row] or id_
+                offset = appended.base_offset + place
+                answers[row] = b"published %b %b %d\r\n" % (
+                    topic.encode(),
+                    id_.encode(),
+                    offset,
+                )
 
 
 def _columns(decoded: Decoded, now_s: float) -> Columns:

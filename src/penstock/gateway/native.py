@@ -2,7 +2,8 @@
 
 Everything that has a ``seq`` is answered once, by what it asked for or by a Problem.
 Answers keep the order of what they answer, but for orders that need an idle log
-(deleting a topic): those are answered when they are done.
+(deleting a topic), which are answered when they are done, and for fetches, which are
+answered when there is room for what they bring.
 
 Promises: Published leaves after the commit of the events, Subscribed and answers to
 Unsubscribe and Ask after the commit of what they changed. Settle and Refuse have no
@@ -32,20 +33,27 @@ from penstock.errors import (
 )
 from penstock.gateway.gateway import Gateway, LoginRequest
 from penstock.gateway.native_events import messages
+from penstock.gateway.native_fetch import Fetcher
 from penstock.gateway.native_pub import Publisher, not_stored, problem
+from penstock.gateway.native_stage import stage
 from penstock.gateway.options import NativeOptions
 from penstock.gateway.outbox import Outbox
+from penstock.model.failure import REFUSED, Failure
 from penstock.model.policy import Order, Policy
 from penstock.wire.native import (
     Answer,
     Ask,
     ClientMessage,
     Ended,
+    Fetch,
+    Finish,
     FrameSplitter,
     Hello,
+    Moved,
     Publish,
     Refuse,
     Settle,
+    Stage,
     Subscribe,
     Subscribed,
     Unsubscribe,
@@ -56,8 +64,6 @@ from penstock.wire.native import (
 
 # Until somebody has said who it is.
 HELLO_BYTES = 1 << 16
-# What is kept of the text of a Refuse.
-MAX_ERROR_CHARACTERS = 4096
 # Answered when all that was settled before is stored.
 SETTLED = "settled"
 # Events that are asked for at once; the window and the bytes limit it first.
@@ -74,7 +80,7 @@ class Channel:
     def __init__(self, consumer: Consumer) -> None:
         self.consumer = consumer
         self.blocked = True
-        """Until Subscribed has left."""
+        """Until Subscribed, or Moved, has left."""
 
 
 class NativeGateway(Gateway):
@@ -99,9 +105,14 @@ class NativeGateway(Gateway):
         self._number = next(_connections)
         self._outbox: Outbox[Channel] = Outbox(broker.log)
         self._publisher = Publisher(broker, self._outbox)
+        self._fetcher = Fetcher(broker, options)
         self._channels: dict[int, Channel] = {}
         self._last_channel = 0
+        self._successors: dict[int, int] = {}
+        """Channels that others took the place of, as their subscription was moved."""
         self._name = ""
+        self._user = ""
+        """Who has logged in."""
         self._held: list[ClientMessage] = []
 
     def receive(self, data: bytes, now_s: float) -> None:
@@ -124,6 +135,7 @@ class NativeGateway(Gateway):
         request, self.login = self.login, None
         assert request is not None, "nobody asked"
         if ok:
+            self._user = request.user
             self._enter()
         else:
             self._refuse_all(LoginRefused(f"wrong password for {request.user[:80]}"))
@@ -137,6 +149,12 @@ class NativeGateway(Gateway):
             room -= len(data)
             if channel is not None:
                 channel.blocked = False
+        # With subscribers one at a time, so that neither keeps the other waiting.
+        while room > 0 and (fetched := self._fetcher.take()):
+            out.append(fetched)
+            room -= len(fetched)
+            if self._channels:
+                break
         served = []
         for number, channel in self._channels.items():
             if room <= 0:
@@ -153,6 +171,8 @@ class NativeGateway(Gateway):
                 self._channels[number] = self._channels.pop(number)
         if self._outbox:
             self._broker.waiting[self] = None
+        if self._fetcher:
+            self._broker.awake[self] = None
         return out
 
     def disconnected(self, now_s: float) -> None:
@@ -163,6 +183,17 @@ class NativeGateway(Gateway):
 
     def released(self, consumer: Consumer, owed: list[Owed]) -> None:
         raise AssertionError("this protocol has no PUBREL")
+
+    def moved(self, consumer: Consumer) -> None:
+        for number, channel in self._channels.items():
+            if channel.consumer is consumer:
+                del self._channels[number]
+                self._last_channel += 1
+                self._channels[self._last_channel] = channel
+                self._successors[number] = self._last_channel
+                channel.blocked = True
+                self._outbox.now(encode(Moved(number, self._last_channel)), channel)
+                return
 
     def ended(self, consumer: Consumer, reason: str) -> None:
         for number, channel in self._channels.items():
@@ -204,10 +235,16 @@ class NativeGateway(Gateway):
                 self._hello(message)
             case Publish():
                 self._publisher.publish([message], now_s)
+            case Finish():
+                self._guarded(message.seq, lambda: self._finish(message, now_s))
             case Subscribe():
                 self._guarded(message.seq, lambda: self._subscribe(message))
             case Unsubscribe():
                 self._unsubscribe(message)
+            case Stage():
+                self._guarded(message.seq, lambda: self._stage(message, now_s))
+            case Fetch():
+                self._guarded(message.seq, lambda: self._fetcher.put(message))
             case Ask():
                 self._guarded(message.seq, lambda: self._ask(message))
             case _:
@@ -252,6 +289,11 @@ class NativeGateway(Gateway):
             window=message.window,
             ack_timeout_s=message.ack_timeout_s,
             tries=message.tries,
+            backoff_s=message.backoff_s,
+            backoff_factor=message.backoff_factor,
+            max_backoff_s=message.max_backoff_s,
+            jitter=message.jitter,
+            in_order=message.in_order,
             qos=0 if message.auto_ack else 1,
         )
         start = accepted_start(message.start)
@@ -263,7 +305,7 @@ class NativeGateway(Gateway):
             name, message.topic, policy, start, temporary=temporary
         )
         self._last_channel = number
-        consumer = broker.attach(subscription, self)
+        consumer = broker.attach(subscription, self, message.prefetch)
         channel = self._channels[number] = Channel(consumer)
         done = encode(Subscribed(message.seq, number, subscription.position()))
         if temporary:
@@ -281,20 +323,47 @@ class NativeGateway(Gateway):
         if channel is None:
             return  # it ended while this was on its way
         consumer = channel.consumer
-        consumer.subscription.settle_all(message.offsets, consumer)
+        subscription = consumer.subscription
+        subscription.settle_all(message.offsets, consumer)
+        if len(subscription.consumers) > 1:  # there is room in the window for others
+            self._broker.wake(subscription)
+
+    def _finish(self, message: Finish, now_s: float) -> None:
+        channel = self._channels.get(message.channel)
+        consumer = None if channel is None else channel.consumer
+        self._publisher.finish(message, consumer, now_s)
 
     def _refuse(self, message: Refuse, now_s: float) -> None:
         channel = self._channels.get(message.channel)
         if channel is not None:
-            error = message.error[:MAX_ERROR_CHARACTERS]
-            self._broker.refuse(channel.consumer, message.offset, error, now_s)
+            failure = Failure(
+                0,
+                0,
+                message.kind or REFUSED,
+                message.error,
+                message.traceback,
+                message.duration_s,
+            )
+            self._broker.refuse(
+                channel.consumer, message.offset, failure, now_s, final=message.final
+            )
 
     def _unsubscribe(self, message: Unsubscribe) -> None:
-        channel = self._channels.pop(message.channel, None)
+        number = message.channel
+        while number in self._successors:  # it was moved while this was on its way
+            number = self._successors.pop(number)
+        channel = self._channels.pop(number, None)
         if channel is not None:
-            self._broker.unsubscribe(channel.consumer)
+            consumer = channel.consumer
+            if number == message.channel:
+                consumer.subscription.put_back(message.unbegun, consumer)
+            self._broker.unsubscribe(consumer)
         done = encode(Answer(message.seq, None))
         self._outbox.after(self._broker.promised, done)
+
+    def _stage(self, message: Stage, now_s: float) -> None:
+        kept = stage(self._broker, message, self._publisher.producer, now_s)
+        self._outbox.now(encode(Answer(message.seq, kept)))
 
     # The desk
 
@@ -316,7 +385,10 @@ class NativeGateway(Gateway):
         self._guarded(message.seq, lambda: self._answer(verb, message))
 
     def _answer(self, verb: Verb, message: Ask) -> None:
-        result = call(verb, message.arguments)
+        arguments = message.arguments
+        if self._user and "by" in verb.arguments.__struct_fields__:
+            arguments = {**arguments, "by": self._user}  # as they claim, or not
+        result = call(verb, arguments)
         answer = encode(Answer(message.seq, result))
         if verb.promise is Promise.NOTHING:
             self._outbox.now(answer)

@@ -6,10 +6,19 @@ from typing import Any
 
 from penstock.broker.acceptance import check_ids
 from penstock.broker.broker import Broker
-from penstock.errors import PenstockError, WriteFailed
+from penstock.broker.finish import finish
+from penstock.delivery.consumer import Consumer
+from penstock.errors import InvalidBatch, PenstockError, WriteFailed
 from penstock.gateway.outbox import Outbox
 from penstock.log import Columns
-from penstock.wire.native import Problem, Publish, Published, encode
+from penstock.wire.native import (
+    Answer,
+    Finish,
+    Problem,
+    Publish,
+    Published,
+    encode,
+)
 
 
 class Publisher:
@@ -81,16 +90,7 @@ class Publisher:
     def _publish(self, message: Publish, now_s: float) -> None:
         broker = self._broker
         self._check(message)
-        columns = Columns(
-            message.payloads,
-            int(now_s * 1000),
-            ids=message.ids,
-            keys=message.keys,
-            priorities=message.priorities,
-            headers=message.headers,
-            parents=message.parents,
-            producer=self.producer,
-        )
+        columns = self._columns(message, now_s)
         if message.topic not in broker.log.catalog:
             columns.check(broker.log.options.max_event_bytes)  # make no topic in vain
         if message.dedup_ids is not None:
@@ -104,6 +104,40 @@ class Publisher:
         ids = [appended.generated_id(0)]
         answer = encode(Published(message.seq, appended.base_offset, ids))
         self._outbox.after(appended.group, answer, not_stored(message.seq))
+
+    def finish(self, message: Finish, consumer: Consumer | None, now_s: float) -> None:
+        """Settle and publish in one step; raises what publishing is refused for."""
+        held = consumer is not None and all(map(consumer.holds, message.offsets))
+        if consumer is None or not held:
+            self._outbox.now(encode(Answer(message.seq, False)))
+            return
+        events: dict[str, Columns] = {}
+        for one in message.publishes:
+            if one.dedup_ids is not None:
+                raise InvalidBatch("dedup ids", "given", "none: it is once anyway")
+            self._check(one)
+            columns = self._columns(one, now_s)
+            # The subscriber's, as what it handled is the cause.
+            columns.producers = [consumer.subscription.subscriber] * len(columns)
+            if one.topic in events:
+                events[one.topic].extend(columns)
+            else:
+                events[one.topic] = columns
+        finish(self._broker, consumer, message.offsets, events)
+        answer = encode(Answer(message.seq, True))
+        self._outbox.after(self._broker.promised, answer, not_stored(message.seq))
+
+    def _columns(self, message: Publish, now_s: float) -> Columns:
+        return Columns(
+            message.payloads,
+            int(now_s * 1000),
+            ids=message.ids,
+            keys=message.keys,
+            priorities=message.priorities,
+            headers=message.headers,
+            parents=message.parents,
+            producer=self.producer,
+        )
 
     def _check(self, message: Publish) -> None:
         for what, ids in (

@@ -129,6 +129,14 @@ class NativeOptions:
     """Settings of the native gateway, which the commands and clients use."""
 
     max_message_bytes: int = option(64 * MIB, "largest message of a client", least=KIB)
+    max_fetch_bytes: int = option(
+        4 * MIB,
+        "events in one answer to a fetch, unless a single batch is larger",
+        least=KIB,
+    )
+    max_fetches: int = option(
+        100, "fetches of one connection that may wait for their answers", least=1
+    )
 
     def __post_init__(self) -> None:
         check_options(self)

@@ -17,10 +17,11 @@ from __future__ import annotations
 import asyncio
 import logging
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from penstock.broker.broker import Broker
-from penstock.clock import Clock
+from penstock.clock import Clock, SystemClock
+from penstock.errors import WriteFailed
 from penstock.gateway.gateway import Gateway
 from penstock.log.commit import Commit
 from penstock.log.core import StoreWork
@@ -31,12 +32,21 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+
+class Member(Protocol):
+    """Whoever is no connection and has something to do when it was woken."""
+
+    def flush(self, now_s: float) -> None: ...
+
+
 # Pause after a failed commit, so that a full disk does not keep a core busy.
 RETRY_S = 1.0
 # What may be lost in a crash without anybody having been promised anything (the
 # counting of tries) waits this long for a commit that happens anyway.
 LAZY_S = 0.2
 TICK_S = 0.1
+# How long a connection may take for the last answers.
+PART_S = 1.0
 
 
 class Engine:
@@ -46,6 +56,8 @@ class Engine:
         self.broker = broker
         self.loop = loop
         self.connections: dict[Gateway, Connection] = {}
+        self.members: dict[object, Member] = {}
+        """Outlets of the broker that are no gateways."""
         self.deserted = asyncio.Event()
         """Set while there are no connections."""
         self.deserted.set()
@@ -57,6 +69,8 @@ class Engine:
         self._store: StoreWork | None = None
         self._scheduled = False
         self._held_until_s = 0.0
+        self.failure: WriteFailed | None = None
+        """Why the last commit that failed did."""
         self._lazy_since_s = 0.0
         self._paused: dict[Connection, None] = {}
         self._errands: dict[Gateway, None] = {}
@@ -85,6 +99,24 @@ class Engine:
     def idle(self) -> bool:
         """Whether no work is under way."""
         return self._commit is None and self._store is None
+
+    @property
+    def resting(self) -> bool:
+        """Whether nothing is under way, or about to be without anything new."""
+        return self.idle and not self._scheduled
+
+    @property
+    def paused_until_s(self) -> float | None:
+        """When it writes again after a failed commit, if it waits for that."""
+        return self._held_until_s if self.now_s() < self._held_until_s else None
+
+    def next_s(self) -> float | None:
+        """When the pump has to turn again, if it waits for a moment."""
+        if (until_s := self.paused_until_s) is not None:
+            return until_s
+        if self._lazy_since_s and self.broker.dirty:
+            return self._lazy_since_s + LAZY_S
+        return None
 
     def buffer(self, size: int) -> memoryview:
         """Where reads go: one for all, as what was read is copied at once."""
@@ -119,12 +151,27 @@ class Engine:
 
     def tick(self) -> None:
         """What time brings; called every TICK_S."""
+        self.mind_the_clock()
         try:
             self.broker.tick(self.now_s())
         except Exception:
             # A mistake of ours, or a log that refuses: others must not suffer.
             logger.exception("a tick failed", extra={"action": "tick_failed"})
         self.kick()
+
+    def mind_the_clock(self) -> float:
+        """If the clock was set, see to it that it changes nothing; by how much."""
+        step_s = 0.0
+        if isinstance(self._clock, SystemClock):
+            step_s = self._clock.was_set_s()
+        if step_s:
+            self.broker.timers.shift(step_s)
+            logger.warning(
+                "the clock was set by %+.1f s",
+                step_s,
+                extra={"action": "clock_set"},
+            )
+        return step_s
 
     async def drain(self) -> None:
         """Return when everything that was begun is committed."""
@@ -134,6 +181,16 @@ class Engine:
             self.kick()
             with suppress(TimeoutError):  # the pause after a failure just ends
                 await asyncio.wait_for(self._ended.wait(), TICK_S)
+
+    async def part(self, patience_s: float = PART_S) -> None:
+        """Close all connections, and cut off those that do not take their answers."""
+        for connection in list(self.connections.values()):
+            connection.finish()
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self.deserted.wait(), patience_s)
+        for connection in list(self.connections.values()):
+            connection.abort()
+        await self.deserted.wait()
 
     async def stop(self) -> None:
         """Begin nothing more; return when what is under way has ended."""
@@ -186,7 +243,8 @@ class Engine:
     def _commit_done(self) -> None:
         commit, self._commit = self._commit, None
         assert commit is not None, "one commit at a time"
-        if self._log.end_commit(commit) is not None:
+        self.failure = self._log.end_commit(commit) or self.failure
+        if self._log.outcome(commit.group.number) == "failed":
             self._held_until_s = self.now_s() + RETRY_S
         self._after_work()
 
@@ -213,9 +271,11 @@ class Engine:
         awake.clear()
         now_s = self.now_s()
         for gateway in turn:
-            connection = self.connections.get(gateway)  # type: ignore[call-overload]
-            if connection is not None:
-                connection.flush(now_s)
+            woken = self.members.get(gateway) or self.connections.get(
+                gateway  # type: ignore[call-overload]
+            )
+            if woken is not None:
+                woken.flush(now_s)
         if awake:  # some of them have more
             self.kick()
 

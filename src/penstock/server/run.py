@@ -123,13 +123,17 @@ class Server:
         try:
             await self._listen(listeners, ports.ports(authenticate=users is not None))
             self._say_ready(ready_file, announce)
-            await self._tick(engine, ports, Upkeep(self._broker.log), listeners)
+            await self._tick(engine, ports, self._upkeep(), listeners)
         finally:
             listeners.close()
         await self._drain(engine)
         await engine.stop()
+        self._broker.chains.close()
         self._broker.log.close()
         return 0
+
+    def _upkeep(self) -> Upkeep:
+        return Upkeep(self._broker.log, self._broker.chains)
 
     async def _listen(self, listeners: Listeners, ports: list[Port]) -> None:
         for port in ports:
@@ -142,6 +146,7 @@ class Server:
         seconds = 0.0
         while not self._stop.is_set():
             engine.tick()
+            upkeep.index(idle=engine.idle)
             seconds += TICK_S
             if seconds >= 1:
                 seconds = 0.0

@@ -1,9 +1,13 @@
-"""What the log wants done while nobody needs it: retention, and a look at old bytes."""
+"""What the log wants done while nobody needs it: retention, and a look at old bytes.
+
+The index of chains is filled here too, a little at every turn.
+"""
 
 from __future__ import annotations
 
 import logging
 
+from penstock.broker.chains import Chains
 from penstock.errors import LogError
 from penstock.log import Log, TopicOptions
 
@@ -15,13 +19,17 @@ MAINTAIN_S = 30.0
 SCRUB_BYTES = 1 << 20
 # Pause between two looks at everything.
 SCRUB_PAUSE_S = 24 * 3600.0
+# Indexing takes about ten milliseconds; a busy server gives them once a second.
+BUSY_TURNS = 10
 
 
 class Upkeep:
-    def __init__(self, log: Log) -> None:
+    def __init__(self, log: Log, chains: Chains | None = None) -> None:
         self._log = log
+        self._chains = chains
         self._maintain_at_s = 0.0
         self._scrub_at_s = 0.0
+        self._turns = 0
 
     def step(self, now_s: float) -> None:
         """Do a little; called every second or so while no work is under way."""
@@ -31,6 +39,23 @@ class Upkeep:
                 self._maintain()
         if now_s >= self._scrub_at_s and self._log.scrub(SCRUB_BYTES):
             self._scrub_at_s = now_s + SCRUB_PAUSE_S
+
+    def index(self, *, idle: bool) -> None:
+        """Index chains; called ten times a second, one busy turn of ten counts.
+
+        So that an idle server catches up fast, and a busy one at all.
+        """
+        self._turns = 0 if idle else self._turns + 1
+        if self._chains is None or not (idle or self._turns % BUSY_TURNS == 0):
+            return
+        try:
+            self._chains.step()
+        except Exception:
+            # A mistake of ours, and the index is worth less than all the rest.
+            self._chains = None
+            logger.exception(
+                "chains are not indexed any more", extra={"action": "chains_failed"}
+            )
 
     def _maintain(self) -> None:
         try:

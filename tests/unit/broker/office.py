@@ -14,6 +14,7 @@ from penstock.delivery.consumer import Consumer
 from penstock.delivery.owed import Owed
 from penstock.errors import WriteFailed
 from penstock.log import Columns, Log
+from penstock.model.failure import refused
 from penstock.model.policy import Policy
 from tests.unit.log.faults import FaultyFiles
 
@@ -26,6 +27,8 @@ class Outlet:
 
     def released(self, consumer: Consumer, owed: list[Owed]) -> None:
         raise AssertionError("nobody speaks QoS 2 here")
+
+    def moved(self, consumer: Consumer) -> None: ...
 
     def ended(self, consumer: Consumer, reason: str) -> None:
         self.reasons.append(reason)
@@ -83,7 +86,7 @@ class Office:
     def bury(self, consumer: Consumer, error: str = "broken") -> None:
         """Everything a consumer may take now becomes a dead letter."""
         for offset, _ in self.take(consumer):
-            self.broker.refuse(consumer, offset, error, self.now_s)
+            self.broker.refuse(consumer, offset, refused(error), self.now_s)
         self.commit()
 
     def raw_letter(self, raw: bytes = b"junk", reason: str = "no JSON") -> None:

@@ -1,8 +1,15 @@
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
-from penstock.broker.acceptance import accepted_subscriber, accepted_topic, check_ids
+from penstock.broker.acceptance import (
+    accepted_query,
+    accepted_subscriber,
+    accepted_topic,
+    check_ids,
+)
 from penstock.errors import InvalidBatch, InvalidName, ReservedName
 
 NO_NAMES = [
@@ -58,3 +65,19 @@ def test_id_that_cannot_be_typed_is_refused(id_: str, problem: str) -> None:
         check_ids("dedup id", ["fine", id_])
 
     assert caught.value.field == "dedup id"
+
+
+def test_a_query_has_a_name_that_can_be_typed() -> None:
+    assert accepted_query("$any name: 1") == "$any name: 1"
+
+    with pytest.raises(InvalidName, match=r"query name 'a\\n' contains"):
+        accepted_query("a\n")
+
+
+def test_what_is_no_text_is_refused_as_such() -> None:
+    number: Any = 5
+
+    with pytest.raises(InvalidBatch, match="no text"):
+        check_ids("id", [number])
+    with pytest.raises(InvalidName, match="no text"):
+        accepted_subscriber(number)

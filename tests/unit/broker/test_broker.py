@@ -20,6 +20,7 @@ from penstock.errors import (
     WrongOrder,
 )
 from penstock.log import Columns, Log, TopicOptions
+from penstock.model.failure import refused
 from penstock.model.policy import Policy
 from tests.unit.delivery.scene import (
     LOG,
@@ -250,7 +251,7 @@ def test_subscription_without_consumer_can_be_ended() -> None:
     consumer = scene.subscribe()
     scene.broker.deactivate("ann", "t")
     assert consumer.subscription.active
-    scene.broker.suspend(consumer.subscription)
+    scene.broker.aftermath.suspend(consumer.subscription)
     scene.commit()
 
     scene.broker.deactivate("ann", "t")
@@ -507,7 +508,7 @@ def test_event_that_failed_too_often_ends_in_the_dead_letters() -> None:
     consumer = scene.subscribe(Policy(tries=2))
     for error in ("one", "two"):
         scene.take(consumer)
-        assert scene.broker.refuse(consumer, 0, error, scene.now_s)
+        assert scene.broker.refuse(consumer, 0, refused(error), scene.now_s)
 
     (letter,) = map(decode_letter, scene.letters())
     assert (letter.topic, letter.offset, letter.subscriber) == ("t", 0, "ann")
@@ -519,7 +520,8 @@ def test_event_that_is_not_there_cannot_be_refused() -> None:
     scene = Scene()
     scene.publish(0)
     consumer = scene.subscribe(QOS_2)
-    refuse = partial(scene.broker.refuse, consumer, error="no", now_s=scene.now_s)
+    no = refused("no")
+    refuse = partial(scene.broker.refuse, consumer, failure=no, now_s=scene.now_s)
 
     assert not refuse(0)
     scene.take(consumer)
@@ -535,11 +537,11 @@ def test_event_is_tried_again_if_its_letter_cannot_be_kept(policy: Policy) -> No
     scene.take(consumer)
     scene.refuse_appends()
 
-    scene.broker.refuse(consumer, 0, "no", scene.now_s)
+    scene.broker.refuse(consumer, 0, refused("no"), scene.now_s)
 
     assert scene.take(consumer) == [0]
     scene.disk.fail(None)
-    scene.broker.refuse(consumer, 0, "no", scene.now_s)
+    scene.broker.refuse(consumer, 0, refused("no"), scene.now_s)
     assert len(scene.letters()) == 1
     assert scene.take(consumer) == [1]
 
@@ -552,7 +554,7 @@ def test_event_is_tried_again_if_the_commit_of_its_letter_fails(restart: str) ->
     consumer = scene.subscribe(policy)
     scene.take(consumer)
     scene.commit()
-    scene.broker.refuse(consumer, 0, "no", scene.now_s)
+    scene.broker.refuse(consumer, 0, refused("no"), scene.now_s)
     scene.broker.awake.clear()
 
     scene.fail_commit()
@@ -562,7 +564,7 @@ def test_event_is_tried_again_if_the_commit_of_its_letter_fails(restart: str) ->
     scene.restart(restart)
     consumer = scene.subscribe(policy)
     assert scene.take(consumer) == [0]
-    scene.broker.refuse(consumer, 0, "no", scene.now_s)
+    scene.broker.refuse(consumer, 0, refused("no"), scene.now_s)
     assert len(scene.letters()) == 1
     scene.broker.publish("t", Columns([b"x"]))
     scene.fail_commit()
@@ -574,7 +576,7 @@ def test_event_is_not_owed_again_by_a_subscription_that_was_moved() -> None:
     scene.publish(0, 0)
     consumer = scene.subscribe(Policy(tries=1))
     scene.take(consumer)
-    scene.broker.refuse(consumer, 0, "no", scene.now_s)
+    scene.broker.refuse(consumer, 0, refused("no"), scene.now_s)
     scene.broker.seek("ann", "t", 1)
 
     scene.fail_commit()

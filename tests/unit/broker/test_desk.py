@@ -4,7 +4,7 @@ from typing import cast
 
 import pytest
 
-from penstock.broker.desk_views import TopicPage
+from penstock.broker.desk_views import Moved, TopicPage
 from penstock.errors import (
     InvalidArgument,
     InvalidOption,
@@ -15,6 +15,7 @@ from penstock.errors import (
     UnknownTopic,
     UnknownVerb,
 )
+from penstock.model.failure import refused
 from tests.unit.broker.office import Office, Outlet
 
 
@@ -127,7 +128,7 @@ def test_a_subscription_shows_where_it_stands_and_what_it_owes(office: Office) -
     )
     assert office.take(me) == [(1, 1), (0, 1), (2, 1)]
     me.subscription.settle(1)
-    office.broker.refuse(me, 2, "no", office.now_s)
+    office.broker.refuse(me, 2, refused("no"), office.now_s)
 
     view = office.desk.subscription(subscriber="me", topic="t")
 
@@ -241,20 +242,55 @@ def test_what_cannot_be_asked_is_said_clearly(
 
 def test_every_verb_is_known_by_name(office: Office) -> None:
     assert sorted(office.desk.verbs) == [
+        "chains.show",
         "dead-letters",
+        "dead-letters.audit",
         "dead-letters.drop",
+        "dead-letters.edit",
+        "dead-letters.groups",
         "dead-letters.republish",
         "dead-letters.show",
+        "errors",
+        "errors.groups",
+        "errors.show",
         "logs",
+        "schemas",
+        "schemas.check",
+        "schemas.mock",
+        "schemas.mode",
+        "schemas.register",
+        "schemas.show",
+        "sinks",
+        "sinks.abort",
+        "sinks.commit",
         "subscriptions",
         "subscriptions.forget",
+        "subscriptions.progress",
         "subscriptions.seek",
         "subscriptions.show",
         "topics",
+        "topics.comment",
+        "topics.comments",
         "topics.create",
         "topics.delete",
+        "topics.describe",
+        "topics.offset_at",
         "topics.show",
+        "topics.uncomment",
     ]
     assert [v.name for v in office.desk.verbs.values() if v.exclusive] == [
         "topics.delete"
     ]
+
+
+def test_a_reader_that_keeps_its_place_tells_where_it_is(office: Office) -> None:
+    office.publish("t", b"1", b"2", b"3")
+    arguments = {"subscriber": "spark:q", "topic": "t", "by": "ann"}
+
+    made = office.desk.ask("subscriptions.progress", {**arguments, "offset": 1})
+    moved = office.desk.ask("subscriptions.progress", {**arguments, "offset": 2})
+
+    assert made == Moved(subscriber="spark:q", topic="t", position=1)
+    assert moved == Moved(subscriber="spark:q", topic="t", position=2)
+    (row,) = office.desk.subscriptions(subscriber="spark:q").subscriptions
+    assert (row.lag, row.state, row.owed) == (1, "waiting", 0)

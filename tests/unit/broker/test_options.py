@@ -18,6 +18,10 @@ from penstock.errors import InvalidOption
         ("max_pending", 0),
         ("max_pending_bytes", 0),
         ("pending_ttl_s", 0),
+        ("max_sinks", 0),
+        ("max_staged_bytes", 0),
+        ("max_staged_bytes", (1 << 30) + 1),
+        ("staged_ttl_s", 0),
         ("page_cache_bytes", 1),
     ],
 )

@@ -45,3 +45,18 @@ def test_subscriptions_of_one_moment_are_due_together() -> None:
     timers.arm(ann, 5.0)
 
     assert timers.due(5.0) == [bob, ann]
+
+
+def test_what_is_due_in_a_while_still_is_when_the_clock_was_set() -> None:
+    ann, bob = two()
+    timers = Timers()
+    timers.arm(ann, 100.0)
+    timers.arm(bob, 107.0)
+    timers.arm(ann, 105.0)
+
+    timers.shift(-90.0)
+
+    assert timers.next_s() == 10.0
+    assert timers.due(9.9) == []
+    assert timers.due(10.0) == [ann]
+    assert timers.due(17.0) == [bob]

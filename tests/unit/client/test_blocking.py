@@ -4,56 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.client import blocking, connect
-from penstock.client.blocking import Client, Subscription
-from penstock.errors import ServerRefused
-from penstock.wire.native import Published
+from penstock.client import Client, blocking, connect
+from penstock.errors import RemoteProtocolError, ServerRefused
+from penstock.wire.native import Fetched, Published
 from tests.local_server import LocalServer
-
-
-def filled(server: LocalServer, count: int) -> tuple[Client, Subscription]:
-    client = connect(server.data)
-    client.publish("t", [b"%d" % n for n in range(count)])
-    return client, client.subscribe("t", "me", start="earliest")
-
-
-def test_waiting_for_an_event_may_have_a_limit(server: LocalServer) -> None:
-    client, subscription = filled(server, 1)
-    with client:
-        assert subscription.next(5.0) is not None
-
-        assert subscription.next(0.01) is None
-        assert subscription.next_batch(0.01) is None
-
-
-def test_clients_and_subscriptions_end_with_their_blocks(server: LocalServer) -> None:
-    with connect(server.data) as client:
-        client.publish("t", b"0")
-        with client.subscribe("t", "me", start="earliest") as subscription:
-            for delivery in subscription:
-                subscription.ack(delivery)
-                break
-
-        view = client.ask("subscriptions.show", subscriber="me", topic="t")
-        assert isinstance(view, dict)
-        assert (view["state"], view["lag"]) == ("unsubscribed", 0)
-
-
-def test_many_acks_are_sent_without_waiting(
-    server: LocalServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(blocking, "MAX_ACKS", 2)
-    client, subscription = filled(server, 5)
-    with client, connect(server.data) as other:
-        batch = subscription.next_batch()
-        assert batch is not None
-        subscription.settle(batch.offsets[:3])
-        client.ask("settled")
-
-        view = other.ask("subscriptions.show", subscriber="me", topic="t")
-
-        assert isinstance(view, dict)
-        assert view["lag"] == 2
 
 
 def test_a_server_that_is_busy_is_asked_again(
@@ -94,16 +48,58 @@ def test_patience_with_a_busy_server_ends(
         client._timeout_s = 5.0
 
 
-def test_acks_pass_events_that_the_client_has_yet_to_read(server: LocalServer) -> None:
-    """The server reads no more while the client does not read: somebody has to."""
-    count = 200_000
-    with connect(server.data, timeout_s=10.0) as client:
-        client.publish("t", [b"%d" % n for n in range(count)])
-        subscription = client.subscribe("t", "me", start="earliest", window=100_000)
-        done = 0
-        while done < count:
-            batch = subscription.next_batch(10.0)
-            assert batch is not None
-            done += len(batch.offsets)
-            subscription.settle(batch.offsets)
-        subscription.close()
+def fill(client: Client, count: int) -> None:
+    for number in range(count):
+        client.publish("t", b"%d" % number)
+
+
+def test_all_of_a_range_is_fetched_with_the_next_part_on_its_way(
+    server: LocalServer,
+) -> None:
+    with connect(server.data) as client:
+        fill(client, 10)
+
+        parts = []
+        for part in client.fetch_all("t", 1, 8, max_bytes=300):
+            parts.append(part)
+            client.ask("topics")  # others may use the client in between
+
+        found = [
+            p for part in parts for batch in part.batches for p in batch.payloads()
+        ]
+        assert found == [b"%d" % number for number in range(1, 8)]
+        assert len(parts) > 2
+
+
+@pytest.mark.parametrize("end", [3, 100])
+def test_a_range_ends_with_the_topic(server: LocalServer, end: int) -> None:
+    with connect(server.data) as client:
+        fill(client, 3)
+
+        (part,) = client.fetch_all("t", 0, end)
+
+        assert part.next_offset == 3
+
+
+def test_a_range_may_be_left_in_the_middle(server: LocalServer) -> None:
+    with connect(server.data) as client:
+        fill(client, 10)
+
+        parts = client.fetch_all("t", 0, 10, max_bytes=1)
+        next(parts)
+        parts.close()  # type: ignore[attr-defined]
+        client.ask("topics")
+
+        assert client._session._answers == {}
+
+
+def test_junk_in_an_answer_is_the_fault_of_the_server(
+    server: LocalServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with connect(server.data) as client:
+        fill(client, 1)
+        junk, wait = Fetched(1, [b"junk"], 1, 0, 1), client._wait
+        monkeypatch.setattr(client, "_wait", lambda seq: (wait(seq), junk)[1])
+
+        with pytest.raises(RemoteProtocolError, match="4 bytes that are no frame"):
+            client.fetch("t", 0, 1)

@@ -89,3 +89,26 @@ def test_an_inbox_is_read_to_its_end_before_it_has_ended() -> None:
         inbox.take()
     inbox.ended = None
     assert inbox.take() is None
+
+
+def test_what_waits_to_be_read_is_not_begun() -> None:
+    inbox = Inbox("t", 1)
+    inbox.batches += [Events(1, [offset], None, [0], ["a"], [b""]) for offset in (5, 6)]
+    waiting = deliveries("t", Events(1, [3, 4], None, [0, 0], ["a", "b"], [b"", b""]))
+    inbox.put_back.append(1)
+
+    assert inbox.unbegun(list(waiting)) == [1, 3, 4, 5, 6]
+
+
+def test_an_inbox_that_is_moved_forgets_what_it_had() -> None:
+    told: list[int] = []
+    inbox = Inbox("t", 1)
+    inbox.batches.append(Events(1, [5], None, [0], ["a"], [b"x"]))
+    inbox.acks, inbox.put_back = [3], [4]
+    inbox.on_moved = lambda: told.append(inbox.channel)
+
+    inbox.begin_anew(2)
+
+    assert told == [2]
+    assert inbox.take() is None
+    assert (inbox.acks, inbox.unbegun([])) == ([], [])

@@ -68,3 +68,11 @@ def test_parts_are_bounded_and_together_the_whole(
     for part in parts:
         assert 1 <= len(part.payloads) <= events
         assert len(part.payloads) == 1 or sum(map(len, part.payloads)) <= most
+
+
+def test_without_events_there_is_one_empty_piece() -> None:
+    none, some = Outgoing.of([]), Outgoing.of([b"a"])
+
+    assert list(none.parts()) == []
+    assert list(none.pieces()) == [none]
+    assert list(some.pieces()) == [some]

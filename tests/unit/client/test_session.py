@@ -153,3 +153,35 @@ def test_a_server_that_turns_us_away_says_why() -> None:
 def test_junk_is_the_fault_of_the_server() -> None:
     with pytest.raises(RemoteProtocolError):
         Session().receive(b"\x01\0\0\0\xff")
+
+
+def test_an_answer_that_was_given_up_is_not_kept(pair: Pair) -> None:
+    session = pair.session
+    early, late = session.ask("topics", {}), session.ask("topics", {})
+    session.give_up(late)
+    pair.exchange()
+    session.give_up(early)
+
+    assert session.answer(early) is None
+    assert session.answer(late) is None
+
+
+def test_a_subscription_that_is_moved_goes_on_at_another_channel(pair: Pair) -> None:
+    pair.session.publish("t", Outgoing.of([b"a", b"b"]))
+    wish = Wish(subscriber="me", start="earliest", prefetch=1)
+    seq = pair.session.subscribe("t", wish)
+    pair.exchange()
+    message = pair.session.answer(seq)
+    assert isinstance(message, Subscribed)
+    inbox = pair.session.inbox(message.channel)
+    assert [one.offsets for one in inbox.batches] == [[0]]
+    inbox.acks.append(0)
+
+    place = {"subscriber": "me", "topic": "t", "start": 1}
+    pair.session.ask("subscriptions.seek", place)
+    pair.exchange()
+
+    assert inbox.channel != message.channel
+    assert pair.session.inbox(message.channel) is inbox
+    assert [one.offsets for one in inbox.batches] == [[1]]
+    assert inbox.acks == []

@@ -152,7 +152,10 @@ def test_a_login_leaves_alone_what_the_name_has_at_another_gateway(
 
     assert anna.say("log anna") == [PLEASE, IN]
     assert anna.say(packet("SUB")) == [
-        'ERROR "subscription of anna to t has order priority, not log"'
+        (
+            'ERROR "subscription of anna to t gets events by priority, '
+            'not as they were published"'
+        )
     ]
     publish(scene, 2)
     assert len(line.read()) == 1

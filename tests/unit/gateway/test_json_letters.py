@@ -73,3 +73,17 @@ def test_a_broker_that_can_keep_nothing_answers_all_the_same(tmp_path: Path) -> 
     assert press.say("rubbish") == ["INVALID JSON"]
     assert scene.broker.log.topics() == ["only"]
     scene.close()
+
+
+def test_a_schema_for_the_topic_of_letters_loses_none(scene: Scene) -> None:
+    scene.broker.create_topic("odd")
+    schema = {"type": "integer"}
+    scene.broker.cards.register("odd", schema, type_="", at_ms=0, by="")
+    letters = RawLetters(scene.broker, JsonOptions(dead_letter_topic="odd"))
+
+    letters.add(b"rubbish", "publisher", Refusal.INVALID_JSON)
+    scene.commit()
+
+    (letter,) = map(decode_letter, payloads(scene.broker.log, LETTERS))
+    assert letter.raw == b"rubbish"
+    assert payloads(scene.broker.log, "odd") == []

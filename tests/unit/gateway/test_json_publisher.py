@@ -254,3 +254,63 @@ def test_pending_messages_outlive_their_connection(scene: Scene, press: Peer) ->
 
     assert scene.connect("publisher").say(pubrel(1)) == [pubcomp(1)]
     assert stored(scene) == [b"1"]
+
+
+# Schemas
+
+
+def strings_only(scene: Scene) -> None:
+    if "t" not in scene.broker.log.catalog:
+        scene.broker.create_topic("t")
+    schema = {"type": "string"}
+    scene.broker.cards.register("t", schema, type_="", at_ms=0, by="")
+    scene.commit()
+
+
+UNFIT = (
+    "payload does not fit version 1 of the schema of topic t: $: "
+    '1 is not of type \\"string\\"'
+)
+
+
+def test_what_does_not_fit_the_schema_is_refused_at_its_pub(
+    scene: Scene, press: Peer
+) -> None:
+    strings_only(scene)
+
+    assert press.say(PUB) == [f'ERROR "{UNFIT}"']
+    assert len(scene.broker.pending) == 0
+    good = PUB.replace("1", '"x"')
+    assert press.say(good, pubrel(1)) == [pubrec(1), pubcomp(1)]
+
+
+def test_what_no_longer_fits_at_its_pubrel_is_a_dead_letter(
+    scene: Scene, press: Peer
+) -> None:
+    press.say(PUB)
+    strings_only(scene)
+
+    said = press.say(pubrel(1))
+
+    given_up = "message 1 was given up and is a dead letter"
+    assert said == [f'ERROR "{given_up}: {UNFIT}"']
+    (letter,) = map(decode_letter, payloads(scene.broker.log, LETTERS))
+    assert (letter.topic, letter.raw) == ("t", b"1")
+    assert press.say(pubrel(1)) == [f'ERROR "{given_up}"']
+    assert stored(scene) == []
+
+
+def test_a_refusal_at_the_pubrel_waits_for_its_letter(
+    scene: Scene, press: Peer
+) -> None:
+    press.say(PUB)
+    strings_only(scene)
+    scene.commits = False
+    assert press.say(pubrel(1)) == []
+
+    scene.fail_commit()
+
+    assert press.read() == [LOST]
+    scene.commits = True
+    (said,) = press.say(pubrel(1))
+    assert "is a dead letter" in said

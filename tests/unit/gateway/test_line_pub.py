@@ -132,3 +132,78 @@ def test_other_fields_and_priorities_are_stored(scene: Scene, writer: Peer) -> N
     (batch,) = batches(scene.broker.log, "t")
     assert list(batch.headers()) == [{"fields": '{"x":[1]}'}, {}]
     assert list(batch.priorities()) == [0, 7]
+
+
+# Schemas
+
+
+def integers_only(scene: Scene, topic: str = "t") -> None:
+    scene.broker.create_topic(topic)
+    schema = {"type": "integer"}
+    scene.broker.cards.register(topic, schema, type_="", at_ms=0, by="")
+    scene.commit()
+
+
+UNFIT = (
+    "error: payload does not fit version 1 of the schema of topic t: $: "
+    '"x" is not of type "integer"'
+)
+
+
+def test_of_a_run_only_what_does_not_fit_the_schema_is_refused(
+    scene: Scene, writer: Peer
+) -> None:
+    integers_only(scene)
+
+    said = writer.say(
+        'pub t {"id":"1","msg":1}',
+        'pub t {"id":"2","msg":"x"}',
+        'pub t {"id":"3","msg":3}',
+    )
+
+    assert said == ["published t 1 0", UNFIT, "published t 3 1"]
+    assert writer.say('pub t {"id":"4","msg":"x"}') == [UNFIT]
+    assert writer.say(*['pub t {"id":"5","msg":"x"}'] * 2) == [UNFIT] * 2
+    assert writer.say('pub t {"id":"6","msg":6}') == ["published t 6 2"]
+
+
+def test_of_several_topics_only_what_does_not_fit_is_refused(
+    scene: Scene, writer: Peer
+) -> None:
+    integers_only(scene)
+
+    said = writer.say(
+        'pub t {"id":"1","msg":"x"}',
+        'pub u {"id":"2","msg":"x"}',
+        "pub t {]",
+        'pub t {"id":"3","msg":3}',
+    )
+
+    assert said[:2] == [UNFIT, "published u 2 0"]
+    assert said[2].startswith("error: not valid JSON")
+    assert said[3] == "published t 3 0"
+
+
+def test_without_confirm_what_does_not_fit_is_answered_at_once(
+    scene: Scene, writer: Peer
+) -> None:
+    integers_only(scene)
+    writer.say("confirm off")
+    scene.commits = False
+
+    said = writer.say('pub t {"msg":1}', 'pub t {"msg":"x"}')
+
+    assert said == [UNFIT]
+    scene.commit()
+    assert scene.broker.log.topic("t").next_offset == 1
+
+
+def test_what_fits_is_lost_with_its_commit(scene: Scene, writer: Peer) -> None:
+    integers_only(scene)
+    scene.commits = False
+    writer.say('pub t {"msg":1}', 'pub t {"msg":"x"}')
+
+    scene.fail_commit()
+
+    lost = "error: not stored: the write failed, publish it again"
+    assert writer.read() == [lost] * 2

@@ -10,13 +10,16 @@ from penstock import __version__
 from penstock.broker.options import BrokerOptions
 from penstock.gateway import native
 from penstock.gateway.options import NativeOptions
+from penstock.model.failure import MAX_MESSAGE_CHARACTERS
 from penstock.wire.native import (
     Answer,
     Ask,
     ClientMessage,
     Ended,
     Events,
+    Finish,
     Hello,
+    Moved,
     Problem,
     Publish,
     Published,
@@ -86,6 +89,24 @@ def test_what_follows_a_login_waits_for_it(tmp_path: Path) -> None:
 
     assert isinstance(answers[0], Welcome)
     assert [type(one) for one in answers] == [Welcome, Published]
+    scene.close()
+
+
+@pytest.mark.parametrize(("users", "by"), [({"anna": "secret"}, "anna"), ({}, "bert")])
+def test_who_has_logged_in_is_who_does_it(
+    tmp_path: Path, users: dict[str, str], by: str
+) -> None:
+    scene = Scene(tmp_path, Rules(passwords=users))
+    peer = NativePeer(scene, Hello("anna", "secret", "") if users else HELLO)
+    scene.broker.dead_letter(gateway="json", reason="no JSON", raw=b"x")
+    scene.broker.log.commit()
+    drop: dict[str, object] = {"numbers": [0], "reason": "old", "by": "bert"}
+
+    peer.say(Ask(1, "dead-letters.drop", drop))
+    (audit,) = only(Answer, peer.say(Ask(2, "dead-letters.audit", {})))
+
+    assert isinstance(audit.result, dict)
+    assert [one["by"] for one in audit.result["entries"]] == [by]
     scene.close()
 
 
@@ -289,11 +310,67 @@ def test_a_refused_event_is_tried_again_until_it_is_a_dead_letter(scene: Scene) 
 
     (answer,) = only(Answer, peer.say(Ask(3, "dead-letters.show", {"number": 0})))
     assert isinstance(answer.result, dict)
-    assert answer.result["errors"] == ["first", "x" * native.MAX_ERROR_CHARACTERS]
+    assert answer.result["errors"] == ["first", "x" * MAX_MESSAGE_CHARACTERS]
 
 
 def test_refusing_on_a_channel_that_is_gone_is_nothing(scene: Scene) -> None:
     assert NativePeer(scene).say(Refuse(1, 0, "late")) == []
+
+
+def test_a_refusal_tells_everything_about_the_error(scene: Scene) -> None:
+    publish(scene, b"a")
+    peer = NativePeer(scene)
+    peer.say(Subscribe(1, "t", "me", "earliest", tries=5))
+
+    peer.say(Refuse(1, 0, "bad", "ValueError", "x" * 20_000 + "Traceback", 0.5))
+
+    one = scene.broker.subscription("me", "t")
+    (failure,) = one.errors[0]
+    assert (failure.tries, failure.line) == (1, "ValueError: bad")
+    assert failure.traceback == "x" * (16_384 - 9) + "Traceback"
+    assert failure.duration_s == 0.5
+
+
+def test_what_was_never_begun_is_no_try(scene: Scene) -> None:
+    publish(scene, b"a", b"b", b"c")
+    peer = NativePeer(scene)
+    peer.say(Subscribe(1, "t", "me", "earliest", tries=1, window=3))
+
+    peer.say(Unsubscribe(2, 1, [1, 2]))
+
+    (again,) = only(Events, peer.say(Subscribe(3, "t", "me", tries=1, window=3)))
+    assert (again.offsets, again.tries) == ([1, 2], None)
+    (answer,) = only(Answer, peer.say(Ask(4, "dead-letters.show", {"number": 0})))
+    assert isinstance(answer.result, dict)
+    assert (answer.result["offset"], answer.result["tries"]) == (0, 1)
+
+
+def test_a_final_refusal_is_a_dead_letter_at_once(scene: Scene) -> None:
+    publish(scene, b"a", b"b")
+    peer = NativePeer(scene)
+    peer.say(Subscribe(1, "t", "me", "earliest"))
+
+    assert only(Events, peer.say(Refuse(1, 0, "never", final=True))) == []
+
+    one = scene.broker.subscription("me", "t")
+    assert list(one.owed) == [1]
+    (answer,) = only(Answer, peer.say(Ask(3, "dead-letters.show", {"number": 0})))
+    assert isinstance(answer.result, dict)
+    assert (answer.result["reason"], answer.result["tries"]) == ("never", 1)
+
+
+def test_pauses_between_tries_are_as_the_subscriber_wishes(scene: Scene) -> None:
+    publish(scene, b"a")
+    peer = NativePeer(scene)
+    wish = Subscribe(
+        1, "t", "me", backoff_s=1.5, backoff_factor=3, max_backoff_s=9, jitter=0.25
+    )
+
+    peer.say(wish)
+
+    policy = scene.broker.subscription("me", "t").policy
+    assert (policy.backoff_s, policy.backoff_factor) == (1.5, 3)
+    assert (policy.max_backoff_s, policy.jitter) == (9, 0.25)
 
 
 def test_with_auto_ack_nothing_is_in_flight(scene: Scene) -> None:
@@ -349,6 +426,8 @@ def test_unsubscribing_an_unknown_channel_is_answered(scene: Scene) -> None:
         (Subscribe(1, "t", window=0), "InvalidOption"),
         (Subscribe(1, "t", tries=0), "InvalidOption"),
         (Subscribe(1, "t", ack_timeout_s=-1), "InvalidOption"),
+        (Subscribe(1, "t", backoff_s=-1), "InvalidOption"),
+        (Subscribe(1, "t", jitter=1.5), "InvalidOption"),
         (Subscribe(1, "t", ""), "InvalidName"),
         (Subscribe(1, "t", "x" * 300), "InvalidName"),
         (Subscribe(1, "t", "$me"), "ReservedName"),
@@ -539,3 +618,60 @@ def test_a_conversation_is_the_same_however_it_is_cut(
     placed = [one.offsets for one in only(Published, answers)]
     assert placed == [0, 2, 3]
     scene.close()
+
+
+def test_what_is_said_of_deliveries_before_a_move_counts_for_nothing(
+    scene: Scene,
+) -> None:
+    publish(scene, b"a", b"b")
+    peer = NativePeer(scene)
+    peer.say(Subscribe(1, "t", "me", "earliest", tries=1))
+
+    scene.broker.seek("me", "t", "earliest")
+    finish = Finish(2, 1, [0], [Publish(0, "out", [b"x"])])
+    answers = peer.say(Settle(1, [0]), Refuse(1, 1, "no"), finish)
+
+    assert answers[0] == Moved(1, 2)
+    assert offsets(only(Events, answers)) == [0, 1]
+    assert Answer(2, False) in answers
+    assert scene.broker.subscription("me", "t").position() == 0
+    peer.say(Settle(2, [0]))
+    assert scene.broker.subscription("me", "t").position() == 1
+
+
+def test_leaving_a_channel_leaves_the_one_that_took_its_place(scene: Scene) -> None:
+    publish(scene, b"a")
+    peer = NativePeer(scene)
+    peer.say(Subscribe(1, "t", "me", "earliest"))
+    scene.broker.seek("me", "t", "earliest")
+    scene.broker.seek("me", "t", "earliest")
+
+    peer.say(Unsubscribe(2, 1, [0]))
+
+    assert scene.broker.subscription("me", "t").consumers == []
+
+
+def test_a_consumer_has_no_more_than_it_asked_for(scene: Scene) -> None:
+    publish(scene, *[b"x"] * 9)
+    one, two = NativePeer(scene), NativePeer(scene)
+
+    first = one.say(Subscribe(1, "t", "me", "earliest", window=5, prefetch=3))
+    second = two.say(Subscribe(1, "t", "me", "earliest", window=5, prefetch=3))
+
+    assert offsets(only(Events, first)) == [0, 1, 2]
+    assert offsets(only(Events, second)) == [3, 4]
+    assert offsets(only(Events, one.say(Settle(1, [0, 1, 2])))) == [5, 6, 7]
+    assert offsets(only(Events, two.say(Settle(1, [3, 4])))) == [8]
+
+
+def test_events_in_order_go_to_one_consumer_at_a_time(scene: Scene) -> None:
+    publish(scene, b"a")
+    one, two = NativePeer(scene), NativePeer(scene)
+    wish = Subscribe(1, "t", "me", "earliest", in_order=True)
+    one.say(wish)
+
+    (problem,) = only(Problem, two.say(wish))
+
+    assert problem.error == "TakenInOrder"
+    one.peer.disconnect()
+    assert offsets(only(Events, two.say(wish))) == [0]

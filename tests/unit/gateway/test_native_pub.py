@@ -3,7 +3,16 @@ from __future__ import annotations
 import pytest
 
 from penstock.log import Batch
-from penstock.wire.native import Hello, Problem, Publish, Published
+from penstock.wire.native import (
+    Answer,
+    Events,
+    Finish,
+    Hello,
+    Problem,
+    Publish,
+    Published,
+    Subscribe,
+)
 from tests.unit.gateway.native_peer import NativePeer, only
 from tests.unit.gateway.scene import Scene
 
@@ -157,3 +166,126 @@ def test_what_a_failed_write_lost_is_a_problem_for_each(scene: Scene) -> None:
     assert found == [(n, "WriteFailed") for n in (1, 2, 3)]
     scene.commits = True
     assert peer.say(Publish(4, "t", [b"c"], dedup_ids=["x"])) == [Published(4, [0])]
+
+
+# Schemas
+
+
+def test_of_publishes_in_one_read_only_what_does_not_fit_is_refused(
+    scene: Scene,
+) -> None:
+    scene.broker.create_topic("t")
+    schema = {"type": "integer"}
+    scene.broker.cards.register("t", schema, type_="", at_ms=0, by="")
+    peer = NativePeer(scene)
+
+    said = peer.say(
+        Publish(1, "t", [b"1"]),
+        Publish(2, "t", [b"2", b'"x"']),
+        Publish(3, "t", [b"3"]),
+        Publish(4, "t", [b"4", b"no"], dedup_ids=["a", "b"]),
+    )
+
+    assert [one.seq for one in only(Published, said)] == [1, 3]
+    refused = only(Problem, said)
+    assert [(one.seq, one.error) for one in refused] == [
+        (2, "InvalidPayload"),
+        (4, "InvalidPayload"),
+    ]
+    assert refused[0].text.endswith('is not of type "integer" (event 1 of the batch)')
+    assert "penstock schemas show t" in refused[0].hint
+    payloads = [payload for batch in stored(scene) for payload in batch.payloads()]
+    assert payloads == [b"1", b"3"]
+
+
+# Finishing
+
+
+def consumer(scene: Scene, name: str = "shop") -> NativePeer:
+    """A peer that has the three events of ``t`` in flight, on channel 1."""
+    peer = NativePeer(scene, Hello(None, None, name))
+    peer.say(Publish(1, "t", [b"0", b"1", b"2"]))
+    peer.say(Subscribe(2, "t", "ann", "earliest"))
+    assert peer.read() == []
+    return peer
+
+
+def test_finish_is_answered_when_all_of_it_is_durable(scene: Scene) -> None:
+    peer = consumer(scene)
+    scene.commits = False
+
+    publishes = [
+        Publish(0, "out", [b"a"], parents=["p"]),
+        Publish(0, "more", [b"b"]),
+        Publish(0, "out", [b"c"], keys=[b"k"]),
+    ]
+    assert peer.say(Finish(3, 1, [0, 2], publishes)) == []
+    scene.commit()
+
+    assert only(Answer, peer.read()) == [Answer(3, True)]
+    events = [event for batch in stored(scene, "out") for event in batch.events()]
+    assert [(one.payload, one.parent, one.key) for one in events] == [
+        (b"a", "p", None),
+        (b"c", None, b"k"),
+    ]
+    assert {one.producer for one in events} == {"ann"}
+    owed = scene.broker.subscription("ann", "t").owed
+    assert [offset for offset in range(3) if offset in owed] == [1]
+
+
+@pytest.mark.parametrize(
+    ("channel", "offsets"), [(1, [7]), (1, [0, 7]), (9, [0]), (0, [])]
+)
+def test_finish_of_what_is_not_there_publishes_nothing(
+    scene: Scene, channel: int, offsets: list[int]
+) -> None:
+    peer = consumer(scene)
+
+    said = peer.say(Finish(3, channel, offsets, [Publish(0, "out", [b"a"])]))
+
+    assert said == [Answer(3, False)]
+    assert "out" not in scene.broker.log.catalog
+
+
+def test_finish_twice_publishes_once(scene: Scene) -> None:
+    peer = consumer(scene)
+    message = Finish(3, 1, [0], [Publish(0, "out", [b"a"])])
+
+    assert peer.say(message, message) == [Answer(3, True), Answer(3, False)]
+
+    assert [one.payloads() for one in stored(scene, "out")] == [[b"a"]]
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        Publish(0, "$errors", [b"a"]),
+        Publish(0, "out", [b"a"], dedup_ids=["x"]),
+        Publish(0, "out", [b"a"], ids=[" "]),
+        Publish(0, "out", [b"a"], priorities=[256]),
+        Publish(0, "more", []),
+    ],
+)
+def test_finish_that_is_refused_changes_nothing(scene: Scene, bad: Publish) -> None:
+    peer = consumer(scene)
+
+    said = peer.say(Finish(3, 1, [0], [Publish(0, "out", [b"good"]), bad]))
+
+    assert [(one.seq, bool(one.text)) for one in only(Problem, said)] == [(3, True)]
+    assert "out" not in scene.broker.log.catalog
+    assert peer.say(Finish(4, 1, [0], [])) == [Answer(4, True)]
+
+
+def test_a_finish_that_a_failed_write_lost_comes_again(scene: Scene) -> None:
+    peer = consumer(scene)
+    scene.commits = False
+    peer.say(Finish(3, 1, [0], [Publish(0, "out", [b"a"])]))
+
+    scene.fail_commit()
+    said = peer.read()
+
+    assert [(one.seq, one.error) for one in only(Problem, said)] == [(3, "WriteFailed")]
+    scene.commits = True
+    scene.commit()
+    again = [*said, *peer.say(Finish(4, 1, [1], []))]
+    assert [one.offsets for one in only(Events, again)] == [[0]]

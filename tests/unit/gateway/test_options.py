@@ -37,6 +37,8 @@ KINDS = [LineOptions, JsonOptions, MazeOptions, NativeOptions]
         (MazeOptions, "durability", "maybe"),
         (MazeOptions, "max_client_buffer_bytes", 0),
         (NativeOptions, "max_message_bytes", 1023),
+        (NativeOptions, "max_fetch_bytes", 1023),
+        (NativeOptions, "max_fetches", 0),
     ],
 )
 def test_setting_outside_its_limits_is_refused(

@@ -69,6 +69,9 @@ def test_what_nobody_waits_for_waits_for_others_or_a_while(tmp_path: Path) -> No
             one.engine.tick()
             await turns(10)
             assert one.broker.group == group
+            next_s = one.engine.next_s()
+            assert next_s is not None
+            assert next_s - one.clock.now_s() == pytest.approx(LAZY_S, abs=1e-3)
             one.clock.advance(LAZY_S)
             one.engine.tick()
             await one.until(lambda: one.broker.group > group)
@@ -93,7 +96,12 @@ def test_after_a_failed_commit_there_is_a_pause_before_the_next(tmp_path: Path) 
             one.engine.tick()
             await turns(20)
             assert log.outcome(group) == "pending"
+            assert one.engine.resting
+            until_s = one.clock.now_s() + RETRY_S
+            paused_s, next_s = one.engine.paused_until_s, one.engine.next_s()
+            assert paused_s == next_s == until_s
             one.clock.advance(RETRY_S)
+            assert one.engine.paused_until_s is None
             one.engine.tick()
             await one.until(lambda: log.outcome(group) == "synced")
 

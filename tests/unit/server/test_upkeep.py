@@ -5,10 +5,11 @@ from pathlib import Path
 
 import pytest
 
+from penstock.broker.chains import Chains
 from penstock.clock import ManualClock
 from penstock.errors import WriteFailed
 from penstock.log import Columns, Log, LogOptions, TopicOptions
-from penstock.server.upkeep import MAINTAIN_S, SCRUB_PAUSE_S, Upkeep
+from penstock.server.upkeep import BUSY_TURNS, MAINTAIN_S, SCRUB_PAUSE_S, Upkeep
 
 
 @pytest.fixture
@@ -117,3 +118,36 @@ def test_old_bytes_are_verified_little_by_little_once_a_day(
 
     day_s = start_s + 2.0 + SCRUB_PAUSE_S
     assert looks == [start_s, start_s + 1.0, start_s + 2.0, day_s]
+
+
+def test_chains_are_indexed_at_every_idle_turn_and_at_some_busy_ones(
+    log: Log, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chains = Chains(log)
+    turns: list[int] = []
+    turn = 0
+    monkeypatch.setattr(chains, "step", lambda: turns.append(turn))
+    upkeep = Upkeep(log, chains)
+
+    for turn in range(3 * BUSY_TURNS):
+        upkeep.index(idle=turn < 3)
+
+    assert turns == [0, 1, 2, 2 + BUSY_TURNS, 2 + 2 * BUSY_TURNS]
+
+
+def test_without_chains_nothing_is_indexed(log: Log) -> None:
+    Upkeep(log).index(idle=True)
+
+
+def test_a_mistake_ends_indexing_and_nothing_else(
+    log: Log, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    chains = Chains(log)
+    monkeypatch.setattr(chains, "step", lambda: 1 // 0)
+    upkeep = Upkeep(log, chains)
+
+    upkeep.index(idle=True)
+    upkeep.index(idle=True)
+
+    (record,) = caplog.records
+    assert getattr(record, "action", "") == "chains_failed"

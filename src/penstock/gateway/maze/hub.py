@@ -10,9 +10,10 @@ order they were processed in, and with the state of the maze they outlive the pr
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
-from penstock.errors import Backlogged
+from penstock.errors import Backlogged, InvalidPayload
 from penstock.gateway.maze.letters import DeadLetterBox, Letters
 from penstock.gateway.maze.opening import Opening, Verdict
 from penstock.gateway.maze.reorder import Reorder, Taken
@@ -34,7 +35,17 @@ class Broker(DeadLetterBox, Protocol):
 
     @property
     def awake(self) -> dict[Any, None]: ...
+    @property
+    def cards(self) -> Gates: ...
     def publish(self, topic: str, events: Columns, /) -> Appended: ...
+
+
+class Gates(Protocol):
+    """What the maze wants of the cards of topics."""
+
+    def refused(
+        self, topic: str, payloads: Sequence[bytes], /
+    ) -> Mapping[int, InvalidPayload]: ...
 
 
 class MazeHub:
@@ -152,8 +163,23 @@ class MazeHub:
             if len(self._unpublished) > MAX_UNPUBLISHED:
                 raise
             return  # the next receive or tick tries again
+        except InvalidPayload:
+            self._refuse_unfit()
+            if self._unpublished:
+                self._publish(now_s)
+            return
         self._unpublished.clear()
         self._state.published(appended.base_offset + appended.count)
+
+    def _refuse_unfit(self) -> None:
+        """Have what does not fit the schema of the topic in the dead letters."""
+        refused = self.broker.cards.refused(self.options.topic, self._unpublished)
+        lines = self._unpublished
+        self._unpublished = [
+            line for place, line in enumerate(lines) if place not in refused
+        ]
+        for place, refusal in refused.items():
+            self.letters.keep(str(refusal.at(0)), lines[place])
 
 
 def _report(gaps: list[tuple[int, int]]) -> None:

@@ -11,8 +11,10 @@ from penstock.wire.native.frames import frame
 from penstock.wire.native.messages import (
     ClientMessage,
     Events,
+    Finish,
     Publish,
     ServerMessage,
+    Stage,
 )
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -54,6 +56,11 @@ def decode_client(body: bytes | memoryview) -> ClientMessage:
         ) from None
     if type(message) is Publish:
         _check_publish(message)
+    elif type(message) is Finish:
+        for one in message.publishes:
+            _check_publish(one)
+    elif type(message) is Stage:
+        _check_publish(message.publish)
     return message
 
 

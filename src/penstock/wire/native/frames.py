@@ -62,7 +62,8 @@ class FrameSplitter:
         rest = view[missing_header : missing_header + missing]
         self._held += rest
         if len(rest) == missing:
-            frames.append(bytes(memoryview(self._held)[HEADER_BYTES:]))
+            # Not copied: nobody else has what was held from now on.
+            frames.append(memoryview(self._held)[HEADER_BYTES:])
             self._held = bytearray()
         return missing_header + len(rest)
 

@@ -48,6 +48,12 @@ class Subscribe(msgspec.Struct, array_like=True, frozen=True, tag=3):
     ack_timeout_s: float | None = None
     tries: int | None = None
     auto_ack: bool = False
+    backoff_s: float = 0.0
+    backoff_factor: float = 2.0
+    max_backoff_s: float = 300.0
+    jitter: float = 0.0  # from 0 to 1
+    in_order: bool = False
+    prefetch: int = 0  # unsettled events that this consumer may have; 0: a fair share
 
 
 class Settle(msgspec.Struct, array_like=True, frozen=True, tag=4):
@@ -58,18 +64,29 @@ class Settle(msgspec.Struct, array_like=True, frozen=True, tag=4):
 
 
 class Refuse(msgspec.Struct, array_like=True, frozen=True, tag=5):
-    """This try failed: the subscription's policy decides what follows. No answer."""
+    """This try failed: the subscription's policy decides what follows. No answer.
+
+    Or ``final`` does: then no other try can be better, and it is a dead letter.
+    """
 
     channel: int
     offset: int
     error: str
+    kind: str = ""  # of the error, such as ValueError
+    traceback: str = ""
+    duration_s: float | None = None
+    final: bool = False
 
 
 class Unsubscribe(msgspec.Struct, array_like=True, frozen=True, tag=6):
-    """Answered by Answer, then no more Events on the channel."""
+    """Answered by Answer, then no more Events on the channel.
+
+    ``unbegun``: offsets that were sent and never looked at: that was no try of them.
+    """
 
     seq: int
     channel: int
+    unbegun: list[int] = []
 
 
 class Ask(msgspec.Struct, array_like=True, frozen=True, tag=7):
@@ -78,6 +95,46 @@ class Ask(msgspec.Struct, array_like=True, frozen=True, tag=7):
     seq: int
     verb: str
     arguments: dict[str, object]
+
+
+class Finish(msgspec.Struct, array_like=True, frozen=True, tag=8):
+    """These events are done with, and this is what came of it: all or nothing.
+
+    Answered by Answer when both are durable: true, or false if the events are not
+    with this connection any more; then nothing was published.
+    """
+
+    seq: int
+    channel: int
+    offsets: list[int]
+    publishes: list[Publish]  # their seq counts for nothing, dedup ids are refused
+
+
+class Stage(msgspec.Struct, array_like=True, frozen=True, tag=9):
+    """Events that wait in memory until their epoch is committed, all of it at once.
+
+    A part is what one try of a task writes, in pieces that are numbered from 0 on; one
+    that is there already may come again. Answered by Answer: true, or false if the
+    epoch is committed already, and nothing was kept.
+    """
+
+    seq: int
+    query: str
+    epoch: int
+    partition: int
+    attempt: int
+    publish: Publish  # its seq counts for nothing, dedup ids are refused
+    piece: int = 0
+
+
+class Fetch(msgspec.Struct, array_like=True, frozen=True, tag=10):
+    """A range of a topic, as it is stored. Answered by Fetched."""
+
+    seq: int
+    topic: str
+    offset: int
+    end: int  # behind the last that is wanted
+    max_bytes: int
 
 
 class Welcome(msgspec.Struct, array_like=True, frozen=True, tag=64):
@@ -141,5 +198,50 @@ class Ended(msgspec.Struct, array_like=True, frozen=True, tag=70):
     reason: str
 
 
-ClientMessage = Hello | Publish | Subscribe | Settle | Refuse | Unsubscribe | Ask
-ServerMessage = Welcome | Published | Subscribed | Events | Answer | Problem | Ended
+class Moved(msgspec.Struct, array_like=True, frozen=True, tag=72):
+    """The subscription was moved: Events so far count for nothing.
+
+    It goes on at another channel, so that nobody takes what is still said of them for
+    an answer to those that follow.
+    """
+
+    channel: int
+    to: int
+
+
+class Fetched(msgspec.Struct, array_like=True, frozen=True, tag=71):
+    """Whole batch frames; the first may begin in front of what is wanted.
+
+    ``next`` is where to go on; the end of the range or of the topic when that is all.
+    """
+
+    seq: int
+    frames: list[bytes]
+    next: int
+    start_offset: int  # of the topic, now
+    end_offset: int
+
+
+ClientMessage = (
+    Hello
+    | Publish
+    | Subscribe
+    | Settle
+    | Refuse
+    | Unsubscribe
+    | Ask
+    | Finish
+    | Stage
+    | Fetch
+)
+ServerMessage = (
+    Welcome
+    | Published
+    | Subscribed
+    | Events
+    | Answer
+    | Problem
+    | Ended
+    | Fetched
+    | Moved
+)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
-from penstock.errors import Backlogged
+from penstock.errors import Backlogged, InvalidPayload
 from penstock.gateway.maze import MazeClient, MazeHub, MazeSource, MazeState
 from penstock.gateway.options import MazeOptions
 from penstock.log import Appended, Batch, Columns
@@ -20,10 +21,27 @@ class FakeBroker:
         self.letters: list[tuple[str, bytes]] = []
         self.batches: list[Batch] = []
         self.behind = False
+        self.unfit: set[bytes] = set()
+        """Lines that do not fit the schema of the topic."""
+
+    @property
+    def cards(self) -> FakeBroker:
+        return self
+
+    def refused(
+        self, topic: str, payloads: Sequence[bytes]
+    ) -> dict[int, InvalidPayload]:
+        return {
+            index: InvalidPayload(topic, index, "$", "is not JSON", 1)
+            for index, payload in enumerate(payloads)
+            if payload in self.unfit
+        }
 
     def publish(self, topic: str, columns: Columns) -> Appended:
         if self.behind:
             raise Backlogged(1, 1)
+        for refusal in self.refused(topic, columns.payloads).values():
+            raise refusal
         columns.check()
         assert columns.keys is None
         base = self.end

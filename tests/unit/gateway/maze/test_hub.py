@@ -324,3 +324,18 @@ def test_a_quiet_tick_does_nothing():
 
     assert maze.broker.batches == []
     assert maze.broker.awake == {}
+
+
+def test_what_does_not_fit_the_schema_of_the_topic_is_a_dead_letter() -> None:
+    maze = Maze(1, 2)
+    maze.broker.unfit = {b"2|F|2|1"}
+
+    maze.send("1|F|1|2", "2|F|2|1", "3|B")
+
+    assert maze.broker.published == [b"1|F|1|2", b"3|B"]
+    ((reason, raw),) = maze.broker.letters
+    assert (raw, "does not fit version 1" in reason) == (b"2|F|2|1", True)
+    assert not maze.hub.backlogged
+    maze.broker.unfit = {b"4|B"}
+    maze.send("4|B")
+    assert len(maze.broker.letters) == 2

@@ -12,14 +12,19 @@ from penstock.wire.native import (
     ClientMessage,
     Ended,
     Events,
+    Fetch,
+    Fetched,
+    Finish,
     FrameSplitter,
     Hello,
+    Moved,
     Problem,
     Publish,
     Published,
     Refuse,
     ServerMessage,
     Settle,
+    Stage,
     Subscribe,
     Subscribed,
     Unsubscribe,
@@ -46,10 +51,18 @@ CLIENT: list[ClientMessage] = [
     ),
     Subscribe(3, "t"),
     Subscribe(4, "t", "bob", 17, "priority", 5, 2.5, 3, True),
+    Subscribe(
+        4, "t", "bob", "latest", "log", 5, None, 3, False, 1.0, 3.0, 9.0, 0.5, True, 2
+    ),
     Settle(0, [1, 2, 3]),
     Refuse(0, 7, "boom"),
+    Refuse(0, 7, "boom", "ValueError", "Traceback", 0.5, True),
     Unsubscribe(5, 0),
+    Unsubscribe(5, 0, [7, 8]),
     Ask(6, "topics", {"prefix": "a", "limit": 3}),
+    Finish(7, 0, [1, 2], [Publish(0, "t", [b"x"])]),
+    Stage(8, "q", 3, 1, 9, Publish(0, "t", [b"x"]), 2),
+    Fetch(9, "t", 40, 50, 1 << 20),
 ]
 SERVER: list[ServerMessage] = [
     Welcome("1.0"),
@@ -73,6 +86,8 @@ SERVER: list[ServerMessage] = [
     Answer(6, {"topics": ["a", None, 2.5, True]}),
     Problem(7, "UnknownTopic", "topic t does not exist", "create it"),
     Ended(0, "the topic was deleted"),
+    Fetched(9, [b"\x00frame", b""], 45, 7, 50),
+    Moved(1, 2),
 ]
 
 
@@ -96,6 +111,26 @@ def test_golden_bytes_are_the_messages() -> None:
 
     assert [decode_client(body) for body in client] == CLIENT
     assert [decode_server(body) for body in server] == SERVER
+
+
+def test_messages_without_the_newer_fields_are_understood() -> None:
+    splitter = FrameSplitter(1000)
+    bodies = splitter.feed(b"".join(golden("client_before_failures.hex")))
+
+    assert [decode_client(body) for body in bodies] == [
+        Subscribe(3, "t"),
+        Subscribe(4, "t", "bob", 17, "priority", 5, 2.5, 3, True),
+        Refuse(0, 7, "boom"),
+        Unsubscribe(5, 0),
+    ]
+
+    bodies = splitter.feed(b"".join(golden("client_before_prefetch.hex")))
+
+    assert [decode_client(body) for body in bodies] == [
+        Subscribe(
+            4, "t", "bob", "latest", "log", 5, None, 3, False, 1.0, 3.0, 9.0, 0.5, True
+        )
+    ]
 
 
 @pytest.mark.parametrize("message", [*CLIENT, *SERVER])
@@ -122,7 +157,7 @@ def test_a_client_does_not_send_what_servers_say(message: object) -> None:
 
 
 def test_fields_that_a_later_version_adds_are_ignored() -> None:
-    later = msgspec.msgpack.encode([6, 5, 0, "more"])
+    later = msgspec.msgpack.encode([6, 5, 0, [], "more"])
 
     assert decode_client(later) == Unsubscribe(5, 0)
 
@@ -154,9 +189,20 @@ def test_columns_are_as_long_as_the_payloads() -> None:
         decode_client(encode(Publish(1, "t", [b"x"], keys=[b"a", b"b"]))[4:])
     with pytest.raises(RemoteProtocolError) as events:
         decode_server(encode(Events(1, [0], None, [], ["a"], [b"x"]))[4:])
+    inside = Publish(0, "t", [b"x"], priorities=[])
+    with pytest.raises(RemoteProtocolError, match="0 priorities for 1 payloads"):
+        decode_client(encode(Stage(1, "q", 0, 0, 0, inside))[4:])
 
     assert publish.value.text == "Publish: 2 keys for 1 payloads"
     assert events.value.text == "Events: 0 timestamps for 1 payloads"
+
+
+def test_columns_within_a_finish_are_checked_too() -> None:
+    good, bad = Publish(0, "t", [b"x"]), Publish(0, "t", [b"x"], ["a", "b"])
+    body = encode(Finish(1, 0, [3], [good, bad]))[4:]
+
+    with pytest.raises(RemoteProtocolError, match="ids"):
+        decode_client(body)
 
 
 @pytest.mark.parametrize("value", [object(), 1 << 70, "\ud800"])

@@ -21,6 +21,9 @@ def test_numbers_of_messages_are_fixed_for_ever() -> None:
         "Refuse": 5,
         "Unsubscribe": 6,
         "Ask": 7,
+        "Finish": 8,
+        "Stage": 9,
+        "Fetch": 10,
         "Welcome": 64,
         "Published": 65,
         "Subscribed": 66,
@@ -28,6 +31,8 @@ def test_numbers_of_messages_are_fixed_for_ever() -> None:
         "Answer": 68,
         "Problem": 69,
         "Ended": 70,
+        "Fetched": 71,
+        "Moved": 72,
     }
 
 

@@ -1,0 +1,109 @@
+"""Epochs of a sink: staged piece by piece, stored all at once, and once only.
+
+A piece is encoded when it is staged, so it is counted by its true size, and a commit
+only puts headers in front of bytes that are there. Events get the time of their commit:
+in a topic time goes on, however long an epoch was staged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from penstock.broker.acceptance import accepted_query, accepted_topic
+from penstock.broker.broker import Broker
+from penstock.broker.sinks import Epoch
+from penstock.broker.staging import PartKey, Piece
+from penstock.errors import InvalidOption, LimitReached
+from penstock.log import Batch, Columns
+
+# Header of a frame that is not stored yet; its true one comes with the commit.
+_NO_ID = bytes(16)
+
+
+def stage(
+    broker: Broker,
+    query: str,
+    epoch: int,
+    part: PartKey,
+    number: int,
+    topic: str,
+    events: Columns,
+    now_s: float,
+) -> bool:
+    """Keep a piece of an epoch; False if the epoch is committed already.
+
+    Without events the part is there, and empty. Raises InvalidName, ReservedName,
+    InvalidOption, InvalidBatch, InvalidPayload, MissingStage, LimitReached.
+    """
+    accepted_query(query)
+    named = ("epoch", "partition", "attempt", "piece")
+    for name, value in zip(named, (epoch, *part, number), strict=True):
+        if value < 0:
+            raise InvalidOption(name, value, "0 or more")
+    if broker.sinks.stored(query, epoch):
+        return False
+    piece = Piece(None)
+    if len(events):
+        accepted_topic(topic)
+        events.check(broker.log.options.max_event_bytes)
+        broker.check_payloads(topic, events.payloads)
+        batch = Batch.of(topic, events.encode(0, _NO_ID))
+        piece = Piece(batch, broker.cards.gates.get(topic))
+    broker.sinks.staging.put(query, epoch, part, number, piece, now_s)
+    return True
+
+
+def commit(
+    broker: Broker, query: str, epoch: int, parts: Sequence[PartKey]
+) -> Epoch | None:
+    """Store what is staged of these parts, in one group; None if it was done before.
+
+    Raises InvalidName, InvalidOption, MissingStage, InvalidPayload, LimitReached and
+    what the log raises: then nothing was done.
+    """
+    accepted_query(query)
+    if len({partition for partition, _ in parts}) < len(parts):
+        raise InvalidOption("parts", "a partition twice", "one attempt of each")
+    sinks = broker.sinks
+    if sinks.has(query, epoch):
+        if sinks.stored(query, epoch):
+            sinks.staging.drop_until(query, epoch)
+        return None
+    pieces = [
+        piece for part in parts for piece in sinks.staging.pieces(query, epoch, part)
+    ]
+    at_ms = broker.log.now_ms()
+    batches = [
+        (piece.batch.topic, _at(piece.batch, at_ms))
+        for piece in pieces
+        if piece.batch is not None
+    ]
+    _check(broker, pieces, {topic for topic, _ in batches})
+    if batches:
+        broker.log.append_large(batches, broker.topic_options)
+    done = Epoch(query, epoch, at_ms, sum(len(batch) for _, batch in batches))
+    sinks.commit(done)
+    return done
+
+
+def abort(broker: Broker, query: str, epoch: int) -> int:
+    """Drop what is staged of an epoch, never what is committed; bytes set free."""
+    return broker.sinks.staging.drop(query, epoch)
+
+
+def _at(batch: Batch, at_ms: int) -> Batch:
+    """The batch with another time; it has one for all events."""
+    header = batch.header._replace(min_timestamp_ms=at_ms, max_timestamp_ms=at_ms)
+    return Batch.whole(batch.topic, header, batch.body)
+
+
+def _check(broker: Broker, pieces: Iterable[Piece], topics: set[str]) -> None:
+    """Raise what storing these pieces would be refused for by now."""
+    new = [name for name in topics if name not in broker.log.catalog]
+    if len(broker.log.catalog) + len(new) > broker.options.max_topics:
+        raise LimitReached("topics", broker.options.max_topics, "max_topics")
+    for piece in pieces:
+        batch = piece.batch
+        if batch is None or broker.cards.gates.get(batch.topic) is piece.gate:
+            continue
+        broker.check_payloads(batch.topic, batch.payloads())  # the schema is another

@@ -1,0 +1,68 @@
+"""``penstock sinks``: queries that write in epochs, and how far they are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import click
+
+from penstock.broker.desk_sinks import MAX_ROWS, SinkPage, SinkRow
+from penstock.cli import show
+from penstock.cli.connect import (
+    Asker,
+    as_json,
+    ask,
+    at_desk,
+    json_option,
+    server_options,
+    show_json,
+)
+
+_HEADINGS = ("QUERY", "EPOCH", "EVENTS", "COMMITTED", "STAGED")
+
+
+@click.group()
+def sinks() -> None:
+    """Look at queries that write to topics in epochs, each epoch once."""
+
+
+@sinks.command("list")
+@server_options
+@json_option("Print one JSON array.")
+def list_command(**_: object) -> None:
+    """List the queries that write, and the last epoch of each.
+
+    EVENTS is how many that epoch had; STAGED is what waits in memory to be committed.
+
+    \b
+    Example:
+      penstock sinks list
+    """
+    with at_desk() as desk:
+        found = list(_all(desk))
+    if as_json():
+        show_json(found)
+    elif found:
+        for line in show.table([_HEADINGS, *map(_cells, found)]):
+            click.echo(line)
+    else:
+        click.echo("no sinks")
+
+
+def _all(desk: Asker) -> Iterator[SinkRow]:
+    after, more = "", True
+    while more:
+        page = ask(desk, SinkPage, "sinks", after=after, limit=MAX_ROWS)
+        yield from page.sinks
+        more = page.more
+        after = page.sinks[-1].query if page.sinks else after
+
+
+def _cells(row: SinkRow) -> tuple[str, ...]:
+    return (
+        row.query,
+        "-" if row.epoch is None else str(row.epoch),
+        "-" if row.events is None else str(row.events),
+        "-" if row.at_ms is None else show.time(row.at_ms),
+        show.size(row.staged_bytes),
+    )

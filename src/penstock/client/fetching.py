@@ -1,0 +1,74 @@
+"""Ranges of a topic as a server sends them: frames, verified before anybody looks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from penstock.errors import RemoteProtocolError
+from penstock.log.batch import Batch
+from penstock.log.frame import HEADER_BYTES, TABLE_ENTRY, FrameHeader, intact, peek
+from penstock.wire.native import Fetched
+
+# What is asked for at once; the server may send less.
+FETCH_BYTES = 4 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """Events of a topic that were asked for, or the first of them.
+
+    batches: views of verified frames, with nothing outside the range; none is empty.
+    next_offset: where to go on; the end of the range or of the topic when that is all.
+    start_offset, end_offset: of the topic, when this was sent.
+    """
+
+    topic: str
+    batches: list[Batch]
+    next_offset: int
+    start_offset: int
+    end_offset: int
+
+
+def checked(message: Fetched, topic: str, offset: int, end: int) -> Range:
+    """What a server answered to a fetch; raises RemoteProtocolError if it is junk."""
+    reached = offset
+    batches: list[Batch] = []
+    for frame in message.frames:
+        view = memoryview(frame)
+        header = _header(view)
+        if header.base_offset >= end or header.end_offset <= reached:
+            raise _junk(f"a frame from {header.base_offset} to {header.end_offset}")
+        if batches and header.base_offset < reached:
+            raise _junk(f"a frame at {header.base_offset} behind one up to {reached}")
+        reached = header.end_offset
+        batches.append(Batch.whole(topic, header, view[HEADER_BYTES:]))
+    goes_on = min(reached, end) if batches else min(message.end_offset, end)
+    if message.next != goes_on or goes_on < offset:
+        raise _junk(f"next offset {message.next}, wanted {goes_on} from {offset} on")
+    seen = [batch.since(offset).before(end) for batch in batches]
+    return Range(
+        topic,
+        [batch for batch in seen if len(batch)],
+        message.next,
+        message.start_offset,
+        message.end_offset,
+    )
+
+
+def _header(frame: memoryview) -> FrameHeader:
+    """The header of a frame that is whole and right."""
+    header = peek(frame, 0)
+    if header is None or header.length != len(frame) or not intact(frame, 0, header):
+        raise _junk(f"{len(frame)} bytes that are no frame")
+    table = HEADER_BYTES + header.columns * TABLE_ENTRY.size
+    lengths = [
+        TABLE_ENTRY.unpack_from(frame, at)[3]
+        for at in range(HEADER_BYTES, min(table, len(frame)), TABLE_ENTRY.size)
+    ]
+    if table + sum(length + -length % 8 for length in lengths) != len(frame):
+        raise _junk(f"a frame of {len(frame)} bytes with columns of other lengths")
+    return header
+
+
+def _junk(text: str) -> RemoteProtocolError:
+    return RemoteProtocolError("native", f"Fetched: {text}")

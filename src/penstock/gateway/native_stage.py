@@ -1,0 +1,43 @@
+"""Staging on a native connection: events of an epoch that is not committed yet."""
+
+from __future__ import annotations
+
+from penstock.broker import epochs
+from penstock.broker.acceptance import check_ids
+from penstock.broker.broker import Broker
+from penstock.errors import InvalidBatch
+from penstock.log import Columns
+from penstock.wire.native import Stage
+
+
+def stage(broker: Broker, message: Stage, producer: str | None, now_s: float) -> bool:
+    """Keep the events of a message; False if their epoch is committed already.
+
+    Raises what publishing them would be refused for, MissingStage, LimitReached.
+    """
+    publish = message.publish
+    if publish.dedup_ids is not None:
+        raise InvalidBatch("dedup ids", "given", "none: an epoch is once anyway")
+    for what, ids in (("id", publish.ids), ("parent", publish.parents)):
+        if ids is not None:
+            check_ids(what, ids)
+    events = Columns(
+        publish.payloads,
+        int(now_s * 1000),
+        ids=publish.ids,
+        keys=publish.keys,
+        priorities=publish.priorities,
+        headers=publish.headers,
+        parents=publish.parents,
+        producer=producer,
+    )
+    return epochs.stage(
+        broker,
+        message.query,
+        message.epoch,
+        (message.partition, message.attempt),
+        message.piece,
+        publish.topic,
+        events,
+        now_s,
+    )

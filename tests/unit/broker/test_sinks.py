@@ -1,0 +1,116 @@
+from __future__ import annotations
+
+from penstock.broker.options import BrokerOptions
+from penstock.broker.sinks import Epoch, Sinks
+from penstock.broker.staging import Piece
+from penstock.log import Record
+
+
+def sinks(max_sinks: int = 10) -> Sinks:
+    return Sinks(BrokerOptions(max_sinks=max_sinks))
+
+
+def epoch(query: str, number: int) -> Epoch:
+    return Epoch(query, number, 5, 1)
+
+
+def committed(one: Sinks, *epochs: Epoch) -> list[bytes]:
+    for each in epochs:
+        one.commit(each)
+    records = [data for data, _ in one.collect()]
+    one.confirmed()
+    return records
+
+
+def replayed(records: list[bytes], snapshot: bytes | None = None) -> Sinks:
+    found = sinks()
+    if snapshot is not None:
+        found.restore(snapshot)
+    for data in records:
+        found.replay(Record(kind=263, data=data, group=1, time_ms=0))
+    return found
+
+
+def test_an_epoch_is_noted_with_a_sync_in_one_record() -> None:
+    one = sinks()
+    one.commit(epoch("q", 1))
+    one.commit(epoch("r", 4))
+
+    assert one.urgent
+    assert [sync for _, sync in one.collect()] == [True]
+    assert one.collect() == []
+
+
+def test_nothing_is_urgent_that_is_in_a_group() -> None:
+    one = sinks()
+    committed(one, epoch("q", 1))
+
+    assert not one.urgent
+
+
+def test_epochs_are_known_after_a_restart() -> None:
+    one = sinks()
+    before = committed(one, epoch("q", 1), epoch("r", 1))
+    snapshot = one.snapshot()
+    since = committed(one, epoch("q", 2))
+
+    assert list(replayed([*before, *since])) == list(one)
+    assert list(replayed(since, snapshot)) == list(one)
+    assert one.last("q") == epoch("q", 2)
+
+
+def test_epochs_up_to_the_last_count_as_committed() -> None:
+    one = sinks()
+    committed(one, epoch("q", 5))
+
+    assert [one.has("q", number) for number in (4, 5, 6)] == [True, True, False]
+    assert not one.has("r", 0)
+
+
+def test_an_epoch_is_stored_when_its_group_is() -> None:
+    one = sinks()
+    one.commit(epoch("q", 1))
+
+    assert (one.has("q", 1), one.stored("q", 1)) == (True, False)
+    one.collect()
+    assert not one.stored("q", 1)
+    one.confirmed()
+    assert one.stored("q", 1)
+
+
+def test_a_failed_commit_takes_back_what_it_noted() -> None:
+    one = sinks()
+    committed(one, epoch("q", 1))
+    one.commit(epoch("q", 2))
+    one.commit(epoch("r", 1))
+    one.collect()
+    one.commit(epoch("q", 3))
+
+    one.taken_back()
+
+    assert list(one) == [epoch("q", 1)]
+    assert not one.urgent
+
+
+def test_what_is_staged_stays_until_the_commit_has_ended() -> None:
+    one = sinks()
+    for number in (1, 2):
+        one.staging.put("q", number, (0, 0), 0, Piece(None), 0.0)
+    one.commit(epoch("q", 1))
+    one.collect()
+
+    one.taken_back()
+    assert list(one.staging.of_query("q")) == [1, 2]
+
+    committed(one, epoch("q", 1))
+    assert list(one.staging.of_query("q")) == [2]
+
+
+def test_queries_that_were_quiet_for_longest_are_forgotten() -> None:
+    one = sinks(max_sinks=2)
+    committed(one, epoch("a", 1), epoch("b", 1))
+    committed(one, epoch("a", 2))
+
+    committed(one, epoch("c", 1))
+
+    assert [known.query for known in one] == ["a", "c"]
