@@ -1,0 +1,1 @@
+"""Topics as Spark tables beside Spark's own files, and streams beside their floor."""

@@ -1,0 +1,108 @@
+"""The columns that a topic's registered schema promises.
+
+JSON Schema says more than a table can, and less: what has one type that a column can
+have becomes a column; what may be of several types, or of any, is left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pyspark.sql import types as spark
+
+from penstock.errors import InvalidOption
+from penstock.schema import Schema, parsed
+from penstock.schema.document import resolved
+
+SIMPLE: dict[str, spark.DataType] = {
+    "string": spark.StringType(),
+    "integer": spark.LongType(),
+    "number": spark.DoubleType(),
+    "boolean": spark.BooleanType(),
+}
+FORMATS: dict[str, spark.DataType] = {
+    "date-time": spark.TimestampType(),
+    "date": spark.DateType(),
+}
+# Deeper than any payload; references may also go round in circles.
+MAX_NESTING = 50
+
+
+def columns_of(schemas: Mapping[str, str]) -> spark.StructType:
+    """All columns of some topics' schemas; raises InvalidOption where they disagree."""
+    found: dict[str, tuple[str, spark.DataType]] = {}
+    for topic, text in schemas.items():
+        for field in of_schema(parsed(text)).fields:
+            before = found.setdefault(field.name, (topic, field.dataType))
+            if before[1] != field.dataType:
+                limit = (
+                    f"given as fields: {field.name} is {before[1].simpleString()} in "
+                    f"{before[0]}, {field.dataType.simpleString()} in {topic}"
+                )
+                raise InvalidOption("valueSchema", "registered", limit)
+    if not found:
+        topics = ", ".join(schemas)
+        limit = f"given as fields: the schema of {topics} promises none"
+        raise InvalidOption("valueSchema", "registered", limit)
+    return spark.StructType(
+        [spark.StructField(name, kind) for name, (_, kind) in found.items()]
+    )
+
+
+def of_schema(root: Schema) -> spark.StructType:
+    """The fields of an object that have one type."""
+    kind = _type(root, root, MAX_NESTING)
+    return kind if isinstance(kind, spark.StructType) else spark.StructType([])
+
+
+def _type(root: Schema, schema: Any, room: int) -> spark.DataType | None:
+    if not isinstance(schema, dict) or not room:
+        return None
+    if "$ref" in schema:
+        return _type(root, resolved(root, schema["$ref"]), room - 1)
+    for word in ("anyOf", "oneOf"):
+        if word in schema:
+            return _one(root, schema[word], room)
+    return _plain(root, schema, room)
+
+
+def _one(root: Schema, choices: Any, room: int) -> spark.DataType | None:
+    """The type of the only choice besides null."""
+    others = [one for one in choices if one != {"type": "null"}]
+    return _type(root, others[0], room - 1) if len(others) == 1 else None
+
+
+def _plain(root: Schema, schema: dict[str, Any], room: int) -> spark.DataType | None:
+    match _name(schema):
+        case "object":
+            return _struct(root, schema.get("properties", {}), room)
+        case "array":
+            element = _type(root, schema.get("items"), room - 1)
+            return None if element is None else spark.ArrayType(element)
+        case "string" if schema.get("format") in FORMATS:
+            return FORMATS[schema["format"]]
+        case str(name):
+            return SIMPLE.get(name)
+    return None
+
+
+def _struct(root: Schema, properties: Any, room: int) -> spark.DataType | None:
+    kinds = {name: _type(root, one, room - 1) for name, one in properties.items()}
+    fields = [
+        spark.StructField(name, kind)
+        for name, kind in kinds.items()
+        if kind is not None
+    ]
+    return spark.StructType(fields) if fields else None
+
+
+def _name(schema: dict[str, Any]) -> str | None:
+    """The one type besides null, said or shown by the values that are allowed."""
+    said = schema.get("type")
+    if said is None:
+        values = [schema["const"]] if "const" in schema else schema.get("enum", [])
+        strings = values and all(isinstance(value, str) for value in values)
+        return "string" if strings else None
+    names = [said] if isinstance(said, str) else [one for one in said if one != "null"]
+    return names[0] if len(names) == 1 else None

@@ -1,0 +1,138 @@
+"""A Spark session in which everything works that pip has installed.
+
+What a plain session gets wrong, each found by measuring:
+
+- Workers are started with ``python3`` of the path, not with this Python, and then do
+  not find the data source.
+- Python workers import Spark from an archive without byte code, which takes a second
+  for each. A home of Spark without that archive lets them import the installed package.
+- The checkpoint manager of streaming queries starts a dozen processes for every batch.
+- Stopping a query inside ``foreachBatch`` overflows the stack of its thread.
+- Filters are pushed to Python sources only where that is allowed.
+- An aggregation on one machine is cut into 200 tasks.
+
+Whatever is given by name wins over all of this; so does an environment variable that is
+set.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Mapping
+from contextlib import suppress
+from importlib.util import find_spec
+from pathlib import Path
+
+import pyspark
+from pyspark.sql import SparkSession
+
+from penstock.spark import cache, register
+from penstock.spark.java import java_home, shimmed
+
+LOOPBACK = "127.0.0.1"
+NAME = "penstock"
+# Regular expressions over the text of Python errors recurse deeply.
+STACK = "-Xss4m"
+_CHECKPOINTS = (
+    "org.apache.spark.sql.execution.streaming.checkpointing."
+    "FileSystemBasedCheckpointFileManager"
+)
+_LOGGING = Path(__file__).with_name("log4j2.properties")
+_LOCAL = re.compile(r"local(?:\[(?P<cores>\d+|\*)(?:,\s*\d+)?\])?")
+# Of Spark's home, all but the archives of its Python side.
+_HOME = ("bin", "data", "jars", "sbin")
+
+Value = str | int | float | bool
+
+
+def session(master: str = "local[*]", **conf: Value) -> SparkSession:
+    """A session that knows the format ``penstock``; the one that runs, if one does.
+
+    ``conf``: settings of Spark, ``**{"spark.ui.enabled": True}`` or, with ``_`` for
+    dots, ``spark_ui_enabled=True``. Raises MissingJava.
+    """
+    return opened(master, conf, quiet=False)
+
+
+def opened(master: str, conf: Mapping[str, Value], *, quiet: bool) -> SparkSession:
+    """The same; ``quiet``: without what Java says of its own modules."""
+    settings = named(conf)
+    builder = SparkSession.Builder()
+    if SparkSession.getActiveSession() is None:
+        os.environ.update(environment(master, quiet=quiet))
+        builder = builder.master(master).appName(NAME)
+        settings = {**defaults(master), **settings}
+    for name, value in settings.items():
+        builder = builder.config(name, value)
+    spark = builder.getOrCreate()
+    register(spark)
+    return spark
+
+
+def defaults(master: str) -> dict[str, str]:
+    """The settings of a session on this master."""
+    conf = {
+        "spark.driver.extraJavaOptions": (
+            f"{STACK} -Dlog4j2.configurationFile={_LOGGING.as_uri()}"
+        ),
+        "spark.sql.python.filterPushdown.enabled": "true",
+        "spark.sql.streaming.checkpoint.fileChecksum.enabled": "false",
+        "spark.sql.streaming.checkpointFileManagerClass": _CHECKPOINTS,
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+    }
+    if find_spec("pandas") is None:  # functions in Python would warn of it, each time
+        conf["spark.sql.execution.pythonUDF.arrow.enabled"] = "false"
+    cores = cores_of(master)
+    if cores is not None:
+        conf["spark.driver.bindAddress"] = LOOPBACK
+        conf["spark.driver.host"] = LOOPBACK
+        conf["spark.sql.shuffle.partitions"] = str(cores)
+    return conf
+
+
+def named(conf: Mapping[str, Value]) -> dict[str, str]:
+    """Settings by the names that Spark has for them, as the text that it wants."""
+    return {
+        name if "." in name else name.replace("_", "."): (
+            str(value).lower() if isinstance(value, bool) else str(value)
+        )
+        for name, value in conf.items()
+    }
+
+
+def cores_of(master: str) -> int | None:
+    """How many cores a local master has; None if it is another kind of master."""
+    found = _LOCAL.fullmatch(master.strip())
+    if found is None:
+        return None
+    cores = found["cores"] or "1"
+    return len(os.sched_getaffinity(0)) if cores == "*" else int(cores)
+
+
+def environment(master: str, *, quiet: bool = False) -> dict[str, str]:
+    """The variables that Spark wants before it starts, but for those that are set."""
+    home = java_home()
+    found = {"PYSPARK_PYTHON": sys.executable}
+    with suppress(OSError):  # without a cache it is louder, and slower, and works
+        found["SPARK_HOME"] = str(spark_home())
+        home = shimmed(home, cache.directory()) if quiet else home
+    if cores_of(master) is not None:
+        found["SPARK_LOCAL_IP"] = LOOPBACK
+    unset = {name: value for name, value in found.items() if name not in os.environ}
+    return {**unset, "JAVA_HOME": str(home)}
+
+
+def spark_home() -> Path:
+    """The installed Spark, without the archives that its workers would import from."""
+    installed = Path(pyspark.__file__).resolve().parent
+
+    def fill(fresh: Path) -> None:
+        for name in _HOME:
+            if (installed / name).is_dir():
+                (fresh / name).symlink_to(installed / name)
+
+    of = f"{pyspark.__version__} {installed}"
+    return cache.made(cache.directory(), "spark", of, fill)

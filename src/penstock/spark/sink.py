@@ -1,0 +1,193 @@
+"""Writing rows to topics, each row once: staged by the tasks, stored by one commit.
+
+A **write** is named by a query and an epoch. Every task stages what it has under the
+number of its partition and a number that no other try of any task has; what it returns
+says which. The commit names the tries that count, and the broker stores their events
+and the number of the epoch in one step. So:
+
+- a task that is tried again stages under another number, and only one of them counts;
+- an epoch that is written again, because Spark did not note that it was done, is known
+  to the broker, and nothing of it is stored;
+- a broker that was started again has forgotten what was staged, not what was committed:
+  committing then fails, and the epoch has to be written again.
+
+``atomic=false`` publishes at once, for writes that are larger than what a broker may
+hold staged: a row that is published again, by another try of its task, is recognised by
+its number. That holds if the task has the same rows in the same order then.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import secrets
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from penstock.client import Client
+from penstock.errors import BadRow, InvalidOption, PenstockError, ServerRefused
+from penstock.spark.line import Line
+from penstock.spark.options import CONNECTION, Connection, check_names, connection_of
+from penstock.spark.rows import Frame, Piece
+
+WRITING = ("topic", "atomic", "txnAppId", "txnVersion")
+# What is shown of a payload that was refused.
+PREVIEW_BYTES = 200
+_WORDS = {"true": True, "false": False}
+_EVENT = re.compile(r" \(event (\d+) of the batch\)$")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SinkOptions:
+    connection: Connection
+    topic: str | None
+    atomic: bool
+    app: str | None
+    """Name of a write that may be repeated, and its number."""
+    version: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """All tasks of one write have this in common."""
+
+    query: str
+    epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What one try of a task has staged, or published."""
+
+    partition: int
+    attempt: int
+    events: int
+
+
+def sink_options(options: Mapping[str, str]) -> SinkOptions:
+    """Raises UnknownOption, MissingOption, InvalidOption."""
+    check_names(options, CONNECTION + WRITING)
+    given = {name.lower(): value for name, value in options.items()}
+    atomic = given.get("atomic", "true")
+    if atomic.lower() not in _WORDS:
+        raise InvalidOption("atomic", atomic, "true or false")
+    version = given.get("txnversion")
+    if version is not None and not version.isdecimal():
+        raise InvalidOption("txnVersion", version, "a whole number, 0 or more")
+    if (version is None) != ("txnappid" not in given):
+        raise InvalidOption("txnVersion", version, "given together with txnAppId")
+    return SinkOptions(
+        connection=connection_of(options),
+        topic=given.get("topic"),
+        atomic=_WORDS[atomic.lower()],
+        app=given.get("txnappid"),
+        version=None if version is None else int(version),
+    )
+
+
+class Sink:
+    """How rows of one frame get to topics; travels to the tasks."""
+
+    def __init__(self, options: SinkOptions, frame: Frame) -> None:
+        self._options = options
+        self._frame = frame
+
+    def stage(
+        self, write: Write, partition: int, batches: Iterable[pa.RecordBatch]
+    ) -> Part:
+        """Leave the rows of a task with the broker. Raises BadRow, ServerRefused."""
+        attempt, events, number = secrets.randbits(62), 0, 0
+        with Line(self._options.connection) as line:
+            for piece in self._pieces(partition, batches):
+
+                def send(client: Client, piece: Piece = piece, at: int = number) -> int:
+                    place = (write.query, write.epoch, partition, attempt)
+                    return client.stage(
+                        *place, piece.topic, piece.payloads, piece=at, **_columns(piece)
+                    )
+
+                with _naming(piece, partition):
+                    number = line.say(send)
+                events += len(piece.payloads)
+        return Part(partition, attempt, events)
+
+    def publish(
+        self, write: Write, partition: int, batches: Iterable[pa.RecordBatch]
+    ) -> Part:
+        """Publish the rows of a task. Raises BadRow, ServerRefused."""
+        prefix, events = f"{write.query}/{write.epoch}/{partition}/", 0
+        with Line(self._options.connection) as line:
+            for piece in self._pieces(partition, batches):
+
+                def send(client: Client, piece: Piece = piece) -> None:
+                    ids = [f"{prefix}{row}" for row in piece.rows.tolist()]
+                    client.publish(
+                        piece.topic, piece.payloads, dedup_ids=ids, **_columns(piece)
+                    )
+
+                with _naming(piece, partition):
+                    line.say(send)
+                events += len(piece.payloads)
+        return Part(partition, 0, events)
+
+    def commit(self, write: Write, parts: Iterable[Part]) -> bool:
+        """Store what is staged; False if it was done before. Raises ServerRefused."""
+        staged = [[part.partition, part.attempt] for part in parts if part.events]
+        if not staged:
+            return True
+        with Line(self._options.connection) as line:
+            answer = line.say(
+                lambda client: client.ask(
+                    "sinks.commit", query=write.query, epoch=write.epoch, parts=staged
+                )
+            )
+        return not (isinstance(answer, dict) and answer.get("before"))
+
+    def abort(self, write: Write) -> None:
+        """Have the broker forget what is staged; never what is stored.
+
+        Nothing depends on it: a broker that cannot be told forgets by itself.
+        """
+        with contextlib.suppress(PenstockError), Line(self._options.connection) as line:
+            line.say(
+                lambda client: client.ask(
+                    "sinks.abort", query=write.query, epoch=write.epoch
+                )
+            )
+
+    def _pieces(
+        self, partition: int, batches: Iterable[pa.RecordBatch]
+    ) -> Iterator[Piece]:
+        row = 0
+        for batch in batches:
+            yield from self._frame.pieces(batch, partition, row)
+            row += batch.num_rows
+
+
+def _columns(piece: Piece) -> dict[str, Any]:
+    return {
+        "ids": piece.ids,
+        "keys": piece.keys,
+        "priorities": piece.priorities,
+        "headers": piece.headers,
+        "parents": piece.parents,
+    }
+
+
+@contextlib.contextmanager
+def _naming(piece: Piece, partition: int) -> Iterator[None]:
+    """Where the broker does not take a payload: say which row that was."""
+    try:
+        yield
+    except ServerRefused as error:
+        if error.error != "InvalidPayload":
+            raise
+        found = _EVENT.search(error.text)
+        index = int(found[1]) if found else 0
+        reason = _EVENT.sub("", error.text)
+        value = piece.payloads[index][:PREVIEW_BYTES]
+        row = int(piece.rows[index])
+        raise BadRow(partition, row, "value", value, reason) from error

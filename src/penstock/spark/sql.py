@@ -1,0 +1,202 @@
+"""SQL over topics: every topic that a query names is a view, made when it is named.
+
+Making a view costs a process, so a broker of a thousand topics is not a session of a
+thousand views: the query is analysed, and whenever Spark misses a table that is a
+topic, its view is made and the query analysed again.
+
+``key`` and ``value`` are text in these views. Where a schema is registered for a topic,
+its fields are columns as well.
+"""
+
+from __future__ import annotations
+
+import difflib
+import logging
+import re
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pyspark.errors import AnalysisException, PySparkException
+from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql.functions import col, date_format, struct, to_json
+from pyspark.sql.types import BinaryType, TimestampType
+
+from penstock.errors import InvalidQuery
+from penstock.schema import parsed
+from penstock.spark import register, sessions
+from penstock.spark.registered import of_schema
+
+Table = DataFrame
+
+# Names of topics that are listed when there is none of the name asked for.
+MAX_NAMES = 5
+
+_NO_TABLE = "TABLE_OR_VIEW_NOT_FOUND"
+_NAME = re.compile(r"`((?:[^`]|``)*)`")
+_OURS = re.compile(r"^penstock\.errors\.\w+: (.+)$", re.MULTILINE)
+_STATE = re.compile(r"\s*SQLSTATE: \w+")
+# As other commands show times.
+_TIME = "yyyy-MM-dd'T'HH:mm:ss.SSSXXX"
+# It tells everything twice, as JSON, on standard error.
+_LOGGER = "SQLQueryContextLogger"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Topics:
+    """What a query can be about, and how to get there."""
+
+    options: Mapping[str, str]
+    """Of the source: servers or path, user and password."""
+    names: Sequence[str]
+    schemas: Mapping[str, str] = field(default_factory=dict)
+    """JSON Schema, of the topics that have one."""
+
+
+@contextmanager
+def opened() -> Iterator[SparkSession]:
+    """A session for one query, in UTC; beside the one that runs, if one does."""
+    logging.getLogger(_LOGGER).setLevel(logging.CRITICAL)
+    before = SparkSession.getActiveSession()
+    with tempfile.TemporaryDirectory(prefix="penstock-sql-") as scratch:
+        warehouse = {"spark.sql.warehouse.dir": f"{scratch}/warehouse"}
+        utc = {"spark.sql.session.timeZone": "UTC"}
+        if before is None:
+            spark = sessions.opened("local[*]", warehouse | utc, quiet=True)
+        else:
+            spark = _beside(before, utc)
+        try:
+            yield spark
+        finally:
+            if before is None:
+                spark.stop()
+
+
+def answer(spark: SparkSession, topics: Topics, query: str) -> DataFrame:
+    """What a query is answered by; raises InvalidQuery."""
+    made: set[str] = set()
+    while True:
+        try:
+            return spark.sql(query)
+        except AnalysisException as error:
+            if error.getCondition() != _NO_TABLE:
+                raise refused(error) from error
+            name = topic_in(error.getMessageParameters() or {}, topics.names)
+            if name in made:
+                raise refused(error) from error
+            made.add(name)
+            make_view(spark, topics, name)
+        except PySparkException as error:
+            raise refused(error) from error
+
+
+def make_view(spark: SparkSession, topics: Topics, name: str) -> None:
+    """Let a topic be a table of this session."""
+    reader = spark.read.format("penstock").options(**topics.options)
+    reader = reader.option("subscribe", name)
+    schema = topics.schemas.get(name)
+    if schema is not None and (columns := of_schema(parsed(schema))).fields:
+        reader = reader.option("valueSchema", columns.json())
+    readable(reader.load()).createOrReplaceTempView(f"`{name.replace('`', '``')}`")
+
+
+def readable(frame: DataFrame) -> DataFrame:
+    """The frame with text where it has bytes."""
+    return frame.select(
+        [
+            col(f"`{one.name}`").cast("string").alias(one.name)
+            if isinstance(one.dataType, BinaryType)
+            else col(f"`{one.name}`")
+            for one in frame.schema.fields
+        ]
+    )
+
+
+def topic_in(parameters: Mapping[str, str], names: Sequence[str]) -> str:
+    """The topic that a missing table stands for; raises InvalidQuery."""
+    parts = [
+        one.replace("``", "`") for one in _NAME.findall(parameters["relationName"])
+    ]
+    wanted = ".".join(parts)
+    alike = [name for name in names if name.lower() == wanted.lower()]
+    found = wanted if wanted in alike else (alike[0] if len(alike) == 1 else None)
+    if found is None:
+        raise InvalidQuery(f"there is no topic {wanted}", _suggestion(wanted, names))
+    if len(parts) > 1:
+        raise InvalidQuery(f"there is no table {wanted}", f"write `{found}`")
+    return found
+
+
+def json_lines(frame: DataFrame) -> Iterator[str]:
+    """Each row as a JSON object."""
+    row = to_json(struct(col("*")), {"ignoreNullFields": "false"})
+    for (line,) in rows(frame.select(row)):
+        yield line
+
+
+def shown(frame: DataFrame) -> DataFrame:
+    """The frame with times as text: rows have them in the time zone of the machine."""
+    names = [f"_{place}" for place in range(len(frame.columns))]
+    types = [one.dataType for one in frame.schema.fields]
+    return frame.toDF(*names).select(
+        [
+            date_format(name, _TIME) if isinstance(type_, TimestampType) else col(name)
+            for name, type_ in zip(names, types, strict=True)
+        ]
+    )
+
+
+def rows(frame: DataFrame) -> Iterator[Row]:
+    """Row by row, in bounded memory; raises InvalidQuery."""
+    try:
+        yield from frame.toLocalIterator(prefetchPartitions=True)
+    except PySparkException as error:
+        raise refused(error) from error
+
+
+def first_rows(frame: DataFrame, limit: int) -> list[Row]:
+    """Raises InvalidQuery."""
+    try:
+        return frame.limit(limit).collect()
+    except PySparkException as error:
+        raise refused(error) from error
+
+
+def write_parquet(frame: DataFrame, directory: Path) -> Path:
+    """All rows as one file below the directory; raises InvalidQuery."""
+    target = directory / "parquet"
+    try:
+        frame.coalesce(1).write.parquet(str(target))
+    except PySparkException as error:
+        raise refused(error) from error
+    return next(target.glob("part-*.parquet"))
+
+
+def refused(error: PySparkException) -> InvalidQuery:
+    """What a person can use of an error of Spark."""
+    text = str(error)
+    if found := _OURS.findall(text):
+        return InvalidQuery(found[-1])
+    first_line, _, _ = text.strip().partition("\n")
+    return InvalidQuery(_STATE.sub("", first_line).rstrip(" ;"))
+
+
+def _beside(running: SparkSession, conf: Mapping[str, str]) -> SparkSession:
+    """Another session of the same Spark, with views of its own."""
+    spark = running.newSession()
+    for name, value in conf.items():
+        spark.conf.set(name, value)
+    register(spark)
+    return spark
+
+
+def _suggestion(wanted: str, names: Sequence[str]) -> str:
+    near = difflib.get_close_matches(wanted, names, MAX_NAMES, 0.5)
+    if near:
+        return f"did you mean {', '.join(near)}?"
+    if not names:
+        return "there are no topics yet"
+    more = ", …" if len(names) > MAX_NAMES else ""
+    return f"topics are {', '.join(names[:MAX_NAMES])}{more}"

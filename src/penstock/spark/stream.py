@@ -1,0 +1,206 @@
+"""A topic as a stream: micro-batches, each a range of offsets of each topic.
+
+The reader lives in a process beside the driver, which asks where batches end; copies of
+it read in the executors. Only offsets are remembered, and Spark's checkpoint has them.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Mapping
+from contextlib import closing
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import (
+    ReadAllAvailable,
+    ReadLimit,
+    ReadMaxRows,
+    SupportsTriggerAvailableNow,
+)
+
+from penstock.errors import DataLost, PenstockError
+from penstock.spark.columns import Layout
+from penstock.spark.fetch import Broker, Place, open_place
+from penstock.spark.offsets import Extent, StreamOffset, plain
+from penstock.spark.options import SourceOptions
+from penstock.spark.progress import Progress
+from penstock.spark.ranges import Range, share, split
+from penstock.spark.reader import record_batches
+from penstock.spark.selection import placed, present, selected
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+logger = logging.getLogger(__name__)
+
+Document = dict[str, Any]
+
+
+class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    def __init__(self, options: SourceOptions, layout: Layout) -> None:
+        self._options = options
+        self._layout = layout
+        self._place: Place | None = None
+        self._progress: Progress | None = None
+        self._first: Document | None = None
+        self._extents: dict[str, Extent] = {}
+        self._targets: dict[str, int] | None = None
+        self._stands: dict[str, int] = {}
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What travels: nothing that is open or remembered."""
+        return {"options": self._options, "layout": self._layout}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__init__(**state)  # type: ignore[misc]
+
+    # Where batches begin and end
+
+    def initialOffset(self) -> Document:
+        # Spark asks more than once, and means the same place.
+        if self._first is None:
+            options = self._options
+            self._extents = present(self._opened(), options)
+            offsets = placed(
+                self._opened(),
+                options.starting,
+                self._extents,
+                fail_on_data_loss=options.fail_on_data_loss,
+            )
+            query = uuid4().hex[:12]
+            first = StreamOffset(topics=offsets, query=query, initial=True)
+            self._first = first.document()
+        return self._first
+
+    def getDefaultReadLimit(self) -> ReadLimit:
+        limit = self._options.max_offsets_per_trigger
+        return ReadAllAvailable() if limit is None else ReadMaxRows(limit)
+
+    def latestOffset(self, start: Document, limit: ReadLimit) -> Document:
+        stands = StreamOffset.of(start)
+        ends = self._ends(stands.topics)
+        starts = self._checked(stands.topics, ends)
+        lags = {topic: max(ends[topic] - at, 0) for topic, at in starts.items()}
+        if isinstance(limit, ReadMaxRows):
+            lags = share(lags, limit.max_rows)
+        topics = {topic: offset + lags[topic] for topic, offset in starts.items()}
+        self._report(stands, idle=topics == stands.topics)
+        if topics == stands.topics:
+            return start
+        end = StreamOffset(
+            topics=topics,
+            query=stands.query,
+            begins={
+                topic: offset
+                for topic, offset in starts.items()
+                if stands.initial or stands.topics.get(topic) != offset
+            },
+        )
+        return end.document()
+
+    def reportLatestOffset(self) -> Document | None:
+        return plain({topic: one.end for topic, one in self._extents.items()})
+
+    def prepareForTriggerAvailableNow(self) -> None:
+        extents = selected(self._opened(), self._options.topics)
+        self._targets = {topic: extent.end for topic, extent in extents.items()}
+
+    # One batch
+
+    def partitions(self, start: Document, end: Document) -> list[InputPartition]:
+        if start == end:
+            return []
+        behind = StreamOffset.of(end)
+        begins = {**StreamOffset.of(start).topics, **behind.begins}
+        spans = {topic: (begins[topic], at) for topic, at in behind.topics.items()}
+        return [
+            *split(
+                spans,
+                self._extents,
+                at_least=self._options.min_partitions,
+                most_records=self._options.max_records_per_partition,
+            )
+        ]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        assert isinstance(partition, Range), "what partitions() gave"
+        return record_batches(self._options, self._layout, partition)
+
+    def commit(self, end: Document) -> None:
+        pass  # too late to be of use: see progress.py
+
+    def stop(self) -> None:
+        place, self._place = self._place, None
+        if place is not None:
+            place.close()
+        if self._progress is None:
+            return
+        # Whoever stops does not wait for a broker that is away.
+        connection = replace(self._options.connection, retry_s=0)
+        try:
+            with closing(Broker(connection)) as broker:
+                self._progress.report(broker, self._stands, now=True)
+        except PenstockError as error:
+            logger.warning(
+                "the last progress is not reported: %s",
+                error,
+                extra={"action": "progress_not_reported"},
+            )
+
+    def _opened(self) -> Place:
+        if self._place is None:
+            self._place = open_place(self._options.connection)
+        return self._place
+
+    def _ends(self, stands: Mapping[str, int]) -> dict[str, int]:
+        """Where each topic ends now, or ended when everything there was is wanted."""
+        self._extents = selected(self._opened(), self._options.topics)
+        ends = {topic: extent.end for topic, extent in self._extents.items()}
+        if self._targets is None:
+            return ends
+        # Nothing that came later; a query may stand further than where it began.
+        return {
+            topic: min(end, max(self._targets.get(topic, 0), stands.get(topic, 0)))
+            for topic, end in ends.items()
+            if topic in self._targets or topic in stands
+        }
+
+    def _checked(
+        self, stands: Mapping[str, int], ends: Mapping[str, int]
+    ) -> dict[str, int]:
+        """Where each topic goes on; raises DataLost, or goes on where it can."""
+        starts = {}
+        for topic in stands.keys() - ends.keys():
+            self._lost(topic, "it was deleted")
+        for topic in ends:
+            extent = self._extents[topic]
+            start = stands.get(topic, extent.start)
+            if not extent.start <= start <= extent.end:
+                there = f"it has {extent.start} to {extent.end}"
+                self._lost(topic, f"offset {start} is not there any more, {there}")
+                start = extent.start
+            starts[topic] = start
+        return starts
+
+    def _lost(self, topic: str, reason: str) -> None:
+        if self._options.fail_on_data_loss:
+            raise DataLost(topic, reason)
+        logger.warning(
+            "topic %s: %s, going on without",
+            topic,
+            reason,
+            extra={"action": "data_lost", "topic": topic},
+        )
+
+    def _report(self, stands: StreamOffset, *, idle: bool) -> None:
+        if self._progress is None:
+            name = self._options.progress
+            self._progress = Progress(
+                f"spark:{stands.query}" if name is None else name,
+                needs_broker=self._options.connection.path is None,
+            )
+        self._stands = dict(stands.topics)
+        self._progress.report(self._opened(), self._stands, now=idle)

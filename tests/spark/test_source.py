@@ -1,0 +1,336 @@
+"""Topics as tables on a real Spark: every option, and rows as they were published."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from penstock.client import connect
+from tests.serving import Serving, serving
+from tests.spark.tables import plainly, publish, read, servers, table
+
+pytestmark = pytest.mark.spark
+
+PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
+ORDERS, BILLS = 200, 30
+
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serving]:
+    """Topics orders and bills with events, empty without."""
+    with serving(tmp_path_factory.mktemp("broker")) as server:
+        publish(server, "orders", ORDERS)
+        publish(server, "bills", BILLS)
+        with connect(server.data) as client:
+            client.ask("topics.create", name="empty")
+        yield server
+
+
+@pytest.fixture(params=["servers", "path"])
+def place(request: pytest.FixtureRequest, broker: Serving) -> dict[str, str]:
+    """Where the bytes come from."""
+    if request.param == "path":
+        return {"path": str(broker.data)}
+    return {"servers": servers(broker)}
+
+
+@pytest.fixture
+def path(broker: Serving) -> dict[str, str]:
+    return {"path": str(broker.data)}
+
+
+def test_rows_are_the_events_as_they_were_published(
+    spark: SparkSession, broker: Serving, place: dict[str, str]
+) -> None:
+    frame = read(
+        spark, place, subscribe="orders,bills", includeHeaders=True, minPartitions=5
+    )
+
+    assert frame.rdd.getNumPartitions() >= 5
+    assert table(frame) == plainly(broker.data, "bills", "orders")
+
+
+def test_a_job_written_for_kafka_changes_its_format_and_address(
+    spark: SparkSession, broker: Serving
+) -> None:
+    frame = (
+        spark.read.format("penstock")
+        .option("kafka.bootstrap.servers", servers(broker))
+        .option("subscribe", "orders")
+        .option("startingOffsets", "earliest")
+        .option("kafkaConsumer.pollTimeoutMs", "512")
+        .load()
+        .selectExpr("CAST(key AS STRING)", "CAST(value AS STRING)", "partition")
+    )
+
+    assert frame.filter("key = 'key 1'").count() == len(
+        [n for n in range(ORDERS) if n % 3 and n % 5 == 1]
+    )
+
+
+def offsets_of(rows: list[dict[str, Any]]) -> dict[str, list[int]]:
+    found: dict[str, list[int]] = {}
+    for row in rows:
+        found.setdefault(row["topic"], []).append(row["offset"])
+    return found
+
+
+CHOICES: dict[str, tuple[dict[str, Any], dict[str, list[int]]]] = {
+    "from an offset on": (
+        {"subscribe": "orders", "startingOffsets": '{"orders": {"0": 190}}'},
+        {"orders": list(range(190, 200))},
+    ),
+    "between offsets, -2 and -1": (
+        {
+            "subscribe": "orders,bills",
+            "startingOffsets": '{"orders": {"0": 198}, "bills": {"0": -2}}',
+            "endingOffsets": '{"orders": {"0": -1}, "bills": {"0": 2}}',
+        },
+        {"bills": [0, 1], "orders": [198, 199]},
+    ),
+    "a pattern": ({"subscribePattern": "bill.*|em.*"}, {"bills": list(range(BILLS))}),
+    "assigned": ({"assign": '{"bills": [0]}'}, {"bills": list(range(BILLS))}),
+    "an empty topic": ({"subscribe": "empty"}, {}),
+    "a time that is to come": (
+        {"subscribe": "bills", "startingTimestamp": "2999-01-01T00:00:00Z"},
+        {},
+    ),
+    "up to a time that is to come": (
+        {
+            "subscribe": "bills",
+            "startingOffsetsByTimestamp": '{"bills": {"0": 0}}',
+            "endingTimestamp": "32503680000000",
+        },
+        {"bills": list(range(BILLS))},
+    ),
+    "a topic that is not there": (
+        {"subscribe": "bills,none", "failOnDataLoss": "false"},
+        {"bills": list(range(BILLS))},
+    ),
+}
+
+
+@pytest.mark.parametrize(("options", "offsets"), CHOICES.values(), ids=CHOICES)
+def test_which_events_are_read(
+    spark: SparkSession,
+    broker: Serving,
+    options: dict[str, Any],
+    offsets: dict[str, list[int]],
+) -> None:
+    where = {"servers": servers(broker)}
+
+    frame = read(spark, where, **options, columns="topic,offset")
+
+    assert offsets_of(table(frame)) == offsets
+
+
+def test_columns_are_chosen_by_an_option_or_a_schema(
+    spark: SparkSession, path: dict[str, str]
+) -> None:
+    narrow = spark.read.format("penstock").options(**path, subscribe="bills")
+
+    chosen = read(spark, path, subscribe="bills", columns="value,offset")
+    given = narrow.schema("offset BIGINT, value BINARY").load()
+
+    assert chosen.columns == ["value", "offset"]
+    assert given.columns == ["offset", "value"]
+    assert table(chosen.select("offset", "value")) == table(given)
+
+
+@pytest.mark.parametrize("enabled", ["true", "false"])
+def test_conditions_are_the_same_pushed_or_not(
+    spark: SparkSession, place: dict[str, str], enabled: str
+) -> None:
+    before = spark.conf.get(PUSHDOWN)
+    spark.conf.set(PUSHDOWN, enabled)
+    try:
+        frame = read(
+            spark, place, subscribe="orders,bills", minPartitions=3, pushdown="true"
+        )
+        found = frame.where(
+            "topic = 'orders' AND offset >= 20 AND offset < 40 AND priority = 1 "
+            "AND timestamp > '2020-01-01' AND timestamp < '2999-01-01'"
+        )
+
+        assert [row["offset"] for row in table(found)] == [22, 29, 36]
+    finally:
+        spark.conf.set(PUSHDOWN, str(before))
+
+
+def test_what_is_pushed_is_not_read(spark: SparkSession, path: dict[str, str]) -> None:
+    frame = read(
+        spark, path, subscribe="orders,bills", minPartitions=10, pushdown="true"
+    )
+
+    found = frame.where("topic = 'orders' AND offset = 150")
+
+    assert found.rdd.getNumPartitions() == 1
+    assert [row["offset"] for row in table(found)] == [150]
+
+
+def test_a_table_can_be_asked_again(spark: SparkSession, path: dict[str, str]) -> None:
+    """Spark would read it as for the condition before, had that been pushed."""
+    frame = read(spark, path, subscribe="orders,bills", columns="topic,offset")
+    frame.createOrReplaceTempView("events")
+
+    assert frame.where("offset >= 190").count() == 10
+    assert frame.count() == ORDERS + BILLS
+    joined = spark.sql(
+        "SELECT a.offset FROM events a JOIN events b ON a.offset = b.offset + 190 "
+        "WHERE a.offset >= 190 AND b.offset < 5 AND b.topic = 'orders'"
+    )
+    assert sorted(row[0] for row in joined.collect()) == list(range(190, 195))
+
+
+def test_payloads_are_columns(
+    spark: SparkSession, broker: Serving, place: dict[str, str]
+) -> None:
+    payloads = [
+        b'{"user": "ann", "at": "2026-01-31T12:00:00Z", "tags": ["a", "b"], "id": 1}',
+        b"not JSON",
+        b'{"user": "bob", "id": 2, "more": {"x": [1, 2]}}',
+        b'{"user": 5}',
+    ]
+    topic = f"typed-{'path' in place}"
+    with connect(broker.data) as client:
+        client.publish(topic, payloads)
+
+    frame = read(
+        spark,
+        place,
+        subscribe=topic,
+        valueSchema="user STRING, at TIMESTAMP, tags ARRAY<STRING>, id BIGINT",
+    )
+
+    rows = table(frame)
+    assert [row["user"] for row in rows] == ["ann", None, "bob", None]
+    assert [row["tags"] for row in rows] == [["a", "b"], None, None, None]
+    assert [row["id"] for row in rows] == [1, None, 2, None]
+    assert [row["_corrupt"] for row in rows] == [None, payloads[1], None, payloads[3]]
+    assert all(len(row["_id"]) == 36 for row in rows)
+    assert rows[0]["at"].isoformat() == "2026-01-31T12:00:00+00:00"
+    assert frame.where("id = 2").count() == 1
+    assert frame.where("_corrupt IS NOT NULL").count() == 2
+
+
+def test_a_registered_schema_names_the_columns(
+    spark: SparkSession, broker: Serving
+) -> None:
+    schema = {"type": "object", "properties": {"n": {"type": "integer"}}}
+    with connect(broker.data) as client:
+        client.ask("schemas.register", topic="counted", schema=schema)
+    publish(broker, "counted", 5)
+
+    frame = read(
+        spark,
+        {"servers": servers(broker)},
+        subscribe="counted",
+        valueSchema="registered",
+        columns="n,offset",
+    )
+
+    assert frame.schema.simpleString() == "struct<n:bigint,offset:bigint>"
+    assert table(frame) == [{"n": n, "offset": n} for n in range(5)]
+
+
+def test_the_largest_events_are_read(
+    spark: SparkSession, broker: Serving, place: dict[str, str]
+) -> None:
+    topic = f"large-{'path' in place}"
+    with connect(broker.data) as client:
+        client.publish(topic, [b"x" * (16 << 20) for _ in range(2)])
+        client.publish(topic, [b"", b"y"], keys=[None, b""])
+
+    frame = read(spark, place, subscribe=topic)
+
+    lengths = frame.selectExpr(
+        "offset", "length(value) AS bytes", "key IS NULL AS none"
+    )
+    assert [(row["bytes"], row["none"]) for row in table(lengths)] == [
+        (16 << 20, True),
+        (16 << 20, True),
+        (0, True),
+        (1, False),
+    ]
+
+
+def test_what_is_published_is_seen_by_the_next_query(
+    spark: SparkSession, broker: Serving, place: dict[str, str]
+) -> None:
+    topic = f"growing-{'path' in place}"
+    publish(broker, topic, 10)
+    assert read(spark, place, subscribe=topic).count() == 10
+
+    publish(broker, topic, 10, start=10)
+
+    assert read(spark, place, subscribe=topic).count() == 20
+
+
+WRONG: dict[str, tuple[dict[str, Any], str]] = {
+    "an unknown option": (
+        {"subscribe": "t", "startingOfsets": "earliest"},
+        "UnknownOption: unknown option startingofsets, did you mean startingOffsets?",
+    ),
+    "no topics": (
+        {},
+        "MissingOption: one of the options subscribe, subscribePattern, assign is",
+    ),
+    "a bad value": (
+        {"subscribe": "t", "minPartitions": "many"},
+        "InvalidOption: option minPartitions is 'many': must be a whole number",
+    ),
+    "no such topic": (
+        {"subscribe": "nowhere"},
+        "UnknownTopic: topic nowhere does not exist",
+    ),
+    "an offset that is not there": (
+        {"subscribe": "bills", "startingOffsets": '{"bills": {"0": 500}}'},
+        "DataLost: topic bills: startingOffsets is 500, it has 0 to 30",
+    ),
+    "no such column": (
+        {"subscribe": "bills", "columns": "ofset"},
+        "InvalidOption: option columns is 'ofset': must be one of",
+    ),
+    "no schema": (
+        {"subscribe": "bills", "valueSchema": "registered"},
+        "topic bills has no schema",
+    ),
+}
+
+
+@pytest.mark.parametrize(("options", "text"), WRONG.values(), ids=WRONG)
+def test_errors_say_what_is_wrong_in_one_line(
+    spark: SparkSession, broker: Serving, options: dict[str, Any], text: str
+) -> None:
+    with pytest.raises(PySparkException) as caught:
+        read(spark, {"servers": servers(broker)}, **options).collect()
+
+    assert text in str(caught.value)
+
+
+def test_a_broker_that_is_not_there_is_given_up(spark: SparkSession) -> None:
+    where = {"servers": "127.0.0.1:1", "retrySeconds": "0.2"}
+    begun_s = time.monotonic()
+
+    with pytest.raises(PySparkException, match="no broker at 127.0.0.1:1 for 0.2 s"):
+        read(spark, where, subscribe="t").collect()
+
+    assert time.monotonic() - begun_s < 60
+
+
+def test_a_directory_without_its_broker_is_read(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    with serving(tmp_path) as server:
+        publish(server, "t", 50)
+        assert server.stop() == 0
+
+    frame = read(spark, {"path": str(server.data)}, subscribe="t", includeHeaders=True)
+
+    assert table(frame) == plainly(server.data, "t")

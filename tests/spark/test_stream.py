@@ -1,0 +1,356 @@
+"""Topics as streams on a real Spark: exact over limits, crashes and restarts."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+from penstock.client import connect
+from tests.serving import Serving, serving
+from tests.spark.tables import (
+    Table,
+    free_port,
+    plainly,
+    publish,
+    read,
+    servers,
+    table,
+)
+
+pytestmark = pytest.mark.spark
+
+WAIT_S = 120
+COLUMNS = "topic,offset,value"
+MINUTES = b'{"at": "2026-01-01T00:%02d:30Z", "n": %d}'
+
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serving]:
+    with serving(tmp_path_factory.mktemp("broker")) as server:
+        yield server
+
+
+def places(broker: Serving) -> dict[str, dict[str, str]]:
+    return {
+        "servers": {"servers": servers(broker)},
+        "path": {"path": str(broker.data)},
+    }
+
+
+def stream(spark: SparkSession, place: dict[str, str], **options: Any) -> DataFrame:
+    """All there is and will be of some topics."""
+    given = {"startingOffsets": "earliest", **place, **options}
+    return spark.readStream.format("penstock").options(**given).load()
+
+
+def to_files(frame: DataFrame, directory: Path, *, now: bool = True) -> StreamingQuery:
+    """A query that writes files, each batch once; ``now`` ends with what there is."""
+    writer = frame.writeStream.format("parquet")
+    writer = writer.option("checkpointLocation", str(directory / "checkpoint"))
+    if now:
+        writer = writer.trigger(availableNow=True)
+    return writer.start(str(directory / "out"))
+
+
+def written(spark: SparkSession, directory: Path) -> Table:
+    out = directory / "out"
+    if not (out / "_spark_metadata").exists():
+        return []
+    return table(spark.read.parquet(str(out)))
+
+
+def until(done: Callable[[], bool], query: StreamingQuery | None = None) -> None:
+    """Wait for it; a query that fails meanwhile fails the test."""
+    deadline_s = time.monotonic() + WAIT_S
+    while not done():
+        if query is not None and query.exception() is not None:
+            raise AssertionError(str(query.exception()))
+        assert time.monotonic() < deadline_s, "it does not happen"
+        time.sleep(0.05)
+
+
+def offsets(rows: Table, topic: str) -> list[int]:
+    return [row["offset"] for row in rows if row["topic"] == topic]
+
+
+@pytest.mark.parametrize("kind", ["servers", "path"])
+def test_a_stream_is_the_table_is_the_topic(
+    spark: SparkSession, broker: Serving, tmp_path: Path, kind: str
+) -> None:
+    place, topic = places(broker)[kind], f"same-{kind}"
+    publish(broker, topic, 300)
+    said = {"subscribe": topic, "includeHeaders": "true"}
+
+    query = to_files(
+        stream(spark, place, **said, maxOffsetsPerTrigger=120, minPartitions=3),
+        tmp_path,
+    )
+    assert query.awaitTermination(WAIT_S)
+
+    progress = [one for one in query.recentProgress if one["numInputRows"]]
+    assert [one["numInputRows"] for one in progress] == [120, 120, 60]
+    latest = progress[0]["sources"][0]["latestOffset"]
+    assert json.loads(latest) == {topic: {"0": 300}}
+    rows = plainly(broker.data, topic)
+    assert written(spark, tmp_path) == rows
+    assert table(read(spark, place, **said)) == rows
+
+
+def test_a_query_goes_on_from_its_checkpoint(
+    spark: SparkSession, broker: Serving, tmp_path: Path
+) -> None:
+    """Stopped in between, ended, and with more to do each time."""
+    frame = stream(
+        spark,
+        places(broker)["servers"],
+        subscribe="resumed",
+        columns=COLUMNS,
+        maxOffsetsPerTrigger=50,
+    )
+    publish(broker, "resumed", 500)
+    query = to_files(frame, tmp_path, now=False)
+    until(lambda: len(query.recentProgress) >= 2, query)
+    query.stop()
+    before = len(written(spark, tmp_path))
+    publish(broker, "resumed", 100, start=500)
+
+    assert to_files(frame, tmp_path).awaitTermination(WAIT_S)
+
+    assert 50 <= before < 600
+    assert offsets(written(spark, tmp_path), "resumed") == list(range(600))
+
+
+def test_the_first_batch_is_repeated_as_it_was(
+    spark: SparkSession, broker: Serving, tmp_path: Path
+) -> None:
+    """From ``latest`` on, and failed: later, the latest is elsewhere."""
+    publish(broker, "latest", 5)
+    frame = stream(
+        spark,
+        places(broker)["servers"],
+        subscribe="latest",
+        startingOffsets="latest",
+        columns=COLUMNS,
+    )
+    seen: list[list[int]] = []
+
+    def take(batch: DataFrame, number: int) -> None:
+        found = sorted(row["offset"] for row in batch.collect())
+        seen.append(found)
+        if found and len([one for one in seen if one]) == 1:
+            raise ValueError("once")
+
+    def start() -> StreamingQuery:
+        writer = frame.writeStream.foreachBatch(take)
+        return writer.option("checkpointLocation", str(tmp_path / "c")).start()
+
+    query = start()
+    until(lambda: bool(query.recentProgress) or bool(seen), query)
+    publish(broker, "latest", 5, start=5)
+    with pytest.raises(StreamingQueryException, match="once"):
+        query.awaitTermination(WAIT_S)
+    publish(broker, "latest", 5, start=10)
+
+    query = start()
+    until(lambda: sum(map(len, seen)) >= 15, query)
+    query.stop()
+
+    assert [one for one in seen if one] == [
+        [5, 6, 7, 8, 9],
+        [5, 6, 7, 8, 9],
+        [10, 11, 12, 13, 14],
+    ]
+
+
+def test_a_broker_may_be_killed_and_started_again(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    with serving(tmp_path, "--native-port", free_port()) as server:
+        publish(server, "t", 100)
+        frame = stream(
+            spark,
+            places(server)["servers"],
+            subscribe="t",
+            columns=COLUMNS,
+            maxOffsetsPerTrigger=30,
+        )
+        query = to_files(frame, tmp_path, now=False)
+        until(lambda: bool(query.recentProgress), query)
+
+        for round_ in range(2):
+            server.kill()
+            server.start()
+            publish(server, "t", 100, start=100 * (round_ + 1))
+        until(lambda: len(written(spark, tmp_path)) >= 300, query)
+        query.stop()
+
+        assert offsets(written(spark, tmp_path), "t") == list(range(300))
+
+
+def test_a_broker_that_stays_away_ends_the_query_with_its_name(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    with serving(tmp_path) as server:
+        publish(server, "t", 10)
+        place = places(server)["servers"]
+        frame = stream(spark, place, subscribe="t", retrySeconds="0.5")
+        query = to_files(frame, tmp_path, now=False)
+        until(lambda: bool(query.recentProgress), query)
+
+        server.kill()
+
+        text = f"no broker at {place['servers']} for 0.5 s"
+        with pytest.raises(StreamingQueryException, match=text):
+            query.awaitTermination(WAIT_S)
+
+
+def test_lag_is_seen_at_the_broker(
+    spark: SparkSession, broker: Serving, tmp_path: Path
+) -> None:
+    publish(broker, "lagging", 100)
+
+    def subscribers() -> dict[str, tuple[int, int]]:
+        with connect(broker.data) as client:
+            found: Any = client.ask("subscriptions", topic="lagging")
+        rows = found["subscriptions"]
+        return {one["subscriber"]: (one["position"], one["lag"]) for one in rows}
+
+    for kind, place in places(broker).items():
+        frame = stream(spark, place, subscribe="lagging", progress=kind)
+        assert to_files(frame, tmp_path / kind).awaitTermination(WAIT_S)
+    frame = stream(
+        spark, places(broker)["servers"], subscribe="lagging", progress="off"
+    )
+    assert to_files(frame, tmp_path / "off").awaitTermination(WAIT_S)
+    assert subscribers() == {"spark:servers": (100, 0), "spark:path": (100, 0)}
+
+    publish(broker, "lagging", 50, start=100)
+    assert subscribers()["spark:path"] == (100, 50)
+    listing = broker.run("subscriptions").stdout.decode()
+    assert "spark:path" in listing
+
+
+def test_new_topics_of_a_pattern_appear_in_a_running_query(
+    spark: SparkSession, broker: Serving, tmp_path: Path
+) -> None:
+    publish(broker, "region-eu", 10)
+    frame = stream(
+        spark,
+        places(broker)["servers"],
+        subscribePattern="region-.*",
+        startingOffsets="latest",
+        columns=COLUMNS,
+    )
+    query = to_files(frame, tmp_path, now=False)
+    until(lambda: bool(query.recentProgress), query)
+
+    publish(broker, "region-us", 20)
+    until(lambda: len(written(spark, tmp_path)) >= 20, query)
+    publish(broker, "region-eu", 5, start=10)
+    until(lambda: len(written(spark, tmp_path)) >= 25, query)
+    query.stop()
+
+    rows = written(spark, tmp_path)
+    assert offsets(rows, "region-us") == list(range(20))
+    assert offsets(rows, "region-eu") == list(range(10, 15))
+
+
+def test_a_topic_deleted_under_the_reader(
+    spark: SparkSession, broker: Serving, tmp_path: Path
+) -> None:
+    publish(broker, "stays", 10)
+    publish(broker, "goes", 10)
+    said = {"subscribe": "stays,goes", "columns": COLUMNS}
+    place = places(broker)["servers"]
+    careful, careless = tmp_path / "careful", tmp_path / "careless"
+    for directory in (careful, careless):
+        query = to_files(stream(spark, place, **said), directory)
+        assert query.awaitTermination(WAIT_S)
+
+    with connect(broker.data) as client:
+        client.ask("topics.delete", name="goes")
+    publish(broker, "stays", 5, start=10)
+
+    with pytest.raises(StreamingQueryException, match="topic goes: it was deleted"):
+        to_files(stream(spark, place, **said), careful).awaitTermination(WAIT_S)
+    query = to_files(stream(spark, place, **said, failOnDataLoss="false"), careless)
+    assert query.awaitTermination(WAIT_S)
+    assert offsets(written(spark, careless), "stays") == list(range(15))
+
+
+def test_retention_that_overtakes_a_query(spark: SparkSession, tmp_path: Path) -> None:
+    with serving(tmp_path, "--native-port", free_port()) as server:
+        with connect(server.data) as client:
+            sizes = {"segment_bytes": 1 << 16, "retention_bytes": 1 << 17}
+            client.ask("topics.create", name="t", **sizes)
+        publish(server, "t", 10)
+        place = places(server)["servers"]
+        said = {"subscribe": "t", "columns": COLUMNS}
+        careful, careless = tmp_path / "careful", tmp_path / "careless"
+        for directory in (careful, careless):
+            query = to_files(stream(spark, place, **said), directory)
+            assert query.awaitTermination(WAIT_S)
+
+        def start_offset() -> int:
+            with connect(server.data) as client:
+                found: Any = client.ask("topics.show", name="t")
+            return int(found["start_offset"])
+
+        number = 5010
+        publish(server, "t", 5000, start=10)
+        server.stop()
+        server.start()  # and look what is to go
+        until(lambda: start_offset() > 10)
+
+        with pytest.raises(StreamingQueryException, match="topic t: offset 10 is not"):
+            to_files(stream(spark, place, **said), careful).awaitTermination(
+                int(WAIT_S)
+            )
+        query = to_files(stream(spark, place, **said, failOnDataLoss="false"), careless)
+        assert query.awaitTermination(WAIT_S)
+        found = offsets(written(spark, careless), "t")
+        assert found[:10] == list(range(10))
+        assert found[10] > 10
+        assert found[10:] == list(range(found[10], number))
+
+
+def test_typed_payloads_in_a_window(
+    spark: SparkSession, broker: Serving, tmp_path: Path
+) -> None:
+    """A batch without data, which moves the watermark, brings nothing twice."""
+    with connect(broker.data) as client:
+        client.publish(
+            "typed",
+            [
+                b'{"at": "2026-01-01T00:%02d:30Z", "n": %d}' % (n // 10, n)
+                for n in range(60)
+            ]
+            + [b"junk"],
+        )
+    frame = stream(
+        spark,
+        places(broker)["path"],
+        subscribe="typed",
+        valueSchema="at TIMESTAMP, n BIGINT",
+        columns="at,n,_corrupt",
+    )
+    counts = (
+        frame.withWatermark("at", "1 minute")
+        .groupBy("at")
+        .count()
+        .selectExpr("at AS topic", "count AS offset")
+    )
+
+    assert to_files(counts, tmp_path).awaitTermination(WAIT_S)
+
+    found = [row["offset"] for row in written(spark, tmp_path)]
+    assert found == [10] * len(found)
+    assert len(found) >= 4

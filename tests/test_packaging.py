@@ -1,0 +1,75 @@
+"""The wheel: what it holds, and what it does where Spark is not installed."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+TIMEOUT_S = 300.0
+
+IMPORTS = """
+import penstock, pyspark_penstock, penstock.spark
+
+for ask in (
+    lambda: penstock.spark.session,
+    lambda: penstock.spark.register(None),
+    lambda: pyspark_penstock.DefaultSource,
+):
+    try:
+        ask()
+    except penstock.errors.MissingExtra as error:
+        print(error)
+"""
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    directory = tmp_path_factory.mktemp("wheel")
+    run(
+        *(sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps"),
+        *("--no-build-isolation", "--wheel-dir", str(directory), str(ROOT)),
+    )
+    (found,) = directory.glob("penstock-*.whl")
+    return found
+
+
+def run(*command: str) -> str:
+    done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.mark.slow
+def test_the_wheel_holds_the_package_and_what_spark_looks_for(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        names = archive.namelist()
+
+    assert {name.partition("/")[0].partition("-")[0] for name in names} == {
+        "penstock",
+        "pyspark_penstock.py",
+    }
+    assert {"penstock/spark/source.py", "penstock/spark/log4j2.properties"} < set(names)
+
+
+@pytest.mark.slow
+def test_without_spark_it_can_be_imported_and_says_what_is_missing(
+    wheel: Path, tmp_path: Path
+) -> None:
+    run(sys.executable, "-m", "venv", str(tmp_path / "env"))
+    python = str(tmp_path / "env" / "bin" / "python")
+    run(python, "-m", "pip", "install", "--quiet", "--no-deps", str(wheel))
+
+    said = run(python, "-I", "-c", IMPORTS)
+
+    assert (
+        said.splitlines()
+        == [
+            "Spark needs pyspark, which is not installed: pip install 'penstock[spark]'"
+        ]
+        * 3
+    )

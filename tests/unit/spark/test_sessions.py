@@ -1,0 +1,111 @@
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import pyspark
+import pytest
+
+from penstock.spark import session, sessions
+from penstock.spark.java import java_home
+from penstock.spark.sessions import (
+    cores_of,
+    defaults,
+    environment,
+    named,
+    spark_home,
+)
+
+
+@pytest.mark.parametrize(
+    ("master", "cores"),
+    [
+        ("local", 1),
+        ("local[3]", 3),
+        ("local[2,3]", 2),
+        ("local[*]", len(os.sched_getaffinity(0))),
+        ("local[*, 4]", len(os.sched_getaffinity(0))),
+        ("spark://host:7077", None),
+        ("local-cluster[2,1,1024]", None),
+        ("yarn", None),
+    ],
+)
+def test_a_local_master_says_its_cores(master: str, cores: int | None) -> None:
+    assert cores_of(master) == cores
+
+
+def test_a_local_session_stays_on_this_machine() -> None:
+    local, cluster = defaults("local[2]"), defaults("spark://host:7077")
+
+    assert local["spark.driver.host"] == "127.0.0.1"
+    assert local["spark.sql.shuffle.partitions"] == "2"
+    assert not {"spark.driver.host", "spark.sql.shuffle.partitions"} & set(cluster)
+    assert cluster["spark.sql.python.filterPushdown.enabled"] == "true"
+
+
+def test_settings_may_be_named_as_python_names_things() -> None:
+    given: dict[str, str | int | bool] = {
+        "spark_ui_enabled": True,
+        "spark.some_thing": 1,
+        "spark_x": "y",
+    }
+
+    assert named(given) == {
+        "spark.ui.enabled": "true",
+        "spark.some_thing": "1",
+        "spark.x": "y",
+    }
+
+
+def test_workers_are_this_python(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("PYSPARK_PYTHON", "SPARK_HOME", "SPARK_LOCAL_IP"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+
+    local, cluster = environment("local"), environment("spark://host:7077")
+
+    assert local["PYSPARK_PYTHON"] == sys.executable
+    assert local["SPARK_LOCAL_IP"] == "127.0.0.1"
+    assert "SPARK_LOCAL_IP" not in cluster
+    assert Path(local["JAVA_HOME"], "bin", "java").exists()
+
+
+def test_what_is_set_stays_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setenv("PYSPARK_PYTHON", "mine")
+    monkeypatch.setenv("SPARK_HOME", "mine, too")
+
+    assert not {"PYSPARK_PYTHON", "SPARK_HOME"} & set(environment("local"))
+
+
+def test_without_a_cache_it_works_as_well(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("SPARK_HOME", raising=False)
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+
+    found = environment("local", quiet=True)
+
+    assert "SPARK_HOME" not in found
+    assert found["JAVA_HOME"] == str(java_home())
+
+
+def test_the_home_of_spark_has_no_archive_of_python(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+
+    home = spark_home()
+
+    assert not (home / "python").exists()
+    assert (home / "bin" / "spark-submit").exists()
+    installed = Path(pyspark.__file__).resolve().parent
+    assert (home / "jars").resolve() == installed / "jars"
+
+
+def test_the_function_is_a_name_of_the_package() -> None:
+    assert session is sessions.session
