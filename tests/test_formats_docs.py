@@ -221,7 +221,7 @@ def test_every_link_leads_somewhere() -> None:
     pages = [
         *ROOT.glob("*.md"),
         *ROOT.glob("docs/**/*.md"),
-        *ROOT.glob("examples/*.md"),
+        *ROOT.glob("examples/**/*.md"),
     ]
     broken = [
         f"{page.relative_to(ROOT)}: {link}"

@@ -43,6 +43,12 @@ PLANTED = {
     "the model imports its sibling": Violation(
         {"model/planted.py": "import penstock.clock"}, {"layers"}
     ),
+    "the schemas import the model": Violation(
+        {"schema/planted.py": "import penstock.model"}, {"layers"}
+    ),
+    "a type is asked by importing pydantic": Violation(
+        {"schema/planted.py": "import pydantic"}, {"pydantic"}
+    ),
     "a room is in no layer": Violation({"utils.py": ""}, {"layers"}),
     "one protocol imports another": Violation(
         {"wire/line/planted.py": "import penstock.wire.jsonq.packets"},
@@ -88,6 +94,9 @@ PLANTED = {
         },
         {"arrow-lazy"},
     ),
+    "a task of Spark imports the broker": Violation(
+        {"spark/planted.py": "import penstock.broker.desk_views"}, {"executors"}
+    ),
     "the command line imports pyspark": Violation(
         {"cli/planted.py": "import pyspark"}, {"spark"}
     ),
@@ -99,6 +108,7 @@ ALLOWED = {
     "broker/planted.py": "import penstock.log",
     "client/planted.py": "import socket, threading",
     "embedded/__init__.py": "import threading",
+    "testing/planted.py": "import asyncio, threading",
     "spark/planted.py": "import pyarrow, pyspark, penstock.log",
     "pipeline/planted.py": "import pyarrow, pyspark",
     "log/arrow.py": "import numpy, pyarrow",

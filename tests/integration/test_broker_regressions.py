@@ -16,6 +16,7 @@ from penstock.errors import WriteFailed
 from penstock.gateway.line import LineGateway
 from penstock.gateway.options import LineOptions
 from penstock.log import Columns, Log, LogOptions
+from penstock.model.failure import refused
 from penstock.model.policy import Policy
 from penstock.testing import CrashDisk
 
@@ -27,6 +28,8 @@ class Quiet:
 
     def released(self, consumer: Consumer, owed: list[Owed]) -> None:
         """Nothing."""
+
+    def moved(self, consumer: Consumer) -> None: ...
 
     def ended(self, consumer: Consumer, reason: str) -> None:
         """Nothing."""
@@ -105,7 +108,7 @@ def test_a_lost_dead_letter_brings_nothing_back_to_a_subscription_that_was_moved
     consumer = broker.attach(one, Quiet())
     publish(broker, b"1")
     broker.take(consumer, clock.now_s(), MANY)
-    broker.refuse(consumer, 0, "wrong", clock.now_s())
+    broker.refuse(consumer, 0, refused("wrong"), clock.now_s())
 
     broker.seek("s", "t", 0)
     disk.fail(lambda what, _: OSError("simulated") if what == "write" else None)

@@ -164,11 +164,14 @@ def test_what_was_confirmed_outlives_a_crash(tmp_path: Path) -> None:
         lines(server, "subscribe", "t", *options, "--count", "1")
 
         server.kill()
-        down = server.run("topics")
+        down = server.run("publish", "t", "four")
+        asked = server.run("topics", "show", "t", "--json")
         server.start()
 
         assert down.returncode == 2
         assert down.stderr.startswith(b"error: no server for data directory ")
+        assert json.loads(asked.stdout)["end_offset"] == 3
+        assert b"working on its files" in asked.stderr
         assert lines(server, "subscribe", "t", *options, "--count", "2") == [
             "two",
             "three",

@@ -55,22 +55,39 @@ CASES: list[tuple[PenstockError, str]] = [
         errors.ReservedName("$x"),
         "name $x is reserved: names that begin with $ are Penstock's",
     ),
+    (errors.UnknownEvent("e1"), "there is no event e1"),
     (
         errors.UnknownSubscription("me", "t"),
         "subscriber me has no subscription to t",
     ),
     (
         errors.WrongOrder("me", "t", "log", "priority"),
-        "subscription of me to t has order priority, not log",
+        "subscription of me to t gets events by priority, not as they were published",
+    ),
+    (
+        errors.TakenInOrder("me", "t"),
+        (
+            "the subscription of me to t keeps its events in order, and another one "
+            "consumes it"
+        ),
     ),
     (
         errors.WrongQos("me", "t", 1, 2),
         "subscription of me to t has QoS 2, not 1",
     ),
     (
+        errors.NotMoved("me", "t", "2 consume it"),
+        "subscription of me to t is not moved: 2 consume it",
+    ),
+    (
+        errors.MissingStage("q", 3, 1, 9),
+        "epoch 3 of q: attempt 9 of partition 1 is not staged",
+    ),
+    (
         errors.UnknownDeadLetter(7, "does not exist"),
         "dead letter 7 does not exist",
     ),
+    (errors.UnknownFailure(7), "the error log has no entry 7"),
     (errors.LoginRefused("who are you?"), "login refused: who are you?"),
     (
         errors.UnknownVerb("topic", "topics"),
@@ -78,12 +95,102 @@ CASES: list[tuple[PenstockError, str]] = [
     ),
     (errors.UnknownVerb("x", ""), "nothing is called 'x'"),
     (errors.InvalidArgument("topics", "limit is 0"), "topics: limit is 0"),
+    (errors.UnknownComment("t", 3), "topic t has no comment 3"),
+    (
+        errors.TooLarge("the schema", 70, 64, "max_schema_bytes"),
+        "the schema has 70 bytes, max_schema_bytes is 64",
+    ),
+    (
+        errors.InvalidSchema("$.type", '"text" is no type'),
+        'not a schema: $.type: "text" is no type',
+    ),
+    (
+        errors.InvalidPayload("t", 0, "$.a", "is required", 2),
+        "payload does not fit version 2 of the schema of topic t: $.a: is required",
+    ),
+    (
+        errors.InvalidPayload("t", 0, "$", "is not JSON", 2).at(3),
+        (
+            "payload does not fit version 2 of the schema of topic t: $: is not JSON "
+            "(event 3 of the batch)"
+        ),
+    ),
+    (
+        errors.IncompatibleSchema("t", 1, "full", [("$.a", "no")]),
+        "schema does not follow version 1 of topic t (mode full): $.a: no",
+    ),
+    (
+        errors.IncompatibleSchema("t", 1, "full", [("$", "no")] * 7),
+        "schema does not follow version 1 of topic t (mode full): "
+        + "$: no; " * 5
+        + "and 2 more",
+    ),
+    (errors.UnknownSchema("t"), "topic t has no schema"),
+    (errors.UnknownSchema("t", 2), "topic t has no schema version 2"),
+    (
+        errors.UnsupportedSchema("$.a", "not"),
+        "cannot make up data for this schema: $.a: not",
+    ),
     (
         errors.NotRunning("data directory d", "there is none"),
         "no server for data directory d: there is none",
     ),
     (errors.ConnectionLost("h:1", "gone"), "connection to h:1 lost: gone"),
     (errors.SubscriptionEnded("t", "forgotten"), "subscription to t ended: forgotten"),
+    (errors.HandlerError("no"), "no"),
+    (
+        errors.InvalidHandler("f (app.py:3)", "takes nothing"),
+        "f (app.py:3) cannot be a handler: it takes nothing",
+    ),
+    (
+        errors.SubscribedTwice("billing", "orders", "f (app.py:3)"),
+        "domain billing subscribes to orders twice: the first handler is f (app.py:3)",
+    ),
+    (
+        errors.StartedTwice("billing", "f (app.py:3)"),
+        "domain billing runs already, with f (app.py:3)",
+    ),
+    (
+        errors.UnfitPayload("orders", "Order", "Expected `int`"),
+        "payload of orders is no Order: Expected `int`",
+    ),
+    (errors.GiveUp("no such customer"), "no such customer"),
+    (errors.BrokerClosed(), "this broker is closed, or about to be"),
+    (errors.NotSettled(2, ["a of t"]), "not settled within 2 s: a of t"),
+    (
+        errors.MissingJava(17, ["JAVA_HOME (x) has Java 11"]),
+        "Spark needs Java 17 or newer: JAVA_HOME (x) has Java 11",
+    ),
+    (
+        errors.UnfitFrame("value", "is missing"),
+        "rows cannot be written to topics: column value is missing",
+    ),
+    (
+        errors.BadRow(1, 2, "priority", 300, "must be from 0 to 255"),
+        "row 2 of partition 1 cannot be written: priority 300: must be from 0 to 255",
+    ),
+    (errors.SparkError("no"), "no"),
+    (
+        errors.UnknownOption("startingOfsets", "startingOffsets"),
+        "unknown option startingOfsets, did you mean startingOffsets?",
+    ),
+    (errors.UnknownOption("x", ""), "unknown option x"),
+    (
+        errors.MissingOption(("servers", "path")),
+        "one of the options servers, path is needed",
+    ),
+    (
+        errors.DataLost("t", "it was deleted"),
+        "topic t: it was deleted (option failOnDataLoss is true)",
+    ),
+    (
+        errors.Unreachable("h:1", 60.0, "nobody listens there"),
+        "no broker at h:1 for 60 s (option retrySeconds): nobody listens there",
+    ),
+    (
+        errors.InvalidQuery("there is no topic x", "did you mean y?"),
+        "there is no topic x",
+    ),
     (errors.ServerRefused("UnknownTopic", "no such topic"), "no such topic"),
     (errors.UnknownTopic("t"), "topic t does not exist"),
     (errors.TopicExists("t"), "topic t exists already"),
@@ -132,10 +239,19 @@ FAMILIES = {
     errors.ConfigError,
     errors.ProtocolError,
     errors.BrokerError,
+    errors.SchemaError,
     errors.ClientError,
     errors.LogError,
 }
-RETRIABLE = {errors.Backlogged, errors.Moved, errors.WriteFailed, errors.DiskFull}
+RETRIABLE = {
+    errors.Backlogged,
+    errors.Moved,
+    errors.NotSettled,
+    errors.TakenInOrder,
+    errors.Unreachable,
+    errors.WriteFailed,
+    errors.DiskFull,
+}
 
 
 def classes() -> set[type[PenstockError]]:
