@@ -6,11 +6,11 @@ import argparse
 import logging
 import signal
 import sys
-import tempfile
 import time
 from pathlib import Path
 
 from bench import machine, report
+from bench.arguments import add_common
 from bench.peers import flatness, install, maze_load, page
 from bench.peers.adapter import Refused
 from bench.peers.field import CONTENDERS, WORKLOADS
@@ -117,19 +117,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument(
         "--install", action="store_true", help="try to install missing peers first"
     )
-    parser.add_argument(
-        "--quick", action="store_true", help="short runs, for a first look"
-    )
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the rows too")
-    parser.add_argument(
-        "--write-docs", action="store_true", help="put the table into the docs page"
-    )
-    parser.add_argument(
-        "--directory",
-        type=Path,
-        default=Path(tempfile.gettempdir()),
-        help="where to write, on the disk to be measured (default: %(default)s)",
-    )
+    add_common(parser, "short runs, for a first look")
     return parser.parse_args()
 
 

@@ -6,12 +6,12 @@ import argparse
 import logging
 import signal
 import sys
-import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 from bench import machine, report
+from bench.arguments import add_common
 from bench.rounds import Row, Settings, scratch
 from bench.spark import batch, json_, latency, network, page, stream
 from bench.spark.scene import Scene, scene
@@ -80,19 +80,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument(
         "--only", nargs="+", choices=list(WORKLOADS), help="some instead of all"
     )
-    parser.add_argument(
-        "--quick", action="store_true", help="a tenth of the work, for a first look"
-    )
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the rows too")
-    parser.add_argument(
-        "--write-docs", action="store_true", help="put the table into the docs page"
-    )
-    parser.add_argument(
-        "--directory",
-        type=Path,
-        default=Path(tempfile.gettempdir()),
-        help="where to write, on the disk to be measured (default: %(default)s)",
-    )
+    add_common(parser, "a tenth of the work, for a first look")
     return parser.parse_args()
 
 

@@ -12,7 +12,7 @@ from penstock.broker.broker import Broker
 from penstock.broker.desk_scan import Budget, backwards, forwards, since
 from penstock.broker.desk_verbs import verb
 from penstock.broker.desk_views import View
-from penstock.delivery.error_log import TOPIC
+from penstock.delivery.error_log import TOPIC, decode_failed_try
 from penstock.errors import UnknownFailure
 
 MAX_ROWS = 1000
@@ -37,10 +37,6 @@ class Head(msgspec.Struct, frozen=True, kw_only=True):
     message: str
     at_ms: int
     duration_s: float | None = None
-
-
-class Whole(Head, frozen=True, kw_only=True):
-    traceback: str = ""
 
 
 class ErrorRow(View, frozen=True, kw_only=True):
@@ -109,7 +105,6 @@ class ErrorFilter(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 _decode = msgspec.json.Decoder(Head).decode
-_decode_whole = msgspec.json.Decoder(Whole).decode
 
 
 class ErrorDesk:
@@ -142,7 +137,7 @@ class ErrorDesk:
         """One failed try with its traceback; raises UnknownFailure."""
         log = self._broker.log
         for _, data in forwards(log, TOPIC, number, number + 1):
-            fields = msgspec.structs.asdict(_decode_whole(data))
+            fields = msgspec.structs.asdict(decode_failed_try(data))
             return ErrorView(number=number, **fields)
         raise UnknownFailure(number)
 

@@ -110,19 +110,7 @@ class Session:
 
     def publish(self, topic: str, events: Outgoing) -> int:
         seq = next(self._seqs)
-        self._put(
-            Publish(
-                seq,
-                topic,
-                events.payloads,
-                events.ids,
-                events.keys,
-                events.priorities,
-                events.headers,
-                events.parents,
-                events.dedup_ids,
-            )
-        )
+        self._put(_publish(topic, events, seq))
         return seq
 
     def finish(
@@ -296,10 +284,10 @@ class Session:
                 assert_never(message)
 
 
-def _publish(topic: str, events: Outgoing) -> Publish:
-    """Events inside another message: it has the seq."""
+def _publish(topic: str, events: Outgoing, seq: int = 0) -> Publish:
+    """Events in a message; inside another message that one has the seq."""
     return Publish(
-        0,
+        seq,
         topic,
         events.payloads,
         events.ids,

@@ -96,8 +96,8 @@ class Domain:
         self._handlers[handler.topic] = handler
 
 
-class On(Generic[T]):
-    """A decorator of handlers of single events."""
+class _Decorator(Generic[T]):
+    """Adds functions to a domain, as they are."""
 
     def __init__(
         self, domain: Domain, topic: Topic[T] | str, options: HandlerOptions
@@ -105,6 +105,14 @@ class On(Generic[T]):
         self._domain = domain
         self._topic = topic
         self._options = options
+
+    def _add(self, function: Callable[..., R]) -> Callable[..., R]:
+        self._domain.add(Handler.of(self._topic, function, self._options))
+        return function
+
+
+class On(_Decorator[T]):
+    """A decorator of handlers of single events."""
 
     @overload
     def __call__(
@@ -117,19 +125,11 @@ class On(Generic[T]):
     ) -> Callable[[Event[T]], R]: ...
 
     def __call__(self, function: Callable[..., R]) -> Callable[..., R]:
-        self._domain.add(Handler.of(self._topic, function, self._options))
-        return function
+        return self._add(function)
 
 
-class OnBatch(Generic[T]):
+class OnBatch(_Decorator[T]):
     """A decorator of handlers of many events at once."""
-
-    def __init__(
-        self, domain: Domain, topic: Topic[T] | str, options: HandlerOptions
-    ) -> None:
-        self._domain = domain
-        self._topic = topic
-        self._options = options
 
     @overload
     def __call__(
@@ -142,5 +142,4 @@ class OnBatch(Generic[T]):
     ) -> Callable[[list[Event[T]]], R]: ...
 
     def __call__(self, function: Callable[..., R]) -> Callable[..., R]:
-        self._domain.add(Handler.of(self._topic, function, self._options))
-        return function
+        return self._add(function)
