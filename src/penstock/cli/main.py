@@ -74,8 +74,8 @@ def cli(context: click.Context, *, verbose: bool) -> None:
       penstock log verify DIR      whether all of it is intact
 
     Errors are one line on standard error, with a hint where there is something
-    you can do. Exit code 0 is success, 1 is damage found by "log verify", 2 is an
-    error.
+    you can do. Exit code 0 is success, 1 is what "log verify" or "schemas check"
+    found wrong, 2 is an error.
     """
     level = logging.INFO if verbose else logging.WARNING
     context.with_resource(messages(level))
