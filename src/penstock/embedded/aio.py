@@ -189,8 +189,8 @@ class AsyncBroker:
 
     async def run(self, *domains: Domain) -> None:
         """Start domains, and go on until SIGINT, SIGTERM or ``stop``."""
-        await self.start(*domains)
         caught = {}
+        # Before the handlers run: the first of them may already ask for the end.
         for number in (signal.SIGINT, signal.SIGTERM):
             before = signal.getsignal(number)
             # Signals are for the main thread; elsewhere somebody calls stop().
@@ -198,6 +198,7 @@ class AsyncBroker:
                 self._loop.add_signal_handler(number, self.stop)
                 caught[number] = before
         try:
+            await self.start(*domains)
             await self._stop.wait()
         finally:
             for number, before in caught.items():

@@ -137,13 +137,13 @@ class BlockingBroker:
 
     def run(self, *domains: Domain) -> None:
         """Start domains, and go on until SIGINT, SIGTERM or ``stop``."""
-        self.start(*domains)
-        main = threading.current_thread() is threading.main_thread()
         kept = {}
-        if main:
+        # Before the handlers run: the first of them may already ask for the end.
+        if threading.current_thread() is threading.main_thread():
             for number in (signal.SIGINT, signal.SIGTERM):
                 kept[number] = signal.signal(number, lambda *_: self.stop())
         try:
+            self.start(*domains)
             self._stopped.wait()
         finally:
             for number, before in kept.items():
