@@ -135,18 +135,25 @@ def read_file(files: FileSystem, path: str) -> bytes:
         files.close(handle)
 
 
-def replace_file(files: FileSystem, path: str, data: Buffer) -> None:
-    """Put ``data`` at ``path`` whole or not at all, and for good on return."""
+def replace_file(
+    files: FileSystem, path: str, data: Buffer, *, sync: bool = True
+) -> None:
+    """Put ``data`` at ``path`` whole or not at all, and for good on return.
+
+    Without ``sync`` a power failure may take it: for what is soon written again.
+    """
     temporary = path + ".tmp"
     handle = files.open(temporary, write=True, create=True)
     try:
         files.truncate(handle, 0)
         files.write(handle, [data], 0)
-        files.sync(handle)
+        if sync:
+            files.sync(handle)
     finally:
         files.close(handle)
     files.rename(temporary, path)
-    files.sync_directory(os.path.dirname(path))
+    if sync:
+        files.sync_directory(os.path.dirname(path))
 
 
 def remove_if_there(files: FileSystem, path: str) -> None:

@@ -183,6 +183,7 @@ class Desk:
         waiting = sum(frame.header.length for frame in topic.tail.unwritten())
         return TopicRow(
             name=topic.name,
+            number=topic.id,
             start_offset=topic.start_offset,
             end_offset=topic.end_offset,
             events=topic.end_offset - topic.start_offset,

@@ -11,6 +11,7 @@ from penstock.broker.broker import Broker
 from penstock.broker.desk_verbs import Promise, verb
 from penstock.broker.desk_views import View
 from penstock.broker.epochs import abort, commit
+from penstock.delivery.letters import DeadLetter
 
 MAX_ROWS = 1000
 # Tasks of one epoch.
@@ -19,14 +20,24 @@ MAX_PARTS = 100_000
 Limit = Annotated[int, Meta(ge=1, le=MAX_ROWS)]
 Number = Annotated[int, Meta(ge=0)]
 Parts = Annotated[list[tuple[Number, Number]], Meta(max_length=MAX_PARTS)]
+# Where a query stands in what it reads: a few numbers, or a token of another system.
+MAX_NOTE = 1 << 16
+Note = Annotated[str, Meta(max_length=MAX_NOTE)]
+# Raw input of one epoch that makes no sense: reason and bytes.
+MAX_LETTERS = 100_000
+Letters = Annotated[list[tuple[str, bytes]], Meta(max_length=MAX_LETTERS)]
 
 
 class Committed(View, frozen=True, kw_only=True):
-    """An epoch that is stored. ``before``: it was already, and nothing was done."""
+    """An epoch that is stored. ``before``: it was already, and nothing was done.
+
+    ``note`` is what the query has noted by now, perhaps with a later epoch.
+    """
 
     committed: bool
     before: bool
     events: int
+    note: str = ""
 
 
 class Aborted(View, frozen=True, kw_only=True):
@@ -41,6 +52,7 @@ class SinkRow(View, frozen=True, kw_only=True):
     events: int | None
     staged_epochs: int
     staged_bytes: int
+    note: str = ""
 
 
 class SinkPage(View, frozen=True, kw_only=True):
@@ -54,7 +66,7 @@ class SinkDesk:
 
     @verb("sinks")
     def sinks(self, *, after: str = "", limit: Limit = MAX_ROWS) -> SinkPage:
-        """Queries that write, by name, behind ``after``."""
+        """Queries that write and go on, by name, behind ``after``."""
         sinks = self._broker.sinks
         names = {one.query for one in sinks} | set(sinks.staging.queries())
         found = [name for name in names if name > after]
@@ -62,15 +74,41 @@ class SinkDesk:
         return SinkPage(sinks=rows, more=len(found) > limit)
 
     @verb("sinks.commit", Promise.STORED)
-    def commit(self, *, query: str, epoch: Number, parts: Parts) -> Committed:
+    def commit(
+        self,
+        *,
+        query: str,
+        epoch: Number,
+        parts: Parts,
+        last: bool = False,
+        note: Note = "",
+        letters: Letters = [],  # noqa: B006 - only read
+        gateway: str = "",
+    ) -> Committed:
         """Store the staged parts (partition, attempt) of an epoch: all, and once.
 
+        ``last``: the query ends with it, and need not be listed or kept for long.
+        ``note``: where the query stands in what it reads; ``letters``: what it could
+        not make sense of, filed under ``gateway``. Both are stored with the events.
         Raises MissingStage if a part is not there, InvalidPayload, LimitReached.
         """
-        done = commit(self._broker, query, epoch, parts)
+        at_ms = self._broker.log.now_ms()
+        raw = [
+            DeadLetter(gateway=gateway, reason=reason, at_ms=at_ms, raw=data)
+            for reason, data in letters
+        ]
+        broker = self._broker
+        done = commit(broker, query, epoch, parts, last=last, note=note, raw=raw)
         if done is None:
-            return Committed(committed=True, before=True, events=0)
-        return Committed(committed=True, before=False, events=done.events)
+            found = broker.sinks.last(query)
+            noted = "" if found is None else found.note
+            return Committed(committed=True, before=True, events=0, note=noted)
+        return Committed(committed=True, before=False, events=done.events, note=note)
+
+    @verb("sinks.last")
+    def last(self, *, query: str) -> SinkRow:
+        """How far one query is; without an epoch if it has committed none."""
+        return self._row(query)
 
     @verb("sinks.abort")
     def abort(self, *, query: str, epoch: Number) -> Aborted:
@@ -85,6 +123,7 @@ class SinkDesk:
             epoch=None if last is None else last.number,
             at_ms=None if last is None else last.at_ms,
             events=None if last is None else last.events,
+            note="" if last is None else last.note,
             staged_epochs=len(staged),
             staged_bytes=sum(one.size for one in staged.values()),
         )

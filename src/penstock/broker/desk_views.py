@@ -19,9 +19,13 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TopicRow(View, frozen=True, kw_only=True):
-    """``events`` counts offsets: compaction may have taken some of them."""
+    """``events`` counts offsets: compaction may have taken some of them.
+
+    ``number`` is another one when a topic is deleted and made again.
+    """
 
     name: str
+    number: int
     start_offset: int
     end_offset: int
     events: int

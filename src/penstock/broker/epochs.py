@@ -13,6 +13,7 @@ from penstock.broker.acceptance import accepted_query, accepted_topic
 from penstock.broker.broker import Broker
 from penstock.broker.sinks import Epoch
 from penstock.broker.staging import PartKey, Piece
+from penstock.delivery import letters
 from penstock.errors import InvalidOption, LimitReached
 from penstock.log import Batch, Columns
 
@@ -54,10 +55,19 @@ def stage(
 
 
 def commit(
-    broker: Broker, query: str, epoch: int, parts: Sequence[PartKey]
+    broker: Broker,
+    query: str,
+    epoch: int,
+    parts: Sequence[PartKey],
+    *,
+    last: bool = False,
+    note: str = "",
+    raw: Iterable[letters.DeadLetter] = (),
 ) -> Epoch | None:
     """Store what is staged of these parts, in one group; None if it was done before.
 
+    ``last``: the query will have no other epoch. ``note`` and the dead letters ``raw``
+    are in the same group.
     Raises InvalidName, InvalidOption, MissingStage, InvalidPayload, LimitReached and
     what the log raises: then nothing was done.
     """
@@ -79,9 +89,16 @@ def commit(
         if piece.batch is not None
     ]
     _check(broker, pieces, {topic for topic, _ in batches})
+    count = sum(len(batch) for _, batch in batches)
+    if given := [letter.encode() for letter in raw]:
+        filed = Columns(given, at_ms)
+        filed.check(broker.log.options.max_event_bytes)
+        batches.append(
+            (letters.TOPIC, Batch.of(letters.TOPIC, filed.encode(0, _NO_ID)))
+        )
     if batches:
         broker.log.append_large(batches, broker.topic_options)
-    done = Epoch(query, epoch, at_ms, sum(len(batch) for _, batch in batches))
+    done = Epoch(query, epoch, at_ms, count, last, note)
     sinks.commit(done)
     return done
 

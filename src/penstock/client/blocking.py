@@ -93,6 +93,11 @@ class Client:
     def server_version(self) -> str:
         return self._session.version
 
+    @property
+    def is_ended(self) -> bool:
+        """Whether the server has said that it ends the connection."""
+        return self._session.farewell is not None
+
     def close(self) -> None:
         """Send acks that were saved up and go; what is in flight is sent again."""
         try:

@@ -14,7 +14,7 @@ from typing import assert_never
 
 from penstock.client.deliveries import Inbox
 from penstock.client.outgoing import Outgoing
-from penstock.errors import ServerRefused
+from penstock.errors import RemoteProtocolError, ServerRefused
 from penstock.wire.native import (
     Answer,
     Ask,
@@ -218,8 +218,14 @@ class Session:
                 text = data.removeprefix(_TURNED_AWAY).decode(errors="replace").strip()
                 raise ServerRefused("LimitReached", text)
         answered: list[int] = []
-        for body in self._splitter.feed(data):
-            self._file(decode_server(body), answered)
+        try:
+            for body in self._splitter.feed(data):
+                self._file(decode_server(body), answered)
+        except RemoteProtocolError as error:
+            if self.version:
+                raise
+            text = f"{error.text}; is it the native port of a server?"
+            raise RemoteProtocolError(error.protocol, text) from None
         for seq in self._given_up.intersection(answered):
             self._given_up.discard(seq)
             self._answers.pop(seq, None)

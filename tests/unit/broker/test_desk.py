@@ -263,6 +263,7 @@ def test_every_verb_is_known_by_name(office: Office) -> None:
         "sinks",
         "sinks.abort",
         "sinks.commit",
+        "sinks.last",
         "subscriptions",
         "subscriptions.forget",
         "subscriptions.progress",

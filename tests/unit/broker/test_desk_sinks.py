@@ -80,6 +80,17 @@ def test_sinks_are_listed_with_what_is_staged(office: Office) -> None:
     assert ([one.query for one in rest.sinks], rest.more) == (["c"], False)
 
 
+def test_a_query_that_ended_is_known_and_not_listed(office: Office) -> None:
+    put(office, "w", 0, b"a")
+    commit = {"query": "w", "epoch": 0, "parts": [[0, 0]], "last": True}
+
+    assert not ask(office, "sinks.commit", **commit).before
+    office.commit()
+
+    assert ask(office, "sinks.commit", **commit).before
+    assert ask(office, "sinks").sinks == []
+
+
 @pytest.mark.parametrize(
     "wrong", [{"epoch": -1}, {"parts": [[0]]}, {"parts": [[0, -1]]}, {"query": 5}]
 )
@@ -88,3 +99,30 @@ def test_what_cannot_be_an_epoch_is_refused(office: Office, wrong: dict) -> None
 
     with pytest.raises(InvalidArgument):
         ask(office, "sinks.commit", **arguments)
+
+
+def test_a_note_and_letters_are_stored_with_their_epoch(office: Office) -> None:
+    put(office, "q", 0, b"a")
+    given = {"note": "0/1A", "letters": [["panic", b"\xff"]], "gateway": "cdc"}
+
+    done = ask(office, "sinks.commit", query="q", epoch=0, parts=[[0, 0]], **given)
+    office.commit()
+    again = ask(office, "sinks.commit", query="q", epoch=0, parts=[], note="other")
+
+    assert (done.events, done.note) == (1, "0/1A")
+    assert (again.before, again.note) == (True, "0/1A")
+    assert ask(office, "sinks.last", query="q").note == "0/1A"
+    [letter] = ask(office, "dead-letters").letters
+    assert (letter.gateway, letter.reason, letter.raw) == ("cdc", "panic", b"\xff")
+
+
+def test_a_query_that_committed_nothing_has_no_note(office: Office) -> None:
+    row = ask(office, "sinks.last", query="q")
+
+    assert (row.epoch, row.note) == (None, "")
+
+
+def test_a_note_has_a_limit(office: Office) -> None:
+    with pytest.raises(InvalidArgument):
+        note = "x" * 65_537
+        ask(office, "sinks.commit", query="q", epoch=0, parts=[], note=note)

@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+import msgspec
+
 from penstock.broker.options import BrokerOptions
-from penstock.broker.sinks import Epoch, Sinks
+from penstock.broker.sinks import ENDED_MS, Epoch, Sinks
 from penstock.broker.staging import Piece
 from penstock.log import Record
 
@@ -114,3 +116,58 @@ def test_queries_that_were_quiet_for_longest_are_forgotten() -> None:
     committed(one, epoch("c", 1))
 
     assert [known.query for known in one] == ["a", "c"]
+
+
+def ended(query: str, at_ms: int = 5) -> Epoch:
+    return Epoch(query, 0, at_ms, 1, last=True)
+
+
+def test_writes_that_are_alone_push_no_query_out() -> None:
+    """A query that runs once a week, and a hundred thousand batches in between."""
+    one = sinks(max_sinks=10)
+    committed(one, epoch("weekly", 7))
+
+    for number in range(100_000):
+        committed(one, ended(f"write {number}"))
+
+    assert one.has("weekly", 7)
+    assert one.has("write 99990", 0)
+    assert not one.has("write 99989", 0)
+    assert [known.query for known in one] == ["weekly"]
+
+
+def test_a_write_that_is_alone_is_known_after_a_restart() -> None:
+    one = sinks()
+    records = committed(one, ended("w"), epoch("q", 1))
+
+    for again in (replayed(records), replayed([], one.snapshot())):
+        assert again.has("w", 0)
+        assert list(again) == [epoch("q", 1)]
+
+
+def test_a_write_that_is_alone_is_forgotten_when_nobody_asks_any_more() -> None:
+    one = sinks()
+    committed(one, epoch("q", 1), ended("early", 1), ended("late", 2))
+
+    committed(one, ended("next day", 2 + ENDED_MS))
+
+    assert not one.has("early", 0)
+    assert one.has("late", 0)
+    assert one.has("q", 1)
+
+
+def test_a_write_that_failed_was_not_the_last() -> None:
+    one = sinks()
+    committed(one, epoch("q", 1))
+    one.commit(Epoch("q", 2, 5, 1, last=True))
+
+    one.taken_back()
+
+    assert list(one) == [epoch("q", 1)]
+
+
+def test_epochs_of_before_are_read() -> None:
+    """As they were written when none could be the last."""
+    old = msgspec.msgpack.encode([("q", 3, 5, 1)])
+
+    assert list(replayed([old])) == [epoch("q", 3)]

@@ -155,6 +155,22 @@ def test_junk_is_the_fault_of_the_server() -> None:
         Session().receive(b"\x01\0\0\0\xff")
 
 
+@pytest.mark.parametrize("words", [b"HTTP/1.1 400 Bad Request", b"\x01\0\0\0\xff"])
+def test_a_port_that_speaks_something_else_is_doubted(words: bytes) -> None:
+    session = Session()
+    session.receive(words[:3])
+
+    with pytest.raises(RemoteProtocolError, match="is it the native port of a server?"):
+        session.receive(words[3:])
+
+
+def test_a_server_that_is_known_is_not_doubted(pair: Pair) -> None:
+    with pytest.raises(RemoteProtocolError) as caught:
+        pair.session.receive(b"HTTP/1.1 400 Bad Request")
+
+    assert "native port" not in str(caught.value)
+
+
 def test_an_answer_that_was_given_up_is_not_kept(pair: Pair) -> None:
     session = pair.session
     early, late = session.ask("topics", {}), session.ask("topics", {})

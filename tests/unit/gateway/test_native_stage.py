@@ -21,7 +21,7 @@ def test_what_is_staged_is_stored_by_the_commit(scene: Scene) -> None:
 
     got = peer.say(Stage(1, "q", 0, 3, 9, staged), commit(2, 0, [3, 9]))
 
-    result = {"committed": True, "before": False, "events": 1}
+    result = {"committed": True, "before": False, "events": 1, "note": ""}
     assert only(Answer, got) == [Answer(1, True), Answer(2, result)]
     (event,) = scene.broker.log.read("t", 0)[0].events()
     assert (event.id, event.key, event.priority) == ("i", b"k", 7)
@@ -42,7 +42,7 @@ def test_a_commit_is_answered_when_it_is_durable(scene: Scene) -> None:
 
     first, second = only(Answer, peer.read())
     assert (first.seq, second.seq) == (2, 3)
-    assert second.result == {"committed": True, "before": True, "events": 0}
+    assert second.result == {"committed": True, "before": True, "events": 0, "note": ""}
 
 
 def test_a_commit_whose_write_fails_was_not_done(scene: Scene) -> None:
@@ -60,8 +60,72 @@ def test_a_commit_whose_write_fails_was_not_done(scene: Scene) -> None:
 
     scene.commits = True
     (again,) = only(Answer, peer.say(commit(4, 0, [0, 0])))
-    assert again.result == {"committed": True, "before": False, "events": 1}
+    assert again.result == {"committed": True, "before": False, "events": 1, "note": ""}
     assert scene.broker.log.topic("t").end_offset == 1
+
+
+def test_a_slow_commit_that_is_asked_again_is_answered_when_it_is_durable(
+    scene: Scene,
+) -> None:
+    """Whoever asked first has given up; what it has begun has not ended yet."""
+    first, second = NativePeer(scene), NativePeer(scene)
+    first.say(stage(1, b"a"))
+    scene.commits = False
+    first.say(commit(2, 0, [0, 0]))
+    slow = scene.broker.log.begin_commit()
+    first.peer.disconnect()
+
+    assert slow is not None
+    assert second.say(commit(1, 0, [0, 0])) == []
+    slow.run()
+    scene.pump()
+    assert second.read() == []
+    scene.broker.log.end_commit(slow)
+    scene.pump()
+
+    (answer,) = only(Answer, second.read())
+    assert answer.result == {"committed": True, "before": True, "events": 0, "note": ""}
+
+
+def test_a_slow_commit_that_fails_is_told_to_whoever_asked_again(scene: Scene) -> None:
+    first, second = NativePeer(scene), NativePeer(scene)
+    first.say(stage(1, b"a"))
+    scene.commits = False
+    first.say(commit(2, 0, [0, 0]))
+    slow = scene.broker.log.begin_commit()
+    # With something of others behind it, which fails with it.
+    second.say(Publish(1, "u", [b"b"]), commit(2, 0, [0, 0]))
+
+    assert slow is not None
+    scene.files.fail("write", "journal")
+    slow.run()
+    scene.broker.log.end_commit(slow)
+    scene.pump()
+
+    assert [one.error for one in only(Problem, second.read())] == ["WriteFailed"] * 2
+    scene.commits = True
+    (answer,) = only(Answer, second.say(commit(3, 0, [0, 0])))
+    assert answer.result == {
+        "committed": True,
+        "before": False,
+        "events": 1,
+        "note": "",
+    }
+    assert scene.broker.log.topic("t").end_offset == 1
+
+
+def test_a_crash_in_a_slow_commit_finds_nobody_answered(scene: Scene) -> None:
+    first, second = NativePeer(scene), NativePeer(scene)
+    first.say(stage(1, b"a"))
+    scene.commits = False
+    first.say(commit(2, 0, [0, 0]))
+    assert scene.broker.log.begin_commit() is not None
+    assert second.say(commit(1, 0, [0, 0])) == []
+
+    scene.restart(kill=True)
+
+    assert scene.broker.sinks.last("q") is None
+    assert "t" not in scene.broker.log.catalog
 
 
 def test_an_epoch_that_is_committed_is_not_kept_again(scene: Scene) -> None:
@@ -79,7 +143,12 @@ def test_what_is_staged_outlives_the_connection(scene: Scene) -> None:
 
     (answer,) = only(Answer, NativePeer(scene).say(commit(1, 0, [0, 0])))
 
-    assert answer.result == {"committed": True, "before": False, "events": 1}
+    assert answer.result == {
+        "committed": True,
+        "before": False,
+        "events": 1,
+        "note": "",
+    }
 
 
 def test_a_restart_is_told(scene: Scene) -> None:

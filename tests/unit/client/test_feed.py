@@ -1,0 +1,149 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from penstock.client import Client, connect, line
+from penstock.client.feed import Events, Feed
+from penstock.errors import ConnectionLost, FeedMoved, NotRunning, ServerRefused
+from tests.local_server import LocalServer, local_server
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[LocalServer]:
+    with local_server(tmp_path / "data") as server:
+        yield server
+
+
+@pytest.fixture(autouse=True)
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(line, "PAUSE_S", 0.01)
+
+
+def opened(server: LocalServer) -> Feed:
+    return Feed(server.data, "cdc:shop", gateway="cdc", retry_s=30)
+
+
+def stored(server: LocalServer, topic: str) -> list[bytes]:
+    with connect(server.data) as client:
+        batches = client.fetch(topic, 0, 1000).batches
+        return [payload for batch in batches for payload in batch.payloads()]
+
+
+def test_a_feed_goes_on_from_its_note(server: LocalServer) -> None:
+    with opened(server) as feed:
+        assert feed.note == ""
+        feed.put([Events("a", [b"1", b"2"]), Events("b", [b"3"])], note="place 3")
+        feed.put([], note="place 4")
+
+    with opened(server) as feed:
+        assert feed.note == "place 4"
+        feed.put([Events("a", [b"5"], keys=[b"k"], ids=["x"])], note="place 5")
+
+    assert stored(server, "a") == [b"1", b"2", b"5"]
+    assert stored(server, "b") == [b"3"]
+
+
+def test_a_broker_that_lost_what_was_staged_gets_it_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stage = Client.stage
+    with local_server(tmp_path / "data") as server:
+        feed = opened(server)
+
+    def restarted(self: Client, *args: Any, **kwargs: Any) -> int:
+        monkeypatch.setattr(Client, "stage", stage)
+        stage(self, *args, **kwargs)
+        servers[0].stop()
+        servers[0] = LocalServer(tmp_path / "data")
+        return 1
+
+    monkeypatch.setattr(Client, "stage", restarted)
+    (tmp_path / "data" / "penstock.sock").unlink(missing_ok=True)
+    servers = [LocalServer(tmp_path / "data")]
+    try:
+        with feed:
+            feed.put([Events("a", [b"1"])], note="1")
+
+        assert stored(servers[0], "a") == [b"1"]
+    finally:
+        servers[0].stop()
+
+
+def test_an_answer_that_was_lost_is_asked_for_again(
+    server: LocalServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ask = Client.ask
+
+    def lost(self: Client, verb: str, **arguments: object) -> object:
+        answer = ask(self, verb, **arguments)
+        if verb == "sinks.commit":
+            monkeypatch.setattr(Client, "ask", ask)
+            raise ConnectionLost("here", "cut")
+        return answer
+
+    with opened(server) as feed:
+        monkeypatch.setattr(Client, "ask", lost)
+        feed.put([Events("a", [b"1"])], note="1")
+        feed.put([Events("a", [b"2"])], note="2")
+
+    assert stored(server, "a") == [b"1", b"2"]
+
+
+def test_a_broker_that_loses_again_and_again_what_is_staged_is_an_error(
+    server: LocalServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tries = []
+
+    def lost(self: Client, *args: Any, **kwargs: Any) -> int:
+        tries.append(args)
+        return 1
+
+    monkeypatch.setattr(Client, "stage", lost)
+    with (
+        Feed(server.data, "f", gateway="cdc", retry_s=0.05) as feed,
+        pytest.raises(ServerRefused) as caught,
+    ):
+        feed.put([Events("a", [b"1"])], note="1")
+
+    assert caught.value.error == "MissingStage"
+    assert 2 <= len(tries) <= 6
+
+
+def test_a_writer_is_told_of_another_one(server: LocalServer) -> None:
+    with opened(server) as first, opened(server) as second:
+        first.put([Events("a", [b"1"])], note="1")
+
+        with pytest.raises(FeedMoved, match="'1'"):
+            second.put([Events("a", [b"1", b"2"])], note="2")
+
+    assert stored(server, "a") == [b"1"]
+
+
+def test_what_makes_no_sense_is_a_dead_letter_once(server: LocalServer) -> None:
+    with opened(server) as feed:
+        feed.put([], note="1", letters=[("panic", b"\xff{"), ("no JSON", b"[")])
+
+    with connect(server.data) as client:
+        answer: Any = client.ask("dead-letters")
+    assert [
+        (one["gateway"], one["reason"], one["raw"]) for one in answer["letters"]
+    ] == [("cdc", "panic", b"\xff{"), ("cdc", "no JSON", b"[")]
+
+
+def test_events_that_are_refused_are_an_error(server: LocalServer) -> None:
+    with opened(server) as feed:
+        with pytest.raises(ServerRefused, match="reserved|begin"):
+            feed.put([Events("$errors", [b"1"])], note="1")
+
+        feed.put([Events("a", [b"1"])], note="1")
+
+    assert stored(server, "a") == [b"1"]
+
+
+def test_a_server_that_stays_away_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(NotRunning):
+        Feed(tmp_path, "f", gateway="cdc", retry_s=0)
