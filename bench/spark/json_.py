@@ -16,7 +16,6 @@ LEAST = 2.0
 WINDOW = "1 minute"
 USED = ("at", "country", "amount")
 FROM_PARQUET = "from_json over Parquet"
-FROM_TOPIC = "from_json over the topic"
 TYPED = "typed payloads, all 17 columns"
 CHOSEN = "typed payloads, the columns that are used"
 
@@ -25,14 +24,13 @@ def run(scene: Scene) -> list[Row]:
     found = scene.turns(
         {
             FROM_PARQUET: timed(scene, lambda: aggregated(parsed(parquet(scene)))),
-            FROM_TOPIC: timed(scene, lambda: aggregated(parsed(values(scene)))),
             TYPED: timed(scene, lambda: aggregated(typed(scene))),
             CHOSEN: timed(scene, lambda: aggregated(typed(scene, columns=USED))),
         },
     )
     base = found[FROM_PARQUET]
     table = [rows.plain(NAME, CASE, FROM_PARQUET, base)]
-    for name in (FROM_TOPIC, TYPED, CHOSEN):
+    for name in (TYPED, CHOSEN):
         row = rows.plain(NAME, CASE, name, found[name])
         ratio = found[name].events_per_s / base.events_per_s
         # Spark has from_json parse what is used; Python sources it cannot tell.
@@ -54,10 +52,6 @@ def parsed(frame: DataFrame) -> DataFrame:
 
 def parquet(scene: Scene) -> DataFrame:
     return scene.spark.read.parquet(str(scene.parquet)).select("value")
-
-
-def values(scene: Scene) -> DataFrame:
-    return topics.table(scene.spark, path=scene.data, columns="value")
 
 
 def typed(scene: Scene, columns: tuple[str, ...] = ()) -> DataFrame:

@@ -13,7 +13,7 @@ SECTION = f"""
 ## Topics in Spark
 
 ```
-make bench-spark                                  # all of it, about 20 minutes
+make bench-spark                                  # all of it
 make bench-spark BENCH_ARGS="--quick"             # a tenth of the work
 make bench-spark BENCH_ARGS="--only batch json"
 make bench-spark BENCH_ARGS="--write-docs"        # renew the table below
@@ -28,7 +28,8 @@ without the broker's.
 - *table from files*: 5 million events with JSON payloads of 200 bytes, a key and a time
   each, in frames of 1 000, read into `noop`. *Parquet* are the same rows as Spark
   writes them (Snappy), the same columns selected. *Tuples* is a data source in Python
-  that reads the same files with the same code and hands over a tuple for every event.
+  that reads the same files with the same code and hands over a tuple for every event,
+  of the first million of them.
 - *table over the network*: the same, from `penstock serve` on loopback.
 - *JSON*: payloads of six fields, counted and summed by minute and country. `from_json`
   gets the schema of all six, and Spark has it parse those that are used. Sources in

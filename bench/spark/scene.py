@@ -110,13 +110,18 @@ def served(folder: Path) -> Iterator[Place]:
 
 
 def timed(
-    scene: Scene, make: Callable[[], DataFrame], broker: Place | None = None
+    scene: Scene,
+    make: Callable[[], DataFrame],
+    broker: Place | None = None,
+    events: int | None = None,
 ) -> Callable[[], Sample]:
     """A contender: the whole frame to nowhere. ``load`` itself is not measured.
 
-    CPU is that of Spark and its workers; that of the broker is a fact beside it.
+    ``events``: the rows of the frame, if they are not all there are. CPU is that of
+    Spark and its workers; that of the broker is a fact beside it.
     """
     brokers = broker.pids if broker is not None else []
+    count = scene.events if events is None else events
 
     def run() -> Sample:
         frame = make()
@@ -126,8 +131,8 @@ def timed(
         seconds = time.perf_counter() - wall
         served = cpu_s(brokers) - served
         return Sample(
-            events=scene.events,
-            bytes=scene.events * topics.PAYLOAD_BYTES,
+            events=count,
+            bytes=count * topics.PAYLOAD_BYTES,
             seconds=seconds,
             cpu_s=cpu_s([scene.pid]) - all_ - served,
             facts={"broker_cores": served / seconds},

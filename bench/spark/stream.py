@@ -29,6 +29,8 @@ CASE = f"{topics.PAYLOAD_BYTES} B"
 OFFERED = 110_000
 PROMISED = 100_000
 SECONDS = 20
+# Below this the first and the last batch are all there is to see.
+LEAST_S = 8
 BURST = 1_000_000
 # What a broker holds staged is bounded, and so are batches.
 MAX_PER_TRIGGER = 200_000
@@ -62,11 +64,13 @@ class Burst:
     published_s: float
     caught_up_s: float
     """From the first event until both the sink topic and the broker say so."""
+    lag: int = 0
+    """What was left when patience ended."""
 
 
 def run(scene: Scene) -> list[Row]:
-    events = OFFERED * scene.settings.scaled(SECONDS)
-    burst = scene.settings.scaled(BURST)
+    events = OFFERED * max(scene.settings.scaled(SECONDS), LEAST_S)
+    burst = BURST  # what is promised is of this many, quick or not
     steady: list[Steady] = []
     bursts: list[Burst] = []
     with (
@@ -78,7 +82,7 @@ def run(scene: Scene) -> list[Row]:
         for _ in range(scene.rounds):
             steady.append(steadily(watch, place, events))
             bursts.append(pump(watch, place, burst))
-    return [*_steady_rows(steady), _burst_row(bursts, burst)]
+    return [*_steady_rows(steady), burst_row(bursts, burst)]
 
 
 def _steady_rows(steady: list[Steady]) -> Iterator[Row]:
@@ -101,16 +105,18 @@ def _steady_rows(steady: list[Steady]) -> Iterator[Row]:
     )
 
 
-def _burst_row(bursts: list[Burst], events: int) -> Row:
+def burst_row(bursts: list[Burst], events: int) -> Row:
     published_s = rows.middle([one.published_s for one in bursts])
     caught_up_s = rows.middle([one.caught_up_s for one in bursts])
+    lag = max(one.lag for one in bursts)
     return Row(
         benchmark=NAME,
         case=CASE,
         contender=f"a burst of {events}, published in {published_s:.1f} s",
-        rate=f"lag 0 after {caught_up_s:.1f} s, {events / caught_up_s:.0f} events/s",
+        rate=f"lag {lag} after {caught_up_s:.1f} s,"
+        f" {(events - lag) / caught_up_s:.0f} events/s",
         target="lag returns to 0",
-        met=True,
+        met=lag == 0,
     )
 
 
@@ -191,11 +197,24 @@ def pump(watch: Watch, place: Place, events: int) -> Burst:
     first = watch.look()
     with publisher(place.ports["native"], topics.TOPIC, events) as one:
         one.go()
-        _until(watch, lambda look: look.stored >= first.stored + events)
-        _until(watch, lambda look: look.lag == 0 and watch.lag() == 0)
+        try:
+            _until(watch, lambda look: look.stored >= first.stored + events)
+            _until(watch, lambda look: look.lag == 0 and watch.lag() == 0)
+        except Stuck as stuck:
+            lag = max(stuck.look.lag, watch.lag())
+        else:
+            lag = 0
         caught_up_s = time.time()
         began_s, ended_s = one.times()
-    return Burst(ended_s - began_s, caught_up_s - began_s)
+    return Burst(ended_s - began_s, caught_up_s - began_s, lag)
+
+
+class Stuck(Exception):
+    """It did not come to what was waited for."""
+
+    def __init__(self, look: Look) -> None:
+        super().__init__(f"stuck at {look}")
+        self.look = look
 
 
 def _until(watch: Watch, done: Callable[[Look], bool]) -> list[Look]:
@@ -203,7 +222,8 @@ def _until(watch: Watch, done: Callable[[Look], bool]) -> list[Look]:
     deadline_s = time.monotonic() + PATIENCE_S
     looks = [watch.look()]
     while not done(looks[-1]):
-        assert time.monotonic() < deadline_s, f"stuck at {looks[-1]}"
+        if time.monotonic() >= deadline_s:
+            raise Stuck(looks[-1])
         time.sleep(LOOK_S)
         looks.append(watch.look())
     return looks

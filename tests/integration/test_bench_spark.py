@@ -68,6 +68,17 @@ def test_what_waits_in_between_is_lag() -> None:
     assert stream.Look(at_s=0.0, published=10, stored=4).lag == 6
 
 
+def test_a_burst_that_leaves_a_lag_misses_what_was_promised() -> None:
+    caught_up = stream.Burst(published_s=2.0, caught_up_s=5.0)
+    stuck = stream.Burst(published_s=2.0, caught_up_s=180.0, lag=1000)
+
+    good = stream.burst_row([caught_up, caught_up], 1_000_000)
+    bad = stream.burst_row([caught_up, stuck], 1_000_000)
+
+    assert (good.rate, good.met) == ("lag 0 after 5.0 s, 200000 events/s", True)
+    assert bad.rate.startswith("lag 1000 after") and bad.met is False
+
+
 def test_the_page_has_one_place_for_the_table() -> None:
     text = PAGE.read_text()
 

@@ -14,7 +14,7 @@ from bench.spark.scene import Scene, register
 
 pytestmark = pytest.mark.spark
 
-ROWS = {"batch": 8, "network": 9, "json": 4, "stream": 3, "latency": 3}
+ROWS = {"batch": 8, "network": 9, "json": 3, "stream": 3, "latency": 3}
 
 
 @pytest.fixture(scope="module")
@@ -30,6 +30,7 @@ def test_workload_runs(
 ) -> None:
     monkeypatch.setattr(stream, "OFFERED", 2000)
     monkeypatch.setattr(stream, "BURST", 20_000)
+    monkeypatch.setattr(stream, "LEAST_S", 1)
     monkeypatch.setattr(latency, "SECONDS", 1)
     monkeypatch.setattr(latency, "LEAST_S", 1.0)
     monkeypatch.setattr(latency, "WARM_UP_S", 0.1)

@@ -197,6 +197,35 @@ def test_every_column_arrives(spark: SparkSession, broker: Serving) -> None:
     assert second.headers == {}
 
 
+def test_the_largest_events_go_through_a_stream(
+    spark: SparkSession, broker: Serving, tmp_path: Path
+) -> None:
+    sizes = [16 << 20, 0, 16 << 20]
+    with connect(broker.data) as client:
+        for number, size in enumerate(sizes):
+            client.publish("large", [bytes(size)], ids=[str(number)])
+
+    query = start(read(spark, broker, "large"), broker, tmp_path, topic="larger")
+
+    assert query.awaitTermination(WAIT_S)
+    assert ids(broker, "larger") == once(range(3))
+    assert [len(payload) for payload in payloads(broker, "larger")] == sizes
+
+
+def test_a_write_without_a_name_is_not_remembered_among_queries(
+    spark: SparkSession, broker: Serving
+) -> None:
+    save(numbered(spark, 10), broker, topic="nameless")
+    save(numbered(spark, 10), broker, topic="named", txnAppId="named", txnVersion=1)
+
+    with connect(broker.data) as client:
+        sinks: Any = client.ask("sinks")
+    queries = {one["query"] for one in sinks["sinks"]}
+    assert "spark:named" in queries
+    assert not [query for query in queries if query.startswith("spark:write:")]
+    assert ids(broker, "nameless") == once(range(10))
+
+
 def test_a_frame_with_a_bad_row_stores_nothing(
     spark: SparkSession, broker: Serving
 ) -> None:

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from decimal import Decimal
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
+import pyarrow as pa
 import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
+from pyspark.sql.types import ArrayType, LongType, StructField, StructType
 
 from penstock.client import connect
+from penstock.server.users_file import set_password
+from penstock.spark.reader import TopicReader
+from penstock.spark.source import PenstockSource
 from tests.serving import Serving, serving
 from tests.spark.tables import plainly, publish, read, servers, table
 
@@ -130,6 +137,67 @@ def test_which_events_are_read(
     assert offsets_of(table(frame)) == offsets
 
 
+def test_events_are_read_from_a_time_on_and_up_to_one(
+    spark: SparkSession, broker: Serving, place: dict[str, str]
+) -> None:
+    """By one time for all topics, and by one for each."""
+    topic = f"timed-{'path' in place}"
+    moments = []
+    with connect(broker.data) as client:
+        for number in range(4):
+            client.publish(topic, [b"%d" % number] * 5)
+            last = plainly(broker.data, topic)[-1]["timestamp"]
+            moments.append(int(last.timestamp() * 1000))
+            wait_until(lambda: time.time() * 1000 > moments[-1] + 1)
+
+    def found(**options: str) -> list[int]:
+        frame = read(spark, place, subscribe=topic, columns="topic,offset", **options)
+        return [row["offset"] for row in table(frame)]
+
+    since, until = str(moments[0] + 1), str(moments[2] + 1)
+    by_topic = {
+        "startingOffsetsByTimestamp": f'{{"{topic}": {{"0": {since}}}}}',
+        "endingOffsetsByTimestamp": f'{{"{topic}": {{"0": {until}}}}}',
+    }
+    assert found(startingTimestamp=since) == list(range(5, 20))
+    assert found(endingTimestamp=until) == list(range(15))
+    assert found(**by_topic) == list(range(5, 15))
+
+
+def test_tasks_are_cut_by_records(spark: SparkSession, path: dict[str, str]) -> None:
+    frame = read(spark, path, subscribe="orders", maxRecordsPerPartition=30)
+
+    assert frame.rdd.getNumPartitions() == 7
+    assert frame.count() == ORDERS
+
+
+def test_somebody_logs_in(spark: SparkSession, tmp_path: Path) -> None:
+    """With the first of some servers that answers."""
+    set_password(tmp_path / "users", "ann", "secret")
+    (tmp_path / "password").write_text("secret\n")
+    with serving(tmp_path, "--users-file", str(tmp_path / "users")) as server:
+        with connect(server.data, user="ann", password="secret") as client:
+            client.publish("t", [b"a", b"b"])
+        where = {"servers": f"127.0.0.1:1,{servers(server)}", "user": "ann"}
+
+        said = read(spark, {**where, "password": "secret"}, subscribe="t")
+        filed = read(
+            spark, {**where, "passwordFile": str(tmp_path / "password")}, subscribe="t"
+        )
+        wrong = {**where, "password": "guess"}
+
+        assert said.count() == filed.count() == 2
+        with pytest.raises(PySparkException, match="LoginRefused|login"):
+            read(spark, wrong, subscribe="t").count()
+
+
+def wait_until(done: Callable[[], bool]) -> None:
+    deadline_s = time.monotonic() + 60
+    while not done():
+        assert time.monotonic() < deadline_s, "it never happened"
+        time.sleep(0.001)
+
+
 def test_columns_are_chosen_by_an_option_or_a_schema(
     spark: SparkSession, path: dict[str, str]
 ) -> None:
@@ -217,6 +285,89 @@ def test_payloads_are_columns(
     assert rows[0]["at"].isoformat() == "2026-01-31T12:00:00+00:00"
     assert frame.where("id = 2").count() == 1
     assert frame.where("_corrupt IS NOT NULL").count() == 2
+
+
+def test_a_null_where_a_schema_promises_none_is_a_null(
+    spark: SparkSession, broker: Serving, path: dict[str, str]
+) -> None:
+    numbers = ArrayType(LongType(), containsNull=False)
+    promises = StructType([StructField("a", numbers, nullable=False)])
+    with connect(broker.data) as client:
+        client.publish("promised", [b'{"a": [1, null]}', b"{}", b'{"a": [2.0]}'])
+
+    rows = table(
+        read(spark, path, subscribe="promised", valueSchema=promises.json()),
+    )
+
+    assert [row["a"] for row in rows] == [[1, None], None, [2]]
+    assert [row["_corrupt"] for row in rows] == [None] * 3
+
+
+def test_a_schema_may_not_promise_what_nobody_keeps(
+    spark: SparkSession, path: dict[str, str]
+) -> None:
+    reader = spark.read.format("penstock").options(**path, subscribe="orders")
+
+    with pytest.raises(PySparkException, match="must be without NOT NULL"):
+        reader.schema("key BINARY NOT NULL").load().collect()
+
+
+def test_tasks_know_nothing_of_the_server(
+    spark: SparkSession, place: dict[str, str]
+) -> None:
+    class Watched(TopicReader):
+        def read(self, partition: Any) -> Iterator[pa.RecordBatch]:
+            yield from TopicReader.read(self, partition)
+            rooms = {name.split(".")[1] for name in sys.modules if "penstock." in name}
+            if strangers := rooms & {"server", "broker", "gateway", "http", "cli"}:
+                raise AssertionError(f"imported: {strangers}")
+            raise RuntimeError(f"rooms: {' '.join(sorted(rooms))}")
+
+    class Watching(PenstockSource):
+        @classmethod
+        def name(cls) -> str:
+            return "watching"
+
+        def reader(self, schema: StructType) -> Watched:
+            reader = PenstockSource.reader(self, schema)
+            reader.__class__ = Watched
+            return cast("Watched", reader)
+
+    spark.dataSource.register(Watching)
+    frame = spark.read.format("watching").options(**place, subscribe="bills").load()
+
+    with pytest.raises(PySparkException, match="rooms: .*client.* log .*spark"):
+        frame.collect()
+
+
+def test_maps_and_decimals_are_columns(
+    spark: SparkSession, broker: Serving, path: dict[str, str]
+) -> None:
+    payloads = [
+        b'{"price": 12.5, "tags": {"a": ["x"], "b": null}, "by": [{"k": {"z": 1}}]}',
+        b'{"price": "0.25", "tags": {}}',
+        b'{"price": 0.125}',
+        b'{"tags": {"a": 5}}',
+    ]
+    with connect(broker.data) as client:
+        client.publish("priced", payloads)
+
+    frame = read(
+        spark,
+        path,
+        subscribe="priced",
+        valueSchema="price DECIMAL(9, 2), tags MAP<STRING, ARRAY<STRING>>, "
+        "by ARRAY<MAP<STRING, MAP<STRING, INT>>>",
+    )
+
+    rows = table(frame)
+    prices = [row["price"] for row in rows]
+    assert prices == [Decimal("12.50"), Decimal("0.25"), None, None]
+    assert [row["tags"] for row in rows] == [{"a": ["x"], "b": None}, {}, None, None]
+    assert rows[0]["by"] == [{"k": {"z": 1}}]
+    assert [row["_corrupt"] for row in rows] == [None, None, *payloads[2:]]
+    total = frame.selectExpr("sum(price) AS total", "max(size(tags)) AS tags")
+    assert total.collect()[0].asDict() == {"total": Decimal("12.75"), "tags": 2}
 
 
 def test_a_registered_schema_names_the_columns(

@@ -20,6 +20,10 @@ from pyspark.sql import SparkSession
 import penstock
 from penstock.cli.main import cli
 from penstock.client import connect
+from penstock.errors import InvalidQuery
+from penstock.spark import archive
+from penstock.spark.sessions import homes
+from penstock.spark.sql import Topics, answer
 from tests.serving import PENSTOCK, serving
 
 pytestmark = pytest.mark.spark
@@ -131,6 +135,36 @@ def test_a_table_shows_times_as_other_commands_do(data: Path) -> None:
     assert line.endswith("Z")
 
 
+def test_times_inside_of_values_are_in_utc_too(data: Path) -> None:
+    moment = "timestamp'2026-01-31T12:00:00+01:00'"
+    query = (
+        f"SELECT array({moment}, null) AS a, named_struct('t', {moment}, 'n', 1) AS s,"
+        f" map('k', array({moment})) AS m, IF(offset > 9, struct({moment}), null) AS z"
+        " FROM orders WHERE offset = 0"
+    )
+
+    result = sql(query, "--data", str(data), "--csv")
+
+    assert list(csv.reader(io.StringIO(result.stdout))) == [
+        ["a", "s", "m", "z"],
+        [
+            '["2026-01-31T11:00:00.000Z",null]',
+            '{"t":"2026-01-31T11:00:00.000Z","n":1}',
+            '{"k":["2026-01-31T11:00:00.000Z"]}',
+            "",
+        ],
+    ]
+
+
+def test_a_topic_that_cannot_be_a_table_is_refused(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    nowhere = Topics(options={"path": str(tmp_path), "columns": "none"}, names=["t"])
+
+    with pytest.raises(InvalidQuery, match="option columns is 'none'"):
+        answer(spark.newSession(), nowhere, "SELECT * FROM t")
+
+
 def test_csv_quotes_what_needs_it(data: Path) -> None:
     result = sql(
         *("SELECT value, parent, true AS yes FROM `notes.txt`", "--csv"),
@@ -172,6 +206,24 @@ def test_topics_are_joined(data: Path) -> None:
     assert lines(query, "--data", str(data)) == ["n", "1"]
 
 
+def test_all_topics_are_listed(data: Path) -> None:
+    found = lines("SHOW TABLES", "--data", str(data), "--csv")
+
+    assert [line.split(",")[1] for line in found] == [
+        "tableName",
+        "notes.txt",
+        "orders",
+    ]
+
+
+def test_a_word_is_no_list_of_tables(data: Path) -> None:
+    query = "SELECT 'show tables' AS said FROM orders"
+
+    found = lines(query, "--limit", "1", "--data", str(data))
+
+    assert found == ["said", "show tables"]
+
+
 def test_two_columns_may_have_one_name(data: Path) -> None:
     query = "SELECT id, id FROM orders"
 
@@ -208,7 +260,8 @@ def test_a_process_of_its_own_with_an_old_java_says_nothing_else(
         text=True,
         timeout=180,
         cwd=data.parent,
-        env=environment_of(old_java(tmp_path / "java")),
+        env=environment_of(old_java(tmp_path / "java"))
+        | {"XDG_CACHE_HOME": str(a_cache(tmp_path))},
     )
 
     assert [json.loads(line) for line in run.stdout.splitlines()] == [
@@ -218,6 +271,40 @@ def test_a_process_of_its_own_with_an_old_java_says_nothing_else(
     (note,) = run.stderr.splitlines()
     assert note.startswith("note: no server is running")
     assert [path.name for path in data.parent.iterdir()] == ["data"]
+
+
+def test_a_broken_archive_of_classes_is_as_good_as_none(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(a_cache(tmp_path)))
+    monkeypatch.delenv("SPARK_HOME")
+    kept = archive.place(*homes())
+    kept.mkdir()
+    (kept / "spark.jsa").write_bytes(b"junk" * 1000)
+    (kept / "sizes").write_text("spark.jsa 4000\n")
+    assert "spark.jsa" in archive.java_options(*homes())
+
+    run = subprocess.run(
+        [*PENSTOCK, "sql", "SHOW TABLES", "--data", str(data), "--csv"],
+        capture_output=True,
+        text=True,
+        timeout=180,
+        env={**os.environ},
+    )
+
+    assert run.returncode == 0, run.stderr
+    found = [row[1] for row in csv.reader(io.StringIO(run.stdout))]
+    assert found == ["tableName", "notes.txt", "orders"]
+    (note,) = run.stderr.splitlines()
+    assert note.startswith("note: no server is running")
+
+
+def a_cache(tmp_path: Path) -> Path:
+    """One in which nobody makes an archive behind the test's back."""
+    cache = tmp_path / "cache"
+    (cache / "penstock").mkdir(parents=True)
+    (cache / "penstock" / archive.OFF).touch()
+    return cache
 
 
 def old_java(home: Path) -> Path:

@@ -14,6 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from penstock.client import connect
+from penstock.log import Columns, Log, TopicOptions
 from tests.serving import Serving, serving
 from tests.spark.tables import (
     Table,
@@ -104,6 +105,44 @@ def test_a_stream_is_the_table_is_the_topic(
     assert table(read(spark, place, **said)) == rows
 
 
+def test_typed_rows_of_a_compacted_topic_are_the_same_read_in_any_way(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    data = tmp_path / "data"
+    with Log.open(data) as log:
+        log.create_topic("t", TopicOptions(compact=True, segment_bytes=1024))
+        for number in range(200):
+            payload = b"junk" if number % 40 == 0 else b'{"n": %d.0}' % number
+            key = b"%d" % (number % 7 if number % 3 else number)
+            log.append("t", Columns([payload], 1000 * number, keys=[key]))
+        log.roll("t")
+        log.append("t", Columns([b'{"n": NaN}'], 200_000, keys=[b"last"]))
+        log.sync()
+        log.compact("t")
+    said = {"subscribe": "t", "valueSchema": "n BIGINT", "columns": "n,_corrupt,offset"}
+
+    query = to_files(
+        stream(spark, {"path": str(data)}, **said, maxOffsetsPerTrigger=50), tmp_path
+    )
+    assert query.awaitTermination(WAIT_S)
+
+    rows = [_typed(row) for row in plainly(data, "t")]
+    assert 50 < len(rows) < 150
+    assert len([row for row in rows if row["_corrupt"]]) > 1
+    assert written(spark, tmp_path) == rows
+    for tasks in (1, 9):
+        frame = read(spark, {"path": str(data)}, **said, minPartitions=tasks)
+        assert table(frame) == rows
+
+
+def _typed(row: dict[str, Any]) -> dict[str, Any]:
+    try:
+        found = {"n": int(json.loads(row["value"])["n"]), "_corrupt": None}
+    except ValueError:
+        found = {"n": None, "_corrupt": row["value"]}
+    return {**found, "offset": row["offset"]}
+
+
 def test_a_query_goes_on_from_its_checkpoint(
     spark: SparkSession, broker: Serving, tmp_path: Path
 ) -> None:
@@ -126,6 +165,33 @@ def test_a_query_goes_on_from_its_checkpoint(
 
     assert 50 <= before < 600
     assert offsets(written(spark, tmp_path), "resumed") == list(range(600))
+
+
+def test_a_stream_begins_at_a_time_and_reads_empty_topics(
+    spark: SparkSession, broker: Serving, tmp_path: Path
+) -> None:
+    publish(broker, "old", 10)
+    last = plainly(broker.data, "old")[-1]["timestamp"]
+    since_ms = int(last.timestamp() * 1000) + 1
+    until(lambda: time.time() * 1000 > since_ms)
+    publish(broker, "old", 5, start=10)
+    with connect(broker.data) as client:
+        client.ask("topics.create", name="bare")
+    frame = stream(
+        spark,
+        places(broker)["servers"],
+        subscribe="old,bare",
+        startingTimestamp=str(since_ms),
+        columns=COLUMNS,
+    )
+
+    assert to_files(frame, tmp_path).awaitTermination(WAIT_S)
+    publish(broker, "bare", 3)
+    assert to_files(frame, tmp_path).awaitTermination(WAIT_S)
+
+    rows = written(spark, tmp_path)
+    assert offsets(rows, "old") == list(range(10, 15))
+    assert offsets(rows, "bare") == [0, 1, 2]
 
 
 def test_the_first_batch_is_repeated_as_it_was(
@@ -154,7 +220,8 @@ def test_the_first_batch_is_repeated_as_it_was(
 
     query = start()
     until(lambda: bool(query.recentProgress) or bool(seen), query)
-    publish(broker, "latest", 5, start=5)
+    with connect(broker.data) as client:  # all at once: in one batch, whenever it comes
+        client.publish("latest", [b"%d" % number for number in range(5, 10)])
     with pytest.raises(StreamingQueryException, match="once"):
         query.awaitTermination(WAIT_S)
     publish(broker, "latest", 5, start=10)
@@ -284,6 +351,31 @@ def test_a_topic_deleted_under_the_reader(
     query = to_files(stream(spark, place, **said, failOnDataLoss="false"), careless)
     assert query.awaitTermination(WAIT_S)
     assert offsets(written(spark, careless), "stays") == list(range(15))
+
+
+def test_a_topic_deleted_and_made_again_under_the_reader(
+    spark: SparkSession, broker: Serving, tmp_path: Path
+) -> None:
+    """With more events than before: the offsets are there, and mean others."""
+    publish(broker, "again", 10)
+    said = {"subscribe": "again", "columns": COLUMNS}
+    place = places(broker)["servers"]
+    careful, careless = tmp_path / "careful", tmp_path / "careless"
+    for directory in (careful, careless):
+        query = to_files(stream(spark, place, **said), directory)
+        assert query.awaitTermination(WAIT_S)
+
+    with connect(broker.data) as client:
+        client.ask("topics.delete", name="again")
+    publish(broker, "again", 15, start=100)
+
+    text = "topic again: it was deleted and made again"
+    with pytest.raises(StreamingQueryException, match=text):
+        to_files(stream(spark, place, **said), careful).awaitTermination(WAIT_S)
+    query = to_files(stream(spark, place, **said, failOnDataLoss="false"), careless)
+    assert query.awaitTermination(WAIT_S)
+    numbers = [json.loads(row["value"])["n"] for row in written(spark, careless)]
+    assert sorted(numbers) == [*range(10), *range(100, 115)]
 
 
 def test_retention_that_overtakes_a_query(spark: SparkSession, tmp_path: Path) -> None:

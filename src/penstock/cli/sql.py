@@ -6,6 +6,7 @@ import csv
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
@@ -39,6 +40,8 @@ if TYPE_CHECKING:
 TABLE_ROWS = 100
 # Characters of one cell.
 CELL = 60
+# To the beginning of the line, and nothing behind it.
+_ERASE = "\r\x1b[K"
 
 
 @click.command("sql")
@@ -46,7 +49,11 @@ CELL = 60
 @server_options
 @json_option("Print one JSON object for each row.")
 @click.option("--csv", "as_csv", is_flag=True, help="Print CSV with a heading.")
-@click.option("--parquet", metavar="FILE", help="Write a Parquet file.")
+@click.option(
+    "--parquet",
+    metavar="FILE",
+    help="Write a Parquet file. One that is there already is replaced.",
+)
 @click.option(
     "--limit",
     type=click.IntRange(1),
@@ -77,10 +84,14 @@ def sql_command(
     """
     if (as_json, as_csv, parquet is not None).count(True) > 1:
         raise Refusal("--json, --csv and --parquet exclude each other")
+    if parquet is not None:
+        _check_file(parquet)
     spark_sql = _spark_sql()
     topics = _topics(query)
-    with spark_sql.opened() as spark:
-        frame = spark_sql.answer(spark, topics, query)
+    with ExitStack() as stack:
+        with telling("starting Spark …"):
+            spark = stack.enter_context(spark_sql.opened())
+            frame = spark_sql.answer(spark, topics, query)
         if parquet is not None:
             _write_parquet(frame, Path(parquet), limit)
         elif as_json:
@@ -89,6 +100,19 @@ def sql_command(
             _print_csv(frame, limit)
         else:
             _print_table(frame, limit or TABLE_ROWS)
+
+
+@contextmanager
+def telling(text: str) -> Iterator[None]:
+    """A line on standard error meanwhile, if that is a terminal."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    click.echo(text, err=True, nl=False)
+    try:
+        yield
+    finally:
+        click.echo(_ERASE, err=True, nl=False)
 
 
 def _spark_sql() -> ModuleType:
@@ -160,7 +184,8 @@ def _print_csv(frame: Table, limit: int | None) -> None:
 def _print_table(frame: Table, limit: int) -> None:
     from penstock.spark.sql import first_rows, shown
 
-    found = first_rows(shown(frame), limit + 1)
+    with telling("reading …"):
+        found = first_rows(shown(frame), limit + 1)
     for line in table(frame.columns, found[:limit]):
         click.echo(line)
     if len(found) > limit:
@@ -169,14 +194,22 @@ def _print_table(frame: Table, limit: int) -> None:
         )
 
 
+def _check_file(name: str) -> None:
+    """Before a query runs that may take its time: can the file be made?"""
+    file = Path(name).absolute()
+    if not name or file.is_dir():
+        raise Refusal(f"--parquet {name or repr(name)}: it must be a file")
+    if not file.parent.is_dir():
+        raise Refusal(f"--parquet {name}: {file.parent} is no directory")
+
+
 def _write_parquet(frame: Table, file: Path, limit: int | None) -> None:
     from penstock.spark.sql import write_parquet
 
     parent = file.absolute().parent
-    if not parent.is_dir():
-        raise Refusal(f"{parent} is no directory")
     with tempfile.TemporaryDirectory(prefix=".penstock-sql-", dir=parent) as scratch:
-        whole = write_parquet(_limited(frame, limit), Path(scratch))
+        with telling("reading …"):
+            whole = write_parquet(_limited(frame, limit), Path(scratch))
         Files().rename(str(whole), str(file.absolute()))
 
 

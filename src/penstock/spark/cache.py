@@ -24,9 +24,14 @@ def directory(environment: Mapping[str, str] | None = None) -> Path:
     return Path(base) / "penstock"
 
 
+def place(kept_in: Path, name: str, of: str) -> Path:
+    """Where the directory ``name-…`` is, or will be."""
+    return kept_in / f"{name}-{hashlib.sha256(of.encode()).hexdigest()[:16]}"
+
+
 def made(kept_in: Path, name: str, of: str, fill: Callable[[Path], None]) -> Path:
     """The directory ``name-…``, made by ``fill``; ``of`` says all that is in it."""
-    target = kept_in / f"{name}-{hashlib.sha256(of.encode()).hexdigest()[:16]}"
+    target = place(kept_in, name, of)
     if target.is_dir():
         return target
     kept_in.mkdir(parents=True, exist_ok=True)

@@ -19,7 +19,8 @@ from penstock.errors import InvalidOption
 from penstock.log import Batch
 from penstock.log.arrow import record_batch
 from penstock.spark.arrow_types import arrow_schema
-from penstock.spark.typed import Decoder
+from penstock.spark.ddl import relaxed
+from penstock.spark.payloads import Decoder
 
 # Rows of one record batch and bytes of their frames: past either it goes to Spark.
 # Measured: what is larger leaves the processor's caches and costs half as much again,
@@ -92,15 +93,19 @@ def everything(
 ) -> dict[str, str | None]:
     """All columns there can be by name: which of FIELDS, or None for the payload's.
 
-    Where a field of the payload has the name of a column, that gets an underscore.
+    Where a field of the payload has the name of a column, which has no case to Spark,
+    the column gets an underscore, or as many as it takes.
     """
     fields = [] if typed is None else typed.fieldNames()
     columns: dict[str, str | None] = dict.fromkeys(fields)
-    if fields:
-        columns[CORRUPT] = CORRUPT
-    for name in FIELDS:
-        if name != "headers" or include_headers:
-            columns[f"_{name}" if name in fields else name] = name
+    taken = {name.lower() for name in fields}
+    for own in [CORRUPT, *FIELDS] if fields else FIELDS:
+        if own != "headers" or include_headers:
+            name = own
+            while name.lower() in taken:
+                name = f"_{name}"
+            taken.add(name.lower())
+            columns[name] = own
     return columns
 
 
@@ -135,9 +140,12 @@ def layout_of(schema: spark.StructType, typed: spark.StructType | None) -> Layou
             limit = _one_of(field.name, columns)
             raise InvalidOption("schema", field.name, limit)
         wanted = _type(field.name, columns[field.name], types)
-        if field.dataType != wanted:
-            shown = f"{field.name} {field.dataType.simpleString()}"
+        shown = f"{field.name} {field.dataType.simpleString()}"
+        if relaxed(field.dataType) != wanted:
             raise InvalidOption("schema", shown, wanted.simpleString())
+        if field.dataType != wanted or not _may_be(field, columns[field.name]):
+            limit = "without NOT NULL: there may be nulls, which Spark does not survive"
+            raise InvalidOption("schema", f"{shown} NOT NULL", limit)
     own = tuple(columns[field.name] for field in schema.fields)
     return Layout(schema, own, typed)
 
@@ -222,6 +230,11 @@ def _type(
     if own is None:
         return types[name]
     return spark.BinaryType() if own == CORRUPT else FIELDS[own]
+
+
+def _may_be(field: spark.StructField, own: str | None) -> bool:
+    """Whether a column can be as null, or not, as a schema says."""
+    return field.nullable or own in NEVER_NULL
 
 
 def _one_of(name: str, columns: Iterable[str]) -> str:

@@ -6,6 +6,7 @@ broker that is away is waited for, as long as the option ``retrySeconds`` says.
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -22,17 +23,16 @@ from penstock.errors import (
     UnknownTopic,
     Unreachable,
 )
-from penstock.log import Batch, Reader
+from penstock.log import Batch, Damage, Reader
 from penstock.spark.offsets import Extent
 from penstock.spark.options import Connection
 
 T = TypeVar("T")
 
+logger = logging.getLogger(__name__)
+
 # Of a file at a time: it is looked at again before it has left the processor's caches.
 READ_BYTES = 1 << 20
-# Of a broker at a time; the next is asked for while one is used. An answer that is more
-# than the kernel takes at once costs the broker three times as much.
-FETCH_BYTES = 1 << 19
 FIRST_PAUSE_S = 0.05
 LONGEST_PAUSE_S = 2.0
 # What a server that is asked again later may answer differently.
@@ -47,8 +47,13 @@ class Place(Protocol):
     def offset_at(self, topic: str, timestamp_ms: int) -> int:
         """The first offset of that time or later; the end if none is."""
 
-    def batches(self, topic: str, start: int, end: int) -> Iterator[Batch]:
-        """All there is of a range. Raises DataLost where there is not all of it."""
+    def batches(
+        self, topic: str, start: int, end: int, *, whole: bool = True
+    ) -> Iterator[Batch]:
+        """All there is of a range. Raises DataLost where there is not all of it.
+
+        Not ``whole``: what cannot be read for damage is left out.
+        """
 
     def ask(self, verb: str, **arguments: object) -> Any:
         """What the broker answers; raises Unreachable where there is none."""
@@ -64,7 +69,11 @@ def open_place(connection: Connection) -> Place:
 
 
 def all_that_is_left(place: Place, topic: str, start: int, end: int) -> Iterator[Batch]:
-    """What is still there of a range, for queries that go on without the rest."""
+    """What is still there of a range, for queries that go on without the rest.
+
+    Raises DataLost where looking again does not help.
+    """
+    asked: tuple[int, int] | None = None
     while start < end:
         extent = place.extents([topic]).get(topic)
         if extent is None:
@@ -72,13 +81,16 @@ def all_that_is_left(place: Place, topic: str, start: int, end: int) -> Iterator
         start, end = max(start, extent.start), min(end, extent.end)
         if start >= end:
             return
+        again, asked = asked == (start, end), (start, end)
         try:
-            for batch in place.batches(topic, start, end):
+            for batch in place.batches(topic, start, end, whole=False):
                 start = batch.end_offset
                 yield batch
             return
         except DataLost:
-            continue  # retention came in between: look again at what there is
+            if again and start == asked[0]:
+                raise
+            # Retention came in between: look again at what there is.
 
 
 class Files:
@@ -89,6 +101,7 @@ class Files:
         self._reader = Reader.open(connection.path)
         self._connection = connection
         self._broker: Broker | None = None
+        self._warned: list[Damage] = []
 
     def close(self) -> None:
         self._reader.close()
@@ -108,7 +121,9 @@ class Files:
     def offset_at(self, topic: str, timestamp_ms: int) -> int:
         return self._reader.offset_at(topic, timestamp_ms)
 
-    def batches(self, topic: str, start: int, end: int) -> Iterator[Batch]:
+    def batches(
+        self, topic: str, start: int, end: int, *, whole: bool = True
+    ) -> Iterator[Batch]:
         while start < end:
             try:
                 found = self._reader.read(topic, start, READ_BYTES)
@@ -118,7 +133,10 @@ class Files:
                 if error.offset > error.end:
                     raise DataLost(topic, _ends(start, error.end)) from None
                 raise DataLost(topic, _begins(start, error.start)) from None
-            self._check(topic, start, end)
+            for damage in self._damages(topic, start, end):
+                if whole:
+                    raise DataLost(topic, f"damaged: {damage}")
+                self._warn(topic, damage)
             if not found:
                 if self._reader.topic(topic).end_offset >= end:
                     return  # compaction took the last ones
@@ -141,14 +159,28 @@ class Files:
         topic = self._reader.topic(name)
         waiting = topic.tail.unwritten_bytes
         return Extent(
-            start=topic.start_offset, end=topic.end_offset, bytes=topic.bytes + waiting
+            start=topic.start_offset,
+            end=topic.end_offset,
+            bytes=topic.bytes + waiting,
+            number=topic.id,
         )
 
-    def _check(self, topic: str, start: int, end: int) -> None:
+    def _damages(self, topic: str, start: int, end: int) -> Iterator[Damage]:
         for damage in self._reader.damages:
             first, behind = damage.first_offset or 0, damage.end_offset
             if damage.topic == topic and first < end and (behind or end) > start:
-                raise DataLost(topic, f"damaged: {damage}")
+                yield damage
+
+    def _warn(self, topic: str, damage: Damage) -> None:
+        if damage in self._warned:
+            return
+        self._warned.append(damage)
+        logger.warning(
+            "topic %s: damaged: %s, going on without",
+            topic,
+            damage,
+            extra={"action": "data_lost", "topic": topic},
+        )
 
 
 class Broker:
@@ -181,11 +213,13 @@ class Broker:
         found = self.ask("topics.offset_at", name=topic, timestamp=timestamp_ms)
         return int(found["offset"])
 
-    def batches(self, topic: str, start: int, end: int) -> Iterator[Batch]:
+    def batches(
+        self, topic: str, start: int, end: int, *, whole: bool = True
+    ) -> Iterator[Batch]:
         waiting = _Patience(self._connection)
         while start < end:
             try:
-                for part in self._connected().fetch_all(topic, start, end, FETCH_BYTES):
+                for part in self._connected().fetch_all(topic, start, end):
                     yield from part.batches
                     start = part.next_offset
                     waiting.over()
@@ -275,7 +309,12 @@ class _Patience:
 
 
 def _extent(row: dict[str, Any]) -> Extent:
-    return Extent(start=row["start_offset"], end=row["end_offset"], bytes=row["bytes"])
+    return Extent(
+        start=row["start_offset"],
+        end=row["end_offset"],
+        bytes=row["bytes"],
+        number=row.get("number", 0),
+    )
 
 
 def _lost(topic: str, offset: int, error: ServerRefused) -> Exception:

@@ -29,6 +29,8 @@ ASK_S = 30.0
 
 _RELEASE = re.compile(r'^JAVA_VERSION="(?:1\.)?(\d+)', re.MULTILINE)
 _SAID = re.compile(r'version "(?:1\.)?(\d+)')
+# A link beside the script, to the home that it stands for.
+_TRUE = "home"
 _SHIM = """\
 #!/bin/bash
 args=()
@@ -62,7 +64,7 @@ def version_of(home: Path) -> int | None:
     """The feature version of a Java, as 17; None if there is none."""
     if not os.access(home / "bin" / "java", os.X_OK):
         return None
-    release = home / "release"
+    release = true_home(home) / "release"
     if release.is_file():
         found = _RELEASE.search(release.read_text(errors="replace"))
         if found is not None:
@@ -79,8 +81,14 @@ def shimmed(home: Path, kept_in: Path) -> Path:
         shim.parent.mkdir()
         shim.write_text(text)
         shim.chmod(0o755)
+        (fresh / _TRUE).symlink_to(home)
 
-    return cache.made(kept_in, "java", text, fill)
+    return cache.made(kept_in, "java", f"{text}{_TRUE} {home}", fill)
+
+
+def true_home(home: Path) -> Path:
+    """The home of the Java that a home leads to, itself if it is no shim."""
+    return (home / _TRUE).resolve() if (home / _TRUE).is_symlink() else home.resolve()
 
 
 def _on_this_system(environment: Mapping[str, str]) -> list[tuple[str, Path]]:

@@ -5,9 +5,12 @@ to be read of each topic. -2 stands for the earliest and -1 for the latest one.
 
 A stream's offsets have a note beside the topics, under a name that no topic has::
 
-    {"$penstock": {"query": "3f0c…", "from": {"orders": 5}}, "orders": {"0": 23}}
+    {"$penstock": {"query": "3f0c…", "numbers": {"orders": 7}, "from": {"orders": 5}},
+     "orders": {"0": 23}}
 
-``query`` names the query as long as its checkpoint lives. ``from`` is where the batch
+``query`` names the query as long as its checkpoint lives. ``numbers`` are those of the
+topics: one that is deleted and made again has another, and its offsets mean other
+events. ``from`` is where the batch
 that ends here begins in topics in which no batch before it ended there: in all of them
 if it is the first, in new ones, in those of which something was lost. Spark writes down
 only where a batch ends; when it repeats one after a crash, ``latest`` is elsewhere.
@@ -16,9 +19,10 @@ only where a batch ends; when it repeats one after a crash, ``latest`` is elsewh
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from penstock.errors import InvalidOption
@@ -27,8 +31,15 @@ EARLIEST = -2
 LATEST = -1
 NOTE = "$penstock"
 PARTITION = "0"
+# The largest offset, and the last moment in milliseconds: what 64 bits can hold.
+MOST = (1 << 63) - 1
 WORDS = {"earliest": EARLIEST, "latest": LATEST}
 _JSON = 'JSON such as {"topic": {"0": 23}}'
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MILLISECOND = timedelta(milliseconds=1)
+_NUMBER = re.compile(r"-?[0-9]+")
+# Python refuses to read a number of thousands of digits.
+_DIGITS = 30
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,6 +49,8 @@ class Extent:
     start: int
     end: int
     bytes: int = 0
+    number: int = 0
+    """Which topic it is, of all that ever had its name; 0: nobody knows."""
 
     @property
     def bytes_per_event(self) -> float:
@@ -92,6 +105,7 @@ class StreamOffset:
 
     topics: Mapping[str, int]
     query: str
+    numbers: Mapping[str, int] = field(default_factory=dict)
     begins: Mapping[str, int] = field(default_factory=dict)
     initial: bool = False
 
@@ -105,6 +119,7 @@ class StreamOffset:
                 if topic != NOTE
             },
             query=note.get("query", ""),
+            numbers=note.get("numbers", {}),
             begins=note.get("from", {}),
             initial=note.get("initial", False),
         )
@@ -112,11 +127,18 @@ class StreamOffset:
     def document(self) -> dict[str, Any]:
         """What Spark keeps; the same text for the same offset."""
         note: dict[str, Any] = {"query": self.query}
+        if self.numbers:
+            note["numbers"] = dict(sorted(self.numbers.items()))
         if self.begins:
             note["from"] = dict(sorted(self.begins.items()))
         if self.initial:
             note["initial"] = True
         return {NOTE: note, **plain(self.topics)}
+
+
+def is_another(number: int, extent: Extent) -> bool:
+    """Whether the topic is not the one that had this number."""
+    return bool(number and extent.number) and number != extent.number
 
 
 def plain(topics: Mapping[str, int]) -> dict[str, Any]:
@@ -163,21 +185,27 @@ def _of_topics(option: str, text: str, limit: str) -> dict[str, int]:
             continue
         if not isinstance(partitions, dict) or list(partitions) != [PARTITION]:
             raise InvalidOption(option, text, f"{limit}, of partition 0 alone")
-        if type(partitions[PARTITION]) is not int:
+        number = partitions[PARTITION]
+        if type(number) is not int:
             raise InvalidOption(option, text, limit)
-        found[topic] = partitions[PARTITION]
+        if abs(number) > MOST:
+            raise InvalidOption(option, text, f"{limit}, at most {MOST}")
+        found[topic] = number
     return found
 
 
 def _moment(option: str, text: str) -> int:
     """Milliseconds since 1970, as a number or as ISO 8601 (without a zone: UTC)."""
-    if text.strip().removeprefix("-").isdecimal():
+    limit = "milliseconds since 1970, or a moment such as 2026-01-31T12:00:00Z"
+    if _NUMBER.fullmatch(text.strip()):
+        if len(text.strip()) > _DIGITS or abs(int(text)) > MOST:
+            raise InvalidOption(option, text, f"{limit}; at most {MOST}")
         return int(text)
     try:
         moment = datetime.fromisoformat(text.strip())
     except ValueError:
-        limit = "milliseconds since 1970, or a moment such as 2026-01-31T12:00:00Z"
         raise InvalidOption(option, text, limit) from None
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=UTC)
-    return int(moment.timestamp() * 1000)
+    # The first millisecond that is not earlier: an event just before is not meant.
+    return -((_EPOCH - moment) // _MILLISECOND)

@@ -11,12 +11,12 @@ import difflib
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from penstock.client.address import remote
 from penstock.errors import InvalidOption, MissingOption, UnknownOption
-from penstock.spark.offsets import Bound, bound_of
+from penstock.spark.offsets import MOST, Bound, bound_of
 
 # How long a broker that is away is waited for: a restart with recovery takes seconds.
 RETRY_S = 60.0
@@ -64,6 +64,7 @@ FORGOTTEN_FAMILIES = ("kafka.", "spark.")
 MEANT = {"topic": "subscribe", "topics": "subscribe", "server": "servers"}
 
 _WORDS = {"true": True, "false": False}
+_NUMBER = re.compile(r"[0-9]{1,30}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,7 +74,7 @@ class Connection:
     servers: tuple[str, ...]
     path: str | None
     user: str | None = None
-    password: str | None = None
+    password: str | None = field(default=None, repr=False)
     password_file: str | None = None
     retry_s: float = RETRY_S
 
@@ -82,10 +83,12 @@ class Connection:
         if self.password_file is None:
             return self.password
         try:
-            return Path(self.password_file).read_text().strip()
+            return Path(self.password_file).read_text("utf-8").strip()
         except OSError as error:
             limit = f"a file that can be read ({error.strerror})"
-            raise InvalidOption("passwordFile", self.password_file, limit) from None
+        except UnicodeDecodeError:
+            limit = "a file of text in UTF-8"
+        raise InvalidOption("passwordFile", self.password_file, limit)
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +135,9 @@ def connection_of(options: Mapping[str, str]) -> Connection:
     name = next((name for name in SERVERS if name in given), None)
     if name is None and path is None:
         raise MissingOption(("servers", "path"))
+    if len({given[one] for one in SERVERS if one in given}) > 1:
+        value = given[SERVERS[1]]
+        raise InvalidOption(SERVERS[1], value, f"left out where {SERVERS[0]} is given")
     servers = tuple(filter(None, _split(given[name]))) if name else ()
     for server in servers:
         remote(server)
@@ -145,6 +151,16 @@ def connection_of(options: Mapping[str, str]) -> Connection:
         password_file=given.get("passwordfile"),
         retry_s=_seconds(given),
     )
+
+
+def whole(name: str, text: str, *, at_least: int) -> int:
+    """A number that 64 bits can hold; raises InvalidOption."""
+    # Python refuses to read one of thousands of digits.
+    number = int(text) if _NUMBER.fullmatch(text.strip()) else -1
+    if not at_least <= number <= MOST:
+        limit = f"a whole number, at least {at_least} and at most {MOST}"
+        raise InvalidOption(name, text, limit)
+    return number
 
 
 def source_options(options: Mapping[str, str], *, streaming: bool) -> SourceOptions:
@@ -249,9 +265,7 @@ def _count(given: Mapping[str, str], name: str) -> int | None:
     text = given.get(name.lower())
     if text is None:
         return None
-    if not text.strip().isdecimal() or int(text) < 1:
-        raise InvalidOption(name, text, "a whole number, at least 1")
-    return int(text)
+    return whole(name, text, at_least=1)
 
 
 def _flag(given: Mapping[str, str], name: str, *, default: bool) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pyspark.sql.datasource import InputPartition
 
@@ -23,6 +23,8 @@ class Range(InputPartition):
     topic: str
     start: int
     end: int
+    number: int = 0
+    """Of the topic, if that is known."""
 
 
 def split(
@@ -55,15 +57,31 @@ def split(
         count = -int(-wanted * weights[topic] // total)  # rounded up
         if most_records is not None:
             count = max(count, -(-(end - start) // most_records))
-        ranges += _pieces(topic, start, end, min(max(count, 1), end - start))
+        pieces = _pieces(topic, start, end, min(max(count, 1), end - start))
+        number = extents[topic].number if topic in extents else 0
+        ranges += [replace(piece, number=number) for piece in pieces]
     return ranges
 
 
 def share(lags: Mapping[str, int], limit: int) -> dict[str, int]:
-    """How many offsets of each topic to take, ``limit`` in all, by how many wait."""
+    """How many offsets of each topic to take, ``limit`` in all, by how many wait.
+
+    One at least of each that has any, if there are enough: no topic waits for ever.
+    """
     total = sum(lags.values())
     if total <= limit:
         return dict(lags)
+    ones = {topic: min(lag, 1) for topic, lag in lags.items()}
+    rest = limit - sum(ones.values())
+    if rest < 0:
+        return _by_lag(lags, total, limit)
+    others = {topic: lag - ones[topic] for topic, lag in lags.items()}
+    more = _by_lag(others, sum(others.values()), rest)
+    return {topic: ones[topic] + more[topic] for topic in lags}
+
+
+def _by_lag(lags: Mapping[str, int], total: int, limit: int) -> dict[str, int]:
+    """Less than all of them, in proportion."""
     taken = {topic: limit * lag // total for topic, lag in lags.items()}
     # What rounding left goes to those who lost most by it; names decide a draw.
     left = limit - sum(taken.values())

@@ -8,16 +8,19 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
 
+from penstock.errors import DataLost
 from penstock.spark.columns import Builder, Layout
 from penstock.spark.fetch import Place, all_that_is_left, open_place
 from penstock.spark.filters import Wanted
-from penstock.spark.offsets import Extent
+from penstock.spark.offsets import Extent, is_another
 from penstock.spark.options import SourceOptions
 from penstock.spark.ranges import Range, split
 from penstock.spark.selection import placed, present
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+MADE_AGAIN = "it was deleted and made again, its offsets mean other events now"
 
 
 class _Pushdown:
@@ -101,6 +104,11 @@ def record_batches(
 ) -> Iterator[pa.RecordBatch]:
     """What one task reads, where it reads it: files and sockets are opened here."""
     with closing(open_place(options.connection)) as place:
+        extent = place.extents([part.topic]).get(part.topic)
+        if extent is not None and is_another(part.number, extent):
+            if options.fail_on_data_loss:
+                raise DataLost(part.topic, MADE_AGAIN)
+            return
         if options.fail_on_data_loss:
             batches = place.batches(part.topic, part.start, part.end)
         else:

@@ -6,6 +6,7 @@ have becomes a column; what may be of several types, or of any, is left out.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
@@ -25,29 +26,30 @@ FORMATS: dict[str, spark.DataType] = {
     "date-time": spark.TimestampType(),
     "date": spark.DateType(),
 }
+_OF_VALUES = {str: "string", int: "integer", float: "number", bool: "boolean"}
 # Deeper than any payload; references may also go round in circles.
 MAX_NESTING = 50
 
 
 def columns_of(schemas: Mapping[str, str]) -> spark.StructType:
     """All columns of some topics' schemas; raises InvalidOption where they disagree."""
-    found: dict[str, tuple[str, spark.DataType]] = {}
+    found: dict[str, tuple[str, spark.StructField]] = {}
     for topic, text in schemas.items():
         for field in of_schema(parsed(text)).fields:
-            before = found.setdefault(field.name, (topic, field.dataType))
-            if before[1] != field.dataType:
-                limit = (
-                    f"given as fields: {field.name} is {before[1].simpleString()} in "
-                    f"{before[0]}, {field.dataType.simpleString()} in {topic}"
-                )
+            before, first = found.setdefault(field.name.lower(), (topic, field))
+            if first != field:
+                limit = f"given as fields: {_said(first)} in {before}"
+                limit = f"{limit}, {_said(field)} in {topic}"
                 raise InvalidOption("valueSchema", "registered", limit)
     if not found:
         topics = ", ".join(schemas)
         limit = f"given as fields: the schema of {topics} promises none"
         raise InvalidOption("valueSchema", "registered", limit)
-    return spark.StructType(
-        [spark.StructField(name, kind) for name, (_, kind) in found.items()]
-    )
+    return spark.StructType([field for _, field in found.values()])
+
+
+def _said(field: spark.StructField) -> str:
+    return f"{field.name} is {field.dataType.simpleString()}"
 
 
 def of_schema(root: Schema) -> spark.StructType:
@@ -76,7 +78,7 @@ def _one(root: Schema, choices: Any, room: int) -> spark.DataType | None:
 def _plain(root: Schema, schema: dict[str, Any], room: int) -> spark.DataType | None:
     match _name(schema):
         case "object":
-            return _struct(root, schema.get("properties", {}), room)
+            return _object(root, schema, room)
         case "array":
             element = _type(root, schema.get("items"), room - 1)
             return None if element is None else spark.ArrayType(element)
@@ -87,12 +89,22 @@ def _plain(root: Schema, schema: dict[str, Any], room: int) -> spark.DataType | 
     return None
 
 
+def _object(root: Schema, schema: dict[str, Any], room: int) -> spark.DataType | None:
+    """A struct of what it may have; a map where only the values have a type."""
+    if schema.get("properties"):
+        return _struct(root, schema["properties"], room)
+    value = _type(root, schema.get("additionalProperties"), room - 1)
+    return None if value is None else spark.MapType(spark.StringType(), value)
+
+
 def _struct(root: Schema, properties: Any, room: int) -> spark.DataType | None:
     kinds = {name: _type(root, one, room - 1) for name, one in properties.items()}
+    # Spark cannot tell names from each other that differ in their case alone.
+    alike = Counter(name.lower() for name in kinds)
     fields = [
         spark.StructField(name, kind)
         for name, kind in kinds.items()
-        if kind is not None
+        if kind is not None and alike[name.lower()] == 1
     ]
     return spark.StructType(fields) if fields else None
 
@@ -102,7 +114,7 @@ def _name(schema: dict[str, Any]) -> str | None:
     said = schema.get("type")
     if said is None:
         values = [schema["const"]] if "const" in schema else schema.get("enum", [])
-        strings = values and all(isinstance(value, str) for value in values)
-        return "string" if strings else None
+        kinds = {_OF_VALUES.get(type(one)) for one in values if one is not None}
+        return kinds.pop() if len(kinds) == 1 else None
     names = [said] if isinstance(said, str) else [one for one in said if one != "null"]
     return names[0] if len(names) == 1 else None

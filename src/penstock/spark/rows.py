@@ -20,7 +20,7 @@ nothing is done row by row but what headers need.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -80,14 +80,16 @@ class Frame:
     """Of all rows, whatever their column says."""
 
     @classmethod
-    def of(cls, types: Mapping[str, str], topic: str | None) -> Frame:
-        """A frame with columns of these types, as Spark calls them.
+    def of(cls, columns: Iterable[tuple[str, str]], topic: str | None) -> Frame:
+        """A frame with columns of these names and types, as Spark calls them.
 
         Raises UnfitFrame, InvalidName.
         """
         places: dict[str, int] = {}
-        for place, (name, type_) in enumerate(types.items()):
+        for place, (name, type_) in enumerate(columns):
             known = name.lower()
+            if known in places:
+                raise UnfitFrame(name, "is there twice: names have no case")
             if known in TYPES:
                 _check_type(name, type_, TYPES[known])
                 places[known] = place

@@ -14,12 +14,20 @@ from penstock.spark.options import SourceOptions, Topics
 def selected(place: Place, topics: Topics) -> dict[str, Extent]:
     """The topics of these names that there are, or all whose names fit the pattern.
 
-    A pattern finds Penstock's own topics only if it begins with their ``$``.
+    A pattern finds none of Penstock's own, which begin with ``$``: name them.
     """
     if topics.pattern is None:
         return place.extents(topics.names)
     fits = re.compile(topics.pattern).fullmatch
     return {name: one for name, one in place.extents().items() if fits(name)}
+
+
+def is_selected(topic: str, topics: Topics) -> bool:
+    """Whether a topic would be read, if it were there."""
+    if topics.pattern is None:
+        return topic in topics.names
+    fits = re.fullmatch(topics.pattern, topic) is not None
+    return fits and not topic.startswith("$")
 
 
 def present(place: Place, options: SourceOptions) -> dict[str, Extent]:

@@ -28,18 +28,23 @@ from pathlib import Path
 import pyspark
 from pyspark.sql import SparkSession
 
-from penstock.spark import cache, register
+from penstock.errors import InvalidOption
+from penstock.spark import archive, cache, register
 from penstock.spark.java import java_home, shimmed
 
 LOOPBACK = "127.0.0.1"
 NAME = "penstock"
 # Regular expressions over the text of Python errors recurse deeply.
 STACK = "-Xss4m"
+# Quick to start rather than quick in the end: one compiler, and one collector.
+LIGHT = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 _CHECKPOINTS = (
     "org.apache.spark.sql.execution.streaming.checkpointing."
     "FileSystemBasedCheckpointFileManager"
 )
-_LOGGING = Path(__file__).with_name("log4j2.properties")
+LOGGING = "-Dlog4j2.configurationFile={}".format(
+    Path(__file__).with_name("log4j2.properties").as_uri()
+)
 _LOCAL = re.compile(r"local(?:\[(?P<cores>\d+|\*)(?:,\s*\d+)?\])?")
 # Of Spark's home, all but the archives of its Python side.
 _HOME = ("bin", "data", "jars", "sbin")
@@ -51,19 +56,19 @@ def session(master: str = "local[*]", **conf: Value) -> SparkSession:
     """A session that knows the format ``penstock``; the one that runs, if one does.
 
     ``conf``: settings of Spark, ``**{"spark.ui.enabled": True}`` or, with ``_`` for
-    dots, ``spark_ui_enabled=True``. Raises MissingJava.
+    dots, ``spark_ui_enabled=True``. Raises MissingJava, InvalidOption.
     """
-    return opened(master, conf, quiet=False)
+    return opened(master, conf, short=False)
 
 
-def opened(master: str, conf: Mapping[str, Value], *, quiet: bool) -> SparkSession:
-    """The same; ``quiet``: without what Java says of its own modules."""
+def opened(master: str, conf: Mapping[str, Value], *, short: bool) -> SparkSession:
+    """The same; ``short``: for little work, and without what Java says of modules."""
     settings = named(conf)
     builder = SparkSession.Builder()
     if SparkSession.getActiveSession() is None:
-        os.environ.update(environment(master, quiet=quiet))
+        os.environ.update(environment(master, quiet=short))
         builder = builder.master(master).appName(NAME)
-        settings = {**defaults(master), **settings}
+        settings = {**defaults(master, short=short), **settings}
     for name, value in settings.items():
         builder = builder.config(name, value)
     spark = builder.getOrCreate()
@@ -71,12 +76,10 @@ def opened(master: str, conf: Mapping[str, Value], *, quiet: bool) -> SparkSessi
     return spark
 
 
-def defaults(master: str) -> dict[str, str]:
+def defaults(master: str, *, short: bool = False) -> dict[str, str]:
     """The settings of a session on this master."""
     conf = {
-        "spark.driver.extraJavaOptions": (
-            f"{STACK} -Dlog4j2.configurationFile={_LOGGING.as_uri()}"
-        ),
+        "spark.driver.extraJavaOptions": java_options(short=short),
         "spark.sql.python.filterPushdown.enabled": "true",
         "spark.sql.streaming.checkpoint.fileChecksum.enabled": "false",
         "spark.sql.streaming.checkpointFileManagerClass": _CHECKPOINTS,
@@ -93,8 +96,24 @@ def defaults(master: str) -> dict[str, str]:
     return conf
 
 
+def java_options(*, short: bool) -> str:
+    """What the Java of a session is told."""
+    options = [STACK, LOGGING]
+    if short:
+        options.append(LIGHT)
+    with suppress(OSError):
+        options.append(archive.java_options(*homes()))
+    return " ".join(filter(None, options))
+
+
 def named(conf: Mapping[str, Value]) -> dict[str, str]:
-    """Settings by the names that Spark has for them, as the text that it wants."""
+    """Settings by the names that Spark has for them, as the text that it wants.
+
+    Raises InvalidOption for what Spark would ignore.
+    """
+    for name, value in conf.items():
+        if not name.startswith(("spark.", "spark_")):
+            raise InvalidOption(name, value, "a setting of Spark: spark_… or spark.…")
     return {
         name if "." in name else name.replace("_", "."): (
             str(value).lower() if isinstance(value, bool) else str(value)
@@ -115,7 +134,7 @@ def cores_of(master: str) -> int | None:
 def environment(master: str, *, quiet: bool = False) -> dict[str, str]:
     """The variables that Spark wants before it starts, but for those that are set."""
     home = java_home()
-    found = {"PYSPARK_PYTHON": sys.executable}
+    found = {"PYSPARK_PYTHON": sys.executable, "SPARK_LAUNCHER_OPTS": LIGHT}
     with suppress(OSError):  # without a cache it is louder, and slower, and works
         found["SPARK_HOME"] = str(spark_home())
         home = shimmed(home, cache.directory()) if quiet else home
@@ -123,6 +142,12 @@ def environment(master: str, *, quiet: bool = False) -> dict[str, str]:
         found["SPARK_LOCAL_IP"] = LOOPBACK
     unset = {name: value for name, value in found.items() if name not in os.environ}
     return {**unset, "JAVA_HOME": str(home)}
+
+
+def homes() -> tuple[Path, Path]:
+    """Those of Java and of Spark that a session here has."""
+    given = os.environ.get("SPARK_HOME")
+    return java_home(), spark_home() if given is None else Path(given)
 
 
 def spark_home() -> Path:

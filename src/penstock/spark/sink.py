@@ -30,7 +30,13 @@ import pyarrow as pa
 from penstock.client import Client
 from penstock.errors import BadRow, InvalidOption, PenstockError, ServerRefused
 from penstock.spark.line import Line
-from penstock.spark.options import CONNECTION, Connection, check_names, connection_of
+from penstock.spark.options import (
+    CONNECTION,
+    Connection,
+    check_names,
+    connection_of,
+    whole,
+)
 from penstock.spark.rows import Frame, Piece
 
 WRITING = ("topic", "atomic", "txnAppId", "txnVersion")
@@ -56,6 +62,8 @@ class Write:
 
     query: str
     epoch: int
+    last: bool = False
+    """Whether the query has no other: nobody needs to remember it for long."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,16 +83,17 @@ def sink_options(options: Mapping[str, str]) -> SinkOptions:
     if atomic.lower() not in _WORDS:
         raise InvalidOption("atomic", atomic, "true or false")
     version = given.get("txnversion")
-    if version is not None and not version.isdecimal():
-        raise InvalidOption("txnVersion", version, "a whole number, 0 or more")
     if (version is None) != ("txnappid" not in given):
         raise InvalidOption("txnVersion", version, "given together with txnAppId")
+    if version is not None and not _WORDS[atomic.lower()]:
+        limit = "true where txnVersion is given: nobody would take note of that"
+        raise InvalidOption("atomic", atomic, limit)
     return SinkOptions(
         connection=connection_of(options),
         topic=given.get("topic"),
         atomic=_WORDS[atomic.lower()],
         app=given.get("txnappid"),
-        version=None if version is None else int(version),
+        version=None if version is None else whole("txnVersion", version, at_least=0),
     )
 
 
@@ -134,14 +143,23 @@ class Sink:
         return Part(partition, 0, events)
 
     def commit(self, write: Write, parts: Iterable[Part]) -> bool:
-        """Store what is staged; False if it was done before. Raises ServerRefused."""
+        """Store what is staged; False if it was done before. Raises ServerRefused.
+
+        A number that somebody gave is noted also if there is nothing to store.
+        """
         staged = [[part.partition, part.attempt] for part in parts if part.events]
-        if not staged:
+        if not staged and self._options.version is None:
             return True
+        # Brokers of before do not know the word.
+        ends = {"last": True} if write.last else {}
         with Line(self._options.connection) as line:
             answer = line.say(
                 lambda client: client.ask(
-                    "sinks.commit", query=write.query, epoch=write.epoch, parts=staged
+                    "sinks.commit",
+                    query=write.query,
+                    epoch=write.epoch,
+                    parts=staged,
+                    **ends,
                 )
             )
         return not (isinstance(answer, dict) and answer.get("before"))

@@ -12,21 +12,38 @@ from __future__ import annotations
 
 import difflib
 import logging
+import os
 import re
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from pyspark.errors import AnalysisException, PySparkException
-from pyspark.sql import DataFrame, Row, SparkSession
-from pyspark.sql.functions import col, date_format, struct, to_json
-from pyspark.sql.types import BinaryType, TimestampType
+from pyspark.sql import Column, DataFrame, Row, SparkSession
+from pyspark.sql.functions import (
+    col,
+    date_format,
+    struct,
+    to_json,
+    transform,
+    transform_keys,
+    transform_values,
+    when,
+)
+from pyspark.sql.types import (
+    ArrayType,
+    BinaryType,
+    DataType,
+    MapType,
+    StructType,
+    TimestampType,
+)
 
 from penstock.errors import InvalidQuery
 from penstock.schema import parsed
-from penstock.spark import register, sessions
+from penstock.spark import archive, register, sessions
 from penstock.spark.registered import of_schema
 
 Table = DataFrame
@@ -40,6 +57,16 @@ _OURS = re.compile(r"^penstock\.errors\.\w+: (.+)$", re.MULTILINE)
 _STATE = re.compile(r"\s*SQLSTATE: \w+")
 # As other commands show times.
 _TIME = "yyyy-MM-dd'T'HH:mm:ss.SSSXXX"
+# Statements whose answer is names of tables.
+_LISTS = ("ShowTables", "ShowViews")
+# Of a session for one query.
+CONF = {
+    # What is planned while it runs is a job more for each exchange.
+    "spark.sql.adaptive.enabled": "false",
+    # So is a limit that looks at one partition first: here they are read side by side.
+    "spark.sql.limit.initialNumPartitions": str(len(os.sched_getaffinity(0))),
+    "spark.sql.session.timeZone": "UTC",
+}
 # It tells everything twice, as JSON, on standard error.
 _LOGGER = "SQLQueryContextLogger"
 
@@ -62,53 +89,55 @@ def opened() -> Iterator[SparkSession]:
     before = SparkSession.getActiveSession()
     with tempfile.TemporaryDirectory(prefix="penstock-sql-") as scratch:
         warehouse = {"spark.sql.warehouse.dir": f"{scratch}/warehouse"}
-        utc = {"spark.sql.session.timeZone": "UTC"}
         if before is None:
-            spark = sessions.opened("local[*]", warehouse | utc, quiet=True)
+            spark = sessions.opened("local[*]", warehouse | CONF, short=True)
         else:
-            spark = _beside(before, utc)
+            spark = _beside(before, CONF)
         try:
             yield spark
         finally:
             if before is None:
                 spark.stop()
+                with suppress(OSError):  # without a cache there is no next time
+                    archive.make_soon(*sessions.homes())
 
 
 def answer(spark: SparkSession, topics: Topics, query: str) -> DataFrame:
     """What a query is answered by; raises InvalidQuery."""
     made: set[str] = set()
+    if _asks_for_names(spark, query):
+        _make_names(spark, topics)
     while True:
         try:
             return spark.sql(query)
-        except AnalysisException as error:
-            if error.getCondition() != _NO_TABLE:
-                raise refused(error) from error
-            name = topic_in(error.getMessageParameters() or {}, topics.names)
-            if name in made:
-                raise refused(error) from error
-            made.add(name)
-            make_view(spark, topics, name)
         except PySparkException as error:
-            raise refused(error) from error
+            name = _missed(error, topics)
+            if name is None or name in made:
+                raise refused(error) from error
+        made.add(name)
+        make_view(spark, topics, name)
 
 
 def make_view(spark: SparkSession, topics: Topics, name: str) -> None:
-    """Let a topic be a table of this session."""
+    """Let a topic be a table of this session; raises InvalidQuery."""
     reader = spark.read.format("penstock").options(**topics.options)
     reader = reader.option("subscribe", name)
     schema = topics.schemas.get(name)
     if schema is not None and (columns := of_schema(parsed(schema))).fields:
         reader = reader.option("valueSchema", columns.json())
-    readable(reader.load()).createOrReplaceTempView(f"`{name.replace('`', '``')}`")
+    try:
+        readable(reader.load()).createOrReplaceTempView(_identifier(name))
+    except PySparkException as error:
+        raise refused(error) from error
 
 
 def readable(frame: DataFrame) -> DataFrame:
     """The frame with text where it has bytes."""
     return frame.select(
         [
-            col(f"`{one.name}`").cast("string").alias(one.name)
+            col(_identifier(one.name)).cast("string").alias(one.name)
             if isinstance(one.dataType, BinaryType)
-            else col(f"`{one.name}`")
+            else col(_identifier(one.name))
             for one in frame.schema.fields
         ]
     )
@@ -142,10 +171,30 @@ def shown(frame: DataFrame) -> DataFrame:
     types = [one.dataType for one in frame.schema.fields]
     return frame.toDF(*names).select(
         [
-            date_format(name, _TIME) if isinstance(type_, TimestampType) else col(name)
+            _shown(col(name), type_).alias(name)
             for name, type_ in zip(names, types, strict=True)
         ]
     )
+
+
+def _shown(column: Column, kind: DataType) -> Column:
+    """Times as text, however deep they are."""
+    if isinstance(kind, TimestampType):
+        return date_format(column, _TIME)
+    if "timestamp" not in kind.simpleString():
+        return column
+    if isinstance(kind, ArrayType):
+        return transform(column, lambda one: _shown(one, kind.elementType))
+    if isinstance(kind, MapType):
+        keys = transform_keys(column, lambda key, _: _shown(key, kind.keyType))
+        return transform_values(keys, lambda _, one: _shown(one, kind.valueType))
+    if isinstance(kind, StructType):
+        parts = [
+            _shown(column.getField(one.name), one.dataType).alias(one.name)
+            for one in kind.fields
+        ]
+        return when(column.isNotNull(), struct(*parts))
+    return column
 
 
 def rows(frame: DataFrame) -> Iterator[Row]:
@@ -183,6 +232,13 @@ def refused(error: PySparkException) -> InvalidQuery:
     return InvalidQuery(_STATE.sub("", first_line).rstrip(" ;"))
 
 
+def _missed(error: PySparkException, topics: Topics) -> str | None:
+    """The topic whose view Spark misses, if it is that; raises InvalidQuery."""
+    if not isinstance(error, AnalysisException) or error.getCondition() != _NO_TABLE:
+        return None
+    return topic_in(error.getMessageParameters() or {}, topics.names)
+
+
 def _beside(running: SparkSession, conf: Mapping[str, str]) -> SparkSession:
     """Another session of the same Spark, with views of its own."""
     spark = running.newSession()
@@ -190,6 +246,28 @@ def _beside(running: SparkSession, conf: Mapping[str, str]) -> SparkSession:
         spark.conf.set(name, value)
     register(spark)
     return spark
+
+
+def _asks_for_names(spark: SparkSession, query: str) -> bool:
+    """Is it SHOW TABLES or the like? Only Spark's own parser can tell."""
+    if "show" not in query.lower():
+        return False
+    try:
+        parser = spark._jsparkSession.sessionState().sqlParser()
+        return parser.parsePlan(query).nodeName() in _LISTS
+    except PySparkException:
+        return False  # it is refused where it is run
+
+
+def _make_names(spark: SparkSession, topics: Topics) -> None:
+    """Tables of nothing: they are listed, and cost no process."""
+    nothing = spark.range(0)
+    for name in topics.names:
+        nothing.createOrReplaceTempView(_identifier(name))
+
+
+def _identifier(name: str) -> str:
+    return f"`{name.replace('`', '``')}`"
 
 
 def _suggestion(wanted: str, names: Sequence[str]) -> str:

@@ -24,12 +24,12 @@ from pyspark.sql.streaming.datasource import (
 from penstock.errors import DataLost, PenstockError
 from penstock.spark.columns import Layout
 from penstock.spark.fetch import Broker, Place, open_place
-from penstock.spark.offsets import Extent, StreamOffset, plain
+from penstock.spark.offsets import Extent, StreamOffset, is_another, plain
 from penstock.spark.options import SourceOptions
 from penstock.spark.progress import Progress
 from penstock.spark.ranges import Range, share, split
-from penstock.spark.reader import record_batches
-from penstock.spark.selection import placed, present, selected
+from penstock.spark.reader import MADE_AGAIN, record_batches
+from penstock.spark.selection import is_selected, placed, present, selected
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -71,7 +71,10 @@ class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 fail_on_data_loss=options.fail_on_data_loss,
             )
             query = uuid4().hex[:12]
-            first = StreamOffset(topics=offsets, query=query, initial=True)
+            numbers = self._numbers(offsets)
+            first = StreamOffset(
+                topics=offsets, query=query, numbers=numbers, initial=True
+            )
             self._first = first.document()
         return self._first
 
@@ -82,22 +85,26 @@ class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def latestOffset(self, start: Document, limit: ReadLimit) -> Document:
         stands = StreamOffset.of(start)
         ends = self._ends(stands.topics)
-        starts = self._checked(stands.topics, ends)
+        starts = self._checked(stands, ends)
         lags = {topic: max(ends[topic] - at, 0) for topic, at in starts.items()}
         if isinstance(limit, ReadMaxRows):
             lags = share(lags, limit.max_rows)
         topics = {topic: offset + lags[topic] for topic, offset in starts.items()}
-        self._report(stands, idle=topics == stands.topics)
-        if topics == stands.topics:
+        begins = {
+            topic: offset
+            for topic, offset in starts.items()
+            if stands.initial or stands.topics.get(topic) != offset
+        }
+        numbers = self._numbers(topics)
+        idle = topics == starts == stands.topics and numbers == stands.numbers
+        self._report(stands, idle=idle)
+        if idle:
             return start
         end = StreamOffset(
             topics=topics,
             query=stands.query,
-            begins={
-                topic: offset
-                for topic, offset in starts.items()
-                if stands.initial or stands.topics.get(topic) != offset
-            },
+            numbers=numbers,
+            begins=begins,
         )
         return end.document()
 
@@ -115,11 +122,16 @@ class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return []
         behind = StreamOffset.of(end)
         begins = {**StreamOffset.of(start).topics, **behind.begins}
-        spans = {topic: (begins[topic], at) for topic, at in behind.topics.items()}
+        extents = self._known(behind.topics)
+        spans = {
+            topic: (begins[topic], at)
+            for topic, at in behind.topics.items()
+            if begins[topic] < at and self._is_same(topic, behind, extents)
+        }
         return [
             *split(
                 spans,
-                self._extents,
+                extents,
                 at_least=self._options.min_partitions,
                 most_records=self._options.max_records_per_partition,
             )
@@ -168,22 +180,49 @@ class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             if topic in self._targets or topic in stands
         }
 
-    def _checked(
-        self, stands: Mapping[str, int], ends: Mapping[str, int]
-    ) -> dict[str, int]:
+    def _numbers(self, topics: Mapping[str, int]) -> dict[str, int]:
+        """Those of the topics as they were last looked at."""
+        return {topic: self._extents[topic].number for topic in topics}
+
+    def _known(self, topics: Mapping[str, int]) -> dict[str, Extent]:
+        """The topics as they were last looked at, which a new process has not done."""
+        if topics.keys() - self._extents.keys():
+            self._extents |= self._opened().extents([*topics])
+        return self._extents
+
+    def _is_same(
+        self, topic: str, offset: StreamOffset, extents: Mapping[str, Extent]
+    ) -> bool:
+        """Whether a topic is the one that is meant; raises DataLost if it is not."""
+        extent = extents.get(topic)
+        if extent is None:
+            return True  # whoever reads it will say that it is gone
+        if is_another(offset.numbers.get(topic, 0), extent):
+            self._lost(topic, MADE_AGAIN)
+            return False
+        return True
+
+    def _checked(self, stands: StreamOffset, ends: Mapping[str, int]) -> dict[str, int]:
         """Where each topic goes on; raises DataLost, or goes on where it can."""
         starts = {}
-        for topic in stands.keys() - ends.keys():
-            self._lost(topic, "it was deleted")
+        for topic in stands.topics.keys() - ends.keys():
+            self._lost(topic, self._why_gone(topic))
         for topic in ends:
             extent = self._extents[topic]
-            start = stands.get(topic, extent.start)
-            if not extent.start <= start <= extent.end:
+            start = stands.topics.get(topic, extent.start)
+            if not self._is_same(topic, stands, self._extents):
+                start = extent.start
+            elif not extent.start <= start <= extent.end:
                 there = f"it has {extent.start} to {extent.end}"
                 self._lost(topic, f"offset {start} is not there any more, {there}")
                 start = extent.start
             starts[topic] = start
         return starts
+
+    def _why_gone(self, topic: str) -> str:
+        if is_selected(topic, self._options.topics):
+            return "it was deleted"
+        return "the query has begun with it, and it is not among its topics any more"
 
     def _lost(self, topic: str, reason: str) -> None:
         if self._options.fail_on_data_loss:

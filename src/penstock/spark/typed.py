@@ -6,38 +6,30 @@ each begins with ``{`` and ends with ``}``: a string cannot span a newline, and 
 are as many documents as payloads, each payload is one.
 
 If the chunk does not read, the payloads that fit no better alone are found: first by a
-decoder that looks at one after the other, then by halving what is left. They go to the
-column ``_corrupt``; a payload never fails a query.
+decoder that looks at one after the other (single.py), then by halving what is left.
+They go to the column ``_corrupt``; a payload never fails a query. What Arrow takes and
+that decoder does not is looked for in every chunk, so that a payload fits or does not
+whatever its neighbours are.
 """
 
 from __future__ import annotations
 
-from typing import Annotated, Any
-
-import msgspec
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.json as pj
 from pyspark.sql import types as spark
 
 from penstock.spark.arrow_types import arrow_type
+from penstock.spark.single import Single
 
 _NANOSECONDS = pa.timestamp("ns", "UTC")
 _BLANKS = " \t\r\n"
 _UNFIT = (pa.ArrowInvalid, pa.ArrowNotImplementedError)
-# What the fields of a schema are, to the decoder that looks at payloads one by one.
-_PLAIN: dict[type[spark.DataType], Any] = {
-    spark.StringType: str,
-    spark.BooleanType: bool,
-    spark.ByteType: Annotated[int, msgspec.Meta(ge=-(1 << 7), lt=1 << 7)],
-    spark.ShortType: Annotated[int, msgspec.Meta(ge=-(1 << 15), lt=1 << 15)],
-    spark.IntegerType: Annotated[int, msgspec.Meta(ge=-(1 << 31), lt=1 << 31)],
-    spark.LongType: int,
-    spark.FloatType: float,
-    spark.DoubleType: float,
-    spark.TimestampType: str,
-    spark.DateType: str,
-}
+# Of the text that is searched at once: what is made on the way stays in the caches.
+_BLOCK = 1 << 16
+# Words that Arrow takes for numbers, where they may be outside of a text.
+_ODD_VALUE = r"[:\[,]\s*-?(NaN|Inf)"
 
 
 class Decoder:
@@ -46,6 +38,8 @@ class Decoder:
     def __init__(self, fields: list[spark.StructField]) -> None:
         self._targets = [arrow_type(field.dataType) for field in fields]
         self._names = [field.name for field in fields]
+        self._decimals = any("decimal" in str(target) for target in self._targets)
+        self._floats = any(_has_float(target) for target in self._targets)
         # Missing and null are nulls, whatever a schema calls NOT NULL.
         self._ways = [pj.ParseOptions(explicit_schema=self._as_read(None))]
         if any("timestamp" in str(target) for target in self._targets):
@@ -53,18 +47,19 @@ class Decoder:
             self._ways.append(pj.ParseOptions(self._as_read(_NANOSECONDS)))
         for way in self._ways:
             way.unexpected_field_behavior = "ignore"
-        row = _struct(spark.StructType(fields))
-        self._check = msgspec.json.Decoder(row).decode
+        self._single = Single(fields)
 
     def decode(self, payloads: pa.Array) -> tuple[list[pa.Array], pa.Array | None]:
         """The columns, and which payloads fit none of them; None: all fit."""
-        table = self._read(payloads)
-        if table is not None:
+        data = _joined(payloads)
+        table = None if data is None else self._parsed(data, len(payloads))
+        if table is not None and not self._has_odd(data, payloads):
             return [_whole(column) for column in table.columns], None
-        good = self._sound(payloads)
+        sound = self._sound(payloads)
         parts: list[pa.Table] = []
         fit: list[int] = []
-        self._halve(payloads.take(pa.array(good, pa.int64())), good, parts, fit)
+        texts = pa.array(sound.values(), pa.binary())
+        self._halve(texts, list(sound), parts, fit)
         places: list[int | None] = [None] * len(payloads)
         for row, place in enumerate(fit):
             places[place] = row
@@ -74,19 +69,20 @@ class Decoder:
         columns = [_whole(column).take(indices) for column in whole.columns]
         return columns, indices.is_null()
 
+    def _has_odd(self, data: pa.Buffer, payloads: pa.Array) -> bool:
+        """Whether Arrow has taken a payload that is no JSON."""
+        if not _may_have_odd(data):
+            return False
+        odd = pc.match_substring_regex(payloads.cast(pa.string()), _ODD_VALUE)
+        suspects = payloads.filter(odd).to_pylist()
+        return any(self._single.sound(payload) is None for payload in suspects)
+
     def _read(self, payloads: pa.Array) -> pa.Table | None:
         """All payloads as a table; None if any does not fit."""
-        try:
-            text = payloads.cast(pa.string())  # JSON is UTF-8
-        except pa.ArrowInvalid:
-            return None
-        if not _framed(text):
-            text = pc.ascii_trim(text, _BLANKS)
-            if not _framed(text):
-                return None
-        bounds = pa.array([0, len(text)], pa.int32())
-        joined = pc.binary_join(pa.ListArray.from_arrays(bounds, text), "\n")
-        data = joined[0].as_buffer()
+        data = _joined(payloads)
+        return None if data is None else self._parsed(data, len(payloads))
+
+    def _parsed(self, data: pa.Buffer, count: int) -> pa.Table | None:
         for way in self._ways:
             try:
                 table = pj.read_json(
@@ -95,7 +91,7 @@ class Decoder:
                     pj.ReadOptions(use_threads=False, block_size=data.size + 1),
                     way,
                 )
-                if table.num_rows == len(payloads):
+                if table.num_rows == count:
                     return self._cast(table)
             except _UNFIT:
                 continue
@@ -106,18 +102,18 @@ class Decoder:
             column if column.type == target else column.cast(target, safe=False)
             for column, target in zip(table.columns, self._targets, strict=True)
         ]
-        return pa.table(columns, self._names)
+        cast = pa.table(columns, self._names)
+        if self._decimals:
+            # The reader lets numbers pass that have more digits than fit.
+            cast.validate(full=True)
+        if self._floats and not all(_finite(_whole(column)) for column in columns):
+            raise pa.ArrowInvalid("a number is too large")
+        return cast
 
-    def _sound(self, payloads: pa.Array) -> list[int]:
-        """Places of the payloads that look as if they would fit."""
-        places = []
-        for place, payload in enumerate(payloads.to_pylist()):
-            try:
-                self._check(payload)
-            except (msgspec.MsgspecError, ValueError, RecursionError):
-                continue
-            places.append(place)
-        return places
+    def _sound(self, payloads: pa.Array) -> dict[int, bytes]:
+        """The payloads that look as if they would fit, by their places."""
+        texts = map(self._single.sound, payloads.to_pylist())
+        return {place: text for place, text in enumerate(texts) if text is not None}
 
     def _halve(
         self,
@@ -146,16 +142,48 @@ class Decoder:
 
 
 def _as_read(target: pa.DataType, moment: pa.DataType | None) -> pa.DataType:
-    """The type that Arrow's JSON reader is asked for; dates it knows as numbers."""
+    """The type that Arrow's JSON reader is asked for.
+
+    Dates it knows as numbers, and a float that is too large as infinite.
+    """
     if pa.types.is_list(target):
         return pa.list_(_as_read(target.value_type, moment))
     if pa.types.is_struct(target):
         return pa.struct([(one.name, _as_read(one.type, moment)) for one in target])
     if pa.types.is_date(target):
         return pa.string()
+    if pa.types.is_float32(target):
+        return pa.float64()
     if pa.types.is_timestamp(target) and moment is not None:
         return moment
     return target
+
+
+def _joined(payloads: pa.Array) -> pa.Buffer | None:
+    """All payloads as lines; None if one of them is no object at first sight."""
+    try:
+        text = payloads.cast(pa.string())  # JSON is UTF-8
+    except pa.ArrowInvalid:
+        return None
+    if not _framed(text):
+        text = pc.ascii_trim(text, _BLANKS)
+        if not _framed(text):
+            return None
+    bounds = pa.array([0, len(text)], pa.int32())
+    return pc.binary_join(pa.ListArray.from_arrays(bounds, text), "\n")[0].as_buffer()
+
+
+def _may_have_odd(data: pa.Buffer) -> bool:
+    """Whether N.N or I.f is there; bytes.find takes several times as long."""
+    text = np.frombuffer(data, np.uint8)
+    for at in range(0, len(text), _BLOCK):
+        block = text[at : at + _BLOCK + 2]
+        n = block == ord("N")
+        if (n[:-2] & n[2:]).any():
+            return True
+        if ((block[:-2] == ord("I")) & (block[2:] == ord("f"))).any():
+            return True
+    return False
 
 
 def _framed(text: pa.Array) -> bool:
@@ -167,19 +195,20 @@ def _whole(column: pa.ChunkedArray) -> pa.Array:
     return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
 
 
-def _struct(kind: spark.StructType) -> Any:
-    """A msgspec type for a struct, whatever its fields are called."""
-    inner = {f"f{place}": field.name for place, field in enumerate(kind.fields)}
-    fields = [
-        (own, _field_type(field.dataType) | None, None)
-        for own, field in zip(inner, kind.fields, strict=True)
-    ]
-    return msgspec.defstruct("Row", fields, rename=inner)
+def _has_float(target: pa.DataType) -> bool:
+    if pa.types.is_list(target):
+        return _has_float(target.value_type)
+    if pa.types.is_struct(target):
+        return any(_has_float(one.type) for one in target)
+    return bool(pa.types.is_floating(target))
 
 
-def _field_type(kind: spark.DataType) -> Any:
-    if isinstance(kind, spark.StructType):
-        return _struct(kind)
-    if isinstance(kind, spark.ArrayType):
-        return list[_field_type(kind.elementType) | None]  # type: ignore[misc]
-    return _PLAIN[type(kind)]
+def _finite(column: pa.Array) -> bool:
+    """Whether all numbers are such, however deep they are."""
+    if pa.types.is_list(column.type):
+        return _finite(column.flatten())
+    if pa.types.is_struct(column.type):
+        return all(map(_finite, column.flatten()))
+    if not pa.types.is_floating(column.type):
+        return True
+    return pc.all(pc.is_finite(column)).as_py() is not False

@@ -8,6 +8,7 @@ also after a commit that failed half-way, and with None for messages that never 
 
 from __future__ import annotations
 
+import logging
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -24,6 +25,8 @@ from pyspark.sql.types import StructType
 from penstock.errors import InvalidOption, UnfitFrame
 from penstock.spark.rows import Frame
 from penstock.spark.sink import Part, Sink, SinkOptions, Write, sink_options
+
+logger = logging.getLogger(__name__)
 
 # Queries of Spark, among those of others that write.
 PREFIX = "spark:"
@@ -66,7 +69,8 @@ class BatchWriter(DataSourceArrowWriter):
         self._sink = Sink(options, frame_of(schema, options))
         self._atomic = options.atomic
         name = options.app or f"write:{uuid.uuid4()}"
-        self._write = Write(PREFIX + name, options.version or 0)
+        version = options.version or 0
+        self._write = Write(PREFIX + name, version, last=options.app is None)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
         context = _context()
@@ -102,7 +106,8 @@ class StreamWriter(DataSourceStreamArrowWriter):
 
     def commit(self, messages: Messages, batchId: int) -> None:
         for write in _writes(messages):
-            self._sink.commit(write, _parts(messages))
+            if not self._sink.commit(write, _parts(messages)):
+                _note_before(write)
 
     def abort(self, messages: Messages, batchId: int) -> None:
         for write in _writes(messages):
@@ -111,8 +116,18 @@ class StreamWriter(DataSourceStreamArrowWriter):
 
 def frame_of(schema: StructType, options: SinkOptions) -> Frame:
     """What is written of rows of this schema; raises UnfitFrame, InvalidName."""
-    types = {field.name: field.dataType.simpleString() for field in schema.fields}
-    return Frame.of(types, options.topic)
+    columns = [(field.name, field.dataType.simpleString()) for field in schema.fields]
+    return Frame.of(columns, options.topic)
+
+
+def _note_before(write: Write) -> None:
+    """As it should be after a crash; not if the query was given another topic."""
+    logger.warning(
+        "epoch %d of %s was stored before: nothing of it is stored now",
+        write.epoch,
+        write.query,
+        extra={"action": "epoch_stored_before", "query": write.query},
+    )
 
 
 def _context() -> TaskContext:

@@ -60,10 +60,48 @@ def test_values_are_text(value: object, text: str) -> None:
     assert sql.text(value) == text
 
 
+def test_on_a_terminal_a_line_says_what_takes_so_long(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    monkeypatch.setattr("click.utils.should_strip_ansi", lambda *_: False)
+
+    with pytest.raises(InvalidQuery), sql.telling("starting Spark …"):
+        before = capsys.readouterr()
+        raise InvalidQuery("no")
+
+    assert (before.out, before.err) == ("", "starting Spark …")
+    assert capsys.readouterr().err == "\r\x1b[K"
+
+
+def test_elsewhere_nothing_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+    with sql.telling("starting Spark …"):
+        pass
+
+    assert capsys.readouterr().err == ""
+
+
 def test_one_form_of_output_is_enough(run: DeskRun) -> None:
     said = run.refused("sql", "SELECT 1", "--json", "--csv")
 
     assert said == "error: --json, --csv and --parquet exclude each other\n"
+
+
+@pytest.mark.parametrize("name", ["", "there", "none/file"])
+def test_a_file_that_cannot_be_made_is_refused_before_anything_runs(
+    run: DeskRun,
+    told: list[Topics],
+    name: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "there").mkdir()
+
+    said = run.refused("sql", "SELECT 1", "--parquet", name)
+
+    assert said.startswith(f"error: --parquet {name or repr(name)}: ")
+    assert told == []
 
 
 def test_without_the_extra_it_is_said_what_to_install(

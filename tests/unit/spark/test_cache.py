@@ -30,6 +30,13 @@ def test_a_directory_is_made_once(tmp_path: Path) -> None:
     assert [path.name for path in kept.iterdir()] == [first.name]
 
 
+def test_its_place_is_known_before(tmp_path: Path) -> None:
+    place = cache.place(tmp_path, "name", "content")
+
+    assert not place.exists()
+    assert cache.made(tmp_path, "name", "content", fill) == place
+
+
 def test_another_content_is_another_directory(tmp_path: Path) -> None:
     assert cache.made(tmp_path, "name", "a", fill) != cache.made(
         tmp_path, "name", "b", fill

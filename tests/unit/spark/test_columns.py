@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import pickle
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -174,6 +175,36 @@ def test_payloads_are_columns_beside_those_of_the_event() -> None:
     assert rows[1]["user"] is None
 
 
+@pytest.mark.parametrize(
+    ("fields", "own", "name"),
+    [
+        ("id STRING", "id", "_id"),
+        ("id STRING, _id STRING", "id", "__id"),
+        ("topic STRING, _topic STRING, __topic STRING", "topic", "___topic"),
+        ("ID STRING, Timestamp STRING", "id", "_id"),
+        ("Id STRING, _ID STRING", "id", "__id"),
+        ("_corrupt STRING", "_corrupt", "__corrupt"),
+        ("_Corrupt STRING, x INT", "_corrupt", "__corrupt"),
+    ],
+)
+def test_no_field_of_a_payload_is_replaced(fields: str, own: str, name: str) -> None:
+    typed = parse(fields)
+    schema = schema_of(typed, None, include_headers=True)
+    payload = json.dumps(
+        {field: "mine" for field in typed.fieldNames() if field != "x"}
+    )
+
+    (row,) = built(
+        schema, batch(1, payloads=[payload.encode()]), typed=typed
+    ).to_pylist()
+
+    assert layout_of(schema, typed).name_of(own) == name
+    assert row[typed.fieldNames()[0]] == "mine"
+    assert row[name] != "mine"
+    lower = [one.lower() for one in schema.names]
+    assert len(set(lower)) == len(lower)
+
+
 def test_the_payload_itself_can_be_chosen_too() -> None:
     schema = schema_of(TYPED, ["value", "user"], include_headers=False)
 
@@ -217,6 +248,26 @@ def test_a_column_of_another_type() -> None:
         layout_of(parse("offset INT"), None)
     with pytest.raises(InvalidOption, match="schema is 'user int': must be string"):
         layout_of(parse("user INT"), TYPED)
+
+
+INSIDE = spark.StructType([spark.StructField("b", spark.LongType(), False)])
+
+
+@pytest.mark.parametrize(
+    "field",
+    [
+        spark.StructField("key", spark.BinaryType(), False),
+        spark.StructField("parent", spark.StringType(), False),
+        spark.StructField("_corrupt", spark.BinaryType(), False),
+        spark.StructField("user", spark.StringType(), False),
+        spark.StructField("a", INSIDE),
+    ],
+)
+def test_a_column_that_may_be_null_is_not_said_not_to(field: spark.StructField) -> None:
+    typed = parse("user STRING, a STRUCT<b: BIGINT>")
+
+    with pytest.raises(InvalidOption, match="NOT NULL': must be without NOT NULL"):
+        layout_of(spark.StructType([field]), typed)
 
 
 def test_a_layout_travels() -> None:

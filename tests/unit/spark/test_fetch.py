@@ -119,13 +119,64 @@ def test_retention_in_the_middle_of_a_range_is_gone_around() -> None:
         def extents(self, names: object = None) -> dict[str, Extent]:
             return {"t": Extent(start=self.starts[0], end=10)}
 
-        def batches(self, topic: str, start: int, end: int) -> Iterator[Batch]:
+        def batches(
+            self, topic: str, start: int, end: int, *, whole: bool = True
+        ) -> Iterator[Batch]:
             if self.starts.pop(0) == 0:
                 raise DataLost("t", "gone")
             assert (start, end) == (5, 10)
             yield from ()
 
     assert offsets(all_that_is_left(Shrinking(), "t", 0, 10)) == []
+
+
+def test_a_range_that_is_lost_for_good_is_an_error() -> None:
+    class Stubborn(Files):
+        def __init__(self) -> None:
+            pass
+
+        def extents(self, names: object = None) -> dict[str, Extent]:
+            return {"t": Extent(start=0, end=10)}
+
+        def batches(
+            self, topic: str, start: int, end: int, *, whole: bool = True
+        ) -> Iterator[Batch]:
+            yield from ()
+            raise DataLost("t", "gone")
+
+    with pytest.raises(DataLost, match="gone"):
+        offsets(all_that_is_left(Stubborn(), "t", 0, 10))
+
+
+def damaged(directory: Path) -> Path:
+    """Events one by one in a segment of which a few bytes are not what they were."""
+    with Log.open(directory) as log:
+        log.create_topic("t")
+        for number in range(50):
+            append(log, "t", 1, start=number)
+        log.checkpoint()
+    (segment,) = directory.rglob("*.seg")
+    data = bytearray(segment.read_bytes())
+    data[len(data) // 2 : len(data) // 2 + 4] = b"oops"
+    segment.write_bytes(data)
+    return directory
+
+
+def test_what_is_damaged_is_an_error_or_is_gone_around(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fetch, "READ_BYTES", 1)
+    files = Files(connection(damaged(tmp_path)))
+
+    with pytest.raises(DataLost, match="topic t: damaged"):
+        offsets(files.batches("t", 0, 50))
+
+    left = offsets(all_that_is_left(files, "t", 0, 50))
+    assert left == sorted(left)
+    assert {0, 1, 48, 49} < set(left)
+    assert 40 < len(left) < 50
+    assert [one.__dict__.get("action") for one in caplog.records] == ["data_lost"]
+    files.close()
 
 
 def test_events_that_retention_took_are_lost(tmp_path: Path) -> None:

@@ -127,3 +127,13 @@ def test_the_shim_leaves_out_one_argument(tmp_path: Path) -> None:
 
     assert said.stdout == "<-a b><-cp><><c>"
     assert java.shimmed(home, tmp_path / "cache") / "bin" / "java" == shim
+
+
+def test_a_shim_leads_to_the_true_home(tmp_path: Path) -> None:
+    home = a_java(tmp_path / "java", "17.0.15")
+    (home / "bin" / "java").write_text("#!/bin/sh\nexit 1\n")
+
+    shim = java.shimmed(home, tmp_path / "cache")
+
+    assert java.true_home(shim) == java.true_home(home) == home
+    assert java.version_of(shim) == 17  # nobody had to run it for that

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from penstock.client import Client, connect
+from penstock.client import Client, connect, line
 from penstock.errors import ConnectionLost, NotRunning, ServerRefused
-from penstock.spark import line
+from penstock.spark import line as spark_line
 from penstock.spark.line import Line
 from penstock.spark.options import Connection
 from tests.local_server import LocalServer, local_server
@@ -111,7 +111,7 @@ def test_of_several_servers_one_that_runs_is_taken(
             raise NotRunning(address, "nobody listens there")
         return connect(server.data, name=options["name"] or "")
 
-    monkeypatch.setattr(line, "connect", connected)
+    monkeypatch.setattr(spark_line, "connect", connected)
 
     with Line(where(None, "a:1", "b:1")) as found:
         assert found.say(topics)

@@ -1,11 +1,21 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime, timedelta
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from penstock.errors import InvalidOption
-from penstock.spark.offsets import Bound, Extent, StreamOffset, bound_of, plain
+from penstock.spark.offsets import (
+    Bound,
+    Extent,
+    StreamOffset,
+    bound_of,
+    is_another,
+    plain,
+)
 
 EXTENT = Extent(start=10, end=50, bytes=4000)
 
@@ -34,6 +44,8 @@ def starting(**given: str) -> Bound:
         ({"startingTimestamp": "1970-01-01T00:00:00.007Z"}, 27),
         ({"startingTimestamp": "1970-01-01 00:00:00.007"}, 27),
         ({"startingTimestamp": "1970-01-01T01:00:00.007+01:00"}, 27),
+        ({"startingTimestamp": "1970-01-01T00:00:00.0061Z"}, 27),
+        ({"startingTimestamp": "1969-12-31T23:59:59.999Z"}, 19),
         ({"startingOffsetsByTimestamp": '{"t": {"0": 9}}'}, 29),
         ({"startingOffsetsByTimestamp": '{"u": {"0": 9}}'}, 10),
         ({"startingTimestamp": "1", "startingOffsets": "latest"}, 21),
@@ -54,6 +66,11 @@ def test_where_to_begin(given: dict[str, str], offset: int) -> None:
         ({"startingOffsets": '{"t": {"0": -3}}'}, "-2 is earliest, -1 latest"),
         ({"startingTimestamp": "noon"}, "startingTimestamp is 'noon': must be milli"),
         ({"startingOffsetsByTimestamp": "5"}, "startingOffsetsByTimestamp is '5'"),
+        ({"startingTimestamp": "1" * 25}, "startingTimestamp is '1111"),
+        ({"startingTimestamp": "-" + "1" * 25}, "at most 9223372036854775807"),
+        ({"startingTimestamp": "1" * 5000}, "startingTimestamp is '1111"),
+        ({"startingOffsets": '{"t": {"0": %s}}' % ("1" * 25)}, "at most 922337203685"),
+        ({"startingOffsetsByTimestamp": '{"t":{"0":-1%s}}' % ("1" * 25)}, "at most 9"),
     ],
 )
 def test_what_is_no_place(given: dict[str, str], text: str) -> None:
@@ -61,6 +78,14 @@ def test_what_is_no_place(given: dict[str, str], text: str) -> None:
         starting(**given)
 
     assert text in str(caught.value)
+
+
+@given(st.integers(0, 4_102_444_800_000))
+@example(2_198_756_485_127)  # one of those that are not whole as a float of seconds
+def test_moments_are_exact_to_the_millisecond(time_ms: int) -> None:
+    moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=time_ms)
+
+    assert starting(startingTimestamp=moment.isoformat()).time_ms == time_ms
 
 
 def test_words_are_told_from_offsets() -> None:
@@ -77,6 +102,7 @@ def test_words_are_told_from_offsets() -> None:
         StreamOffset(topics={}, query="q"),
         StreamOffset(topics={"b": 1, "a": 2}, query="q", initial=True),
         StreamOffset(topics={"a": 2}, query="q", begins={"a": 1, "b": 0}),
+        StreamOffset(topics={"a": 2}, query="q", numbers={"a": 3}),
     ],
 )
 def test_an_offset_comes_back_from_a_checkpoint(offset: StreamOffset) -> None:
@@ -97,6 +123,14 @@ def test_topics_are_in_order_whatever_order_they_came_in() -> None:
 
 def test_offsets_as_kafka_has_them_are_offsets() -> None:
     assert StreamOffset.of({"t": {"0": 23}}).topics == {"t": 23}
+
+
+@pytest.mark.parametrize(
+    ("number", "now", "another"),
+    [(1, 1, False), (1, 2, True), (0, 2, False), (1, 0, False)],
+)
+def test_a_topic_is_known_by_its_number(number: int, now: int, another: bool) -> None:
+    assert is_another(number, Extent(start=0, end=1, number=now)) is another
 
 
 def test_events_weigh_what_their_topic_does() -> None:

@@ -117,6 +117,15 @@ WRONG: dict[str, tuple[dict[str, str], str]] = {
     ),
     "no columns": (BASIC | {"columns": " "}, "columns is ' ': must be names"),
     "columns twice": (BASIC | {"columns": "key,key"}, "each once"),
+    "large": (
+        BASIC | {"minPartitions": "1" * 25},
+        "must be a whole number, at least 1 and at most 9223372036854775807",
+    ),
+    "huge": (BASIC | {"maxOffsetsPerTrigger": "1" * 5000}, "must be a whole number"),
+    "two places": (
+        BASIC | {"kafka.bootstrap.servers": "other:1"},
+        "kafka.bootstrap.servers is 'other:1': must be left out where servers is given",
+    ),
     "seconds": (BASIC | {"retrySeconds": "soon"}, "must be a number from 0 to 86400"),
     "past seconds": (
         BASIC | {"retrySeconds": "-1"},
@@ -179,8 +188,29 @@ def test_a_password_comes_from_a_file_where_it_is_needed(tmp_path: Path) -> None
         connection.secret()
 
 
+def test_a_file_that_is_no_text_is_no_password(tmp_path: Path) -> None:
+    file = tmp_path / "secret"
+    file.write_bytes(b"h\xffsh")
+    connection = connection_of({"path": "d", "passwordFile": str(file)})
+
+    with pytest.raises(InvalidOption, match="passwordFile is .* text in UTF-8"):
+        connection.secret()
+
+
 def test_a_password_may_be_said() -> None:
     assert connection_of({"path": "d", "password": "p"}).secret() == "p"
+
+
+def test_a_password_is_not_shown() -> None:
+    options = source_options({**BASIC, "password": "hush"}, streaming=False)
+
+    assert "hush" not in repr(options) + repr(options.connection)
+
+
+def test_one_address_may_have_both_names() -> None:
+    given = {"servers": "h:1", "kafka.bootstrap.servers": "h:1"}
+
+    assert connection_of(given).servers == ("h:1",)
 
 
 def test_a_connection_needs_a_place() -> None:

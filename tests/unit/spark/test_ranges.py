@@ -35,6 +35,15 @@ def test_what_is_small_is_one_task() -> None:
     assert split({"t": (0, 1000)}, {}, tasks=8) == [Range("t", 0, 1000)]
 
 
+def test_ranges_know_the_number_of_their_topic() -> None:
+    extents = {"t": Extent(start=0, end=9, number=7)}
+
+    assert split({"t": (0, 4)}, extents, at_least=2) == [
+        Range("t", 0, 2, number=7),
+        Range("t", 2, 4, number=7),
+    ]
+
+
 def test_what_is_large_is_a_task_for_each_processor() -> None:
     assert split({"t": (0, 100)}, HEAVY, tasks=4) == [
         Range("t", 0, 25),
@@ -67,7 +76,9 @@ def test_a_range_travels() -> None:
         ({"a": 10, "b": 30}, 8, {"a": 2, "b": 6}),
         ({"a": 1, "b": 1, "c": 1}, 1, {"a": 1, "b": 0, "c": 0}),
         ({"a": 0, "b": 100}, 7, {"a": 0, "b": 7}),
-        ({"a": 1000, "b": 1}, 10, {"a": 10, "b": 0}),
+        ({"a": 1000, "b": 1}, 10, {"a": 9, "b": 1}),
+        ({"a": 10**6, "b": 1, "c": 0}, 10, {"a": 9, "b": 1, "c": 0}),
+        ({"a": 10**6, "b": 2, "c": 1}, 2, {"a": 2, "b": 0, "c": 0}),
         ({}, 10, {}),
     ],
 )
@@ -83,3 +94,5 @@ def test_a_limit_is_used_up_and_not_passed(lags: dict[str, int], limit: int) -> 
 
     assert sum(taken.values()) == min(limit, sum(lags.values()))
     assert all(0 <= taken[topic] <= lags[topic] for topic in lags)
+    waiting = [topic for topic in lags if lags[topic]]
+    assert all(taken[topic] for topic in waiting) or limit < len(waiting)

@@ -147,7 +147,7 @@ def test_filters_are_left_to_spark_unless_it_is_said(data: Path) -> None:
     filters = [spark.EqualTo(("offset",), 1)]
 
     assert list(reader.pushFilters(filters)) == filters
-    assert reader.partitions() == [Range("t", 0, 10)]
+    assert reader.partitions() == [Range("t", 0, 10, number=1)]
 
 
 def test_spark_does_not_see_that_filters_can_be_pushed(data: Path) -> None:

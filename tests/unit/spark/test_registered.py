@@ -39,11 +39,18 @@ def simple(**properties: Any) -> str:
         ({"type": "string", "format": "email"}, "string"),
         ({"enum": ["a", "b"]}, "string"),
         ({"const": "a"}, "string"),
+        ({"enum": [1, 2, 3]}, "bigint"),
+        ({"enum": [0.5, 1.5, None]}, "double"),
+        ({"const": True}, "boolean"),
         ({"anyOf": [{"type": "number"}, {"type": "null"}]}, "double"),
         ({"type": "array", "items": {"type": "integer"}}, "array<bigint>"),
         (
             {"type": "object", "properties": {"b": {"type": "string"}}},
             "struct<b:string>",
+        ),
+        (
+            {"type": "object", "additionalProperties": {"type": "integer"}},
+            "map<string,bigint>",
         ),
     ],
 )
@@ -59,10 +66,12 @@ def test_what_has_one_type_is_a_column(schema: dict[str, Any], kind: str) -> Non
         {"type": ["string", "integer"]},
         {"anyOf": [{"type": "string"}, {"type": "integer"}]},
         {"enum": ["a", 1]},
+        {"enum": [True, 1]},
+        {"enum": [None]},
         {"type": "null"},
         {"type": "array"},
         {"type": "object"},
-        {"type": "object", "additionalProperties": {"type": "string"}},
+        {"type": "object", "additionalProperties": True},
         {"$ref": "elsewhere"},
     ],
 )
@@ -104,8 +113,20 @@ def test_topics_have_the_columns_of_all() -> None:
 
 
 def test_topics_that_disagree_are_no_table() -> None:
-    with pytest.raises(InvalidOption, match="a is string in t, bigint in u"):
+    with pytest.raises(InvalidOption, match="a is string in t, a is bigint in u"):
         columns_of({"t": text(a="string"), "u": text(a="integer")})
+
+
+def test_names_that_differ_in_case_alone_are_no_columns() -> None:
+    """Spark could not tell them from each other."""
+    found = of_schema(json.loads(text(a="string", userId="string", userid="string")))
+
+    assert found.simpleString() == "struct<a:string>"
+
+
+def test_topics_that_disagree_about_case_are_no_table() -> None:
+    with pytest.raises(InvalidOption, match="A is string in t, a is string in u"):
+        columns_of({"t": text(A="string"), "u": text(a="string")})
 
 
 def test_a_schema_that_promises_nothing_is_no_table() -> None:

@@ -28,7 +28,7 @@ def pieces(
 ) -> list[Piece]:
     batch = pa.record_batch(columns)
     types = {name: SPARK[column.type] for name, column in columns.items()}
-    return list(Frame.of(types, topic).pieces(batch, 3, first_row))
+    return list(Frame.of(types.items(), topic).pieces(batch, 3, first_row))
 
 
 def text(*values: str | None) -> pa.Array:
@@ -109,7 +109,7 @@ def test_rows_go_to_the_topics_they_name() -> None:
             "key": text(None, "k", None),
         }
     )
-    frame = Frame.of(dict.fromkeys(("value", "topic", "key"), "string"), None)
+    frame = Frame.of([(name, "string") for name in ("value", "topic", "key")], None)
 
     b, a = frame.pieces(batch, 0, 10)
 
@@ -119,7 +119,7 @@ def test_rows_go_to_the_topics_they_name() -> None:
 
 def test_the_option_topic_wins_over_the_column() -> None:
     batch = pa.record_batch({"value": text("0"), "topic": text(None)})
-    frame = Frame.of({"value": "string", "topic": "string"}, "mine")
+    frame = Frame.of({"value": "string", "topic": "string"}.items(), "mine")
 
     assert [piece.topic for piece in frame.pieces(batch, 0, 0)] == ["mine"]
 
@@ -219,7 +219,7 @@ def test_a_bad_row_is_named(case: str) -> None:
 
 
 def test_a_bad_topic_is_named_with_its_row() -> None:
-    frame = Frame.of({"value": "string", "topic": "string"}, None)
+    frame = Frame.of({"value": "string", "topic": "string"}.items(), None)
     for topic, said in ((None, "may not be null"), ("a\0", "NUL"), ("", "is empty")):
         batch = pa.record_batch({"value": text("0", "1"), "topic": text("t", topic)})
 
@@ -240,6 +240,11 @@ FRAMES = {
         "t",
         "column Priorty is not known: did you mean priority?",
     ),
+    "a name twice": (
+        {"Value": "string", "value": "string"},
+        "t",
+        "column value is there twice: names have no case",
+    ),
     "headers of numbers": (
         {"value": "string", "headers": "map<string,int>"},
         "t",
@@ -253,17 +258,17 @@ def test_a_frame_that_does_not_fit_is_refused(case: str) -> None:
     types, topic, said = FRAMES[case]
 
     with pytest.raises(UnfitFrame) as caught:
-        Frame.of(types, topic)
+        Frame.of(types.items(), topic)
 
     assert said in str(caught.value)
 
 
 def test_a_topic_that_cannot_be_one_is_refused() -> None:
     with pytest.raises(InvalidName):
-        Frame.of({"value": "string"}, "")
+        Frame.of({"value": "string"}.items(), "")
 
 
 def test_columns_of_the_source_and_others_are_left_out() -> None:
     types = {"Value": "binary", "offset": "bigint", "timestampType": "int"}
 
-    assert Frame.of({**types, "whatever": "date"}, "t").places == {"value": 0}
+    assert Frame.of({**types, "whatever": "date"}.items(), "t").places == {"value": 0}

@@ -8,7 +8,7 @@ import pytest
 from penstock.errors import DataLost, InvalidOption, UnknownTopic
 from penstock.spark.fetch import Files
 from penstock.spark.options import source_options
-from penstock.spark.selection import placed, present, selected
+from penstock.spark.selection import is_selected, placed, present, selected
 from tests.unit.spark.scene import NEW_YEAR, connection, filled
 
 
@@ -38,7 +38,11 @@ def options(**given: str):
 def test_which_topics_are_meant(
     place: Files, given: dict[str, str], names: set[str]
 ) -> None:
-    assert selected(place, options(**given).topics).keys() == names
+    topics = options(**given).topics
+
+    assert selected(place, topics).keys() == names
+    there = ("orders", "orders.eu", "other", "$errors")
+    assert {one for one in there if is_selected(one, topics)} == names
 
 
 def test_a_name_in_vain_is_an_error_unless_losses_are_none(place: Files) -> None:

@@ -7,7 +7,8 @@ from pathlib import Path
 import pyspark
 import pytest
 
-from penstock.spark import session, sessions
+from penstock.errors import InvalidOption
+from penstock.spark import archive, session, sessions
 from penstock.spark.java import java_home
 from penstock.spark.sessions import (
     cores_of,
@@ -16,6 +17,11 @@ from penstock.spark.sessions import (
     named,
     spark_home,
 )
+
+
+def test_what_spark_would_ignore_is_an_error() -> None:
+    with pytest.raises(InvalidOption, match="option quiet is True: must be a setting"):
+        session(quiet=True)
 
 
 @pytest.mark.parametrize(
@@ -105,6 +111,44 @@ def test_the_home_of_spark_has_no_archive_of_python(
     assert (home / "bin" / "spark-submit").exists()
     installed = Path(pyspark.__file__).resolve().parent
     assert (home / "jars").resolve() == installed / "jars"
+
+
+def test_only_short_work_does_without_the_better_compiler() -> None:
+    usual, short = defaults("local"), defaults("local", short=True)
+
+    options = "spark.driver.extraJavaOptions"
+    assert sessions.LIGHT not in usual[options]
+    assert sessions.LIGHT in short[options]
+
+
+@pytest.mark.parametrize("short", [True, False])
+def test_an_archive_of_classes_is_used_if_there_is_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, short: bool
+) -> None:
+    monkeypatch.delenv("SPARK_HOME", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    without = sessions.java_options(short=short)
+    kept = archive.place(*sessions.homes())
+    kept.mkdir()
+    (kept / "spark.jsa").write_bytes(b"classes")
+    (kept / "sizes").write_text("spark.jsa 7\n")
+
+    assert "SharedArchiveFile" not in without
+    assert f"SharedArchiveFile={kept}" in sessions.java_options(short=short)
+
+
+def test_the_archive_is_that_of_the_true_java(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # A session of another test may have left both.
+    monkeypatch.delenv("SPARK_HOME", raising=False)
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    before = archive.place(*sessions.homes())
+
+    monkeypatch.setenv("JAVA_HOME", environment("local", quiet=True)["JAVA_HOME"])
+
+    assert archive.place(*sessions.homes()) == before
 
 
 def test_the_function_is_a_name_of_the_package() -> None:

@@ -7,9 +7,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from penstock.client import connect
+from penstock.client import Client, connect
 from penstock.errors import BadRow, InvalidOption, ServerRefused, UnknownOption
 from penstock.spark import rows
+from penstock.spark.offsets import MOST
 from penstock.spark.rows import Frame
 from penstock.spark.sink import Part, Sink, Write, sink_options
 from tests.local_server import LocalServer, local_server
@@ -27,7 +28,7 @@ def server(tmp_path: Path) -> Iterator[LocalServer]:
 @pytest.fixture
 def sink(server: LocalServer) -> Sink:
     options = sink_options({"path": str(server.data), "retrySeconds": "5"})
-    return Sink(options, Frame.of(TYPES, None))
+    return Sink(options, Frame.of(TYPES.items(), None))
 
 
 def batch(*ids: str, topic: str = "t") -> pa.RecordBatch:
@@ -104,7 +105,7 @@ def test_an_abort_that_nobody_hears_is_no_error(
     server.stop()
     options = sink_options({"path": str(server.data), "retrySeconds": "0"})
 
-    Sink(options, Frame.of(TYPES, "t")).abort(FIRST)
+    Sink(options, Frame.of(TYPES.items(), "t")).abort(FIRST)
 
 
 def test_tasks_without_rows_have_no_part(server: LocalServer, sink: Sink) -> None:
@@ -113,6 +114,35 @@ def test_tasks_without_rows_have_no_part(server: LocalServer, sink: Sink) -> Non
     assert empty.events == 0
     assert sink.commit(FIRST, [empty, Part(1, 2, 0)])
     assert ask(server, "sinks")["sinks"] == []
+
+
+def test_a_number_that_was_given_is_noted_without_rows(
+    server: LocalServer, sink: Sink
+) -> None:
+    given = {"path": str(server.data), "txnAppId": "q", "txnVersion": str(MOST)}
+    named = Sink(sink_options(given), Frame.of(TYPES.items(), None))
+    write = Write("spark:q", MOST)
+
+    assert named.commit(write, [])
+    again = named.commit(write, [named.stage(write, 0, [batch("a")])])
+
+    assert not again
+    assert ask(server, "topics")["topics"] == []
+
+
+@pytest.mark.parametrize("last", [True, False])
+def test_a_commit_says_that_it_is_the_last_only_if_it_is(
+    server: LocalServer, sink: Sink, monkeypatch: pytest.MonkeyPatch, *, last: bool
+) -> None:
+    """A broker that does not know the word would refuse it."""
+    write = Write("spark:q", 0, last=last)
+    part = sink.stage(write, 0, [batch("a")])
+    said: list[dict[str, object]] = []
+    monkeypatch.setattr(Client, "ask", lambda _, verb, **words: said.append(words))
+
+    sink.commit(write, [part])
+
+    assert [words.get("last") for words in said] == [True if last else None]
 
 
 def test_a_task_may_have_many_pieces(
@@ -173,12 +203,13 @@ def test_options_have_defaults() -> None:
 
 def test_options_are_read() -> None:
     options = sink_options(
-        {"path": "p", "TOPIC": "t", "atomic": "False", "txnAppId": "a"}
+        {"path": "p", "TOPIC": "t", "atomic": "True", "txnAppId": "a"}
         | {"txnVersion": "7"}
     )
 
-    assert (options.topic, options.atomic) == ("t", False)
+    assert (options.topic, options.atomic) == ("t", True)
     assert (options.app, options.version) == ("a", 7)
+    assert not sink_options({"path": "p", "atomic": "False"}).atomic
 
 
 @pytest.mark.parametrize(
@@ -186,6 +217,9 @@ def test_options_are_read() -> None:
     [
         {"atomic": "maybe"},
         {"txnAppId": "a", "txnVersion": "-1"},
+        {"txnAppId": "a", "txnVersion": "1" * 25},
+        {"txnAppId": "a", "txnVersion": "1" * 5000},
+        {"txnAppId": "a", "txnVersion": "1", "atomic": "false"},
         {"txnAppId": "a"},
         {"txnVersion": "1"},
     ],

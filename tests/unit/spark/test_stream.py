@@ -89,7 +89,10 @@ def test_a_query_knows_itself_by_its_offsets(log: Log, tmp_path: Path) -> None:
 
     again = reader(tmp_path).latestOffset(kept(end), ALL)
 
-    assert again["$penstock"] == {"query": end["$penstock"]["query"]}
+    assert again["$penstock"] == {
+        "query": end["$penstock"]["query"],
+        "numbers": {"t": log.topic("t").id},
+    }
 
 
 def test_where_a_query_begins_is_asked_twice_and_one_place(
@@ -152,6 +155,15 @@ def test_batches_are_limited_and_lose_nothing(log: Log, tmp_path: Path) -> None:
     assert limit == ReadMaxRows(5)
     assert [len(part) for part in parts] == [5, 5, 2]
     assert sorted(sum(parts, [])) == sorted([*range(10), 0, 1])
+
+
+def test_a_small_topic_gets_its_share(log: Log, tmp_path: Path) -> None:
+    append(log, "t", 1000, start=10)
+    one = reader(tmp_path, subscribe="t,u", maxOffsetsPerTrigger="5")
+
+    end = one.latestOffset(one.initialOffset(), one.getDefaultReadLimit())
+
+    assert (end["t"], end["u"]) == ({"0": 4}, {"0": 1})
 
 
 def test_without_a_limit_all_is_wanted(log: Log, tmp_path: Path) -> None:
@@ -260,21 +272,92 @@ def test_a_topic_that_is_deleted_is_an_error_or_is_left_out(
     assert offsets(other, end, following) == [10]
 
 
-def test_a_topic_that_was_made_anew_begins_anew(log: Log, tmp_path: Path) -> None:
+@pytest.mark.parametrize("options", [{}, {"subscribePattern": "t.*"}])
+def test_a_topic_that_is_not_wanted_any_more_was_not_deleted(
+    log: Log, tmp_path: Path, options: dict[str, str]
+) -> None:
+    one = reader(tmp_path, subscribe="t,u")
+    end = one.latestOffset(one.initialOffset(), ALL)
+    append(log, "t", 1, start=10)
+
+    with pytest.raises(DataLost, match="topic u: .* not among its topics any more"):
+        reader(tmp_path, **options).latestOffset(kept(end), ALL)
+
+    other = reader(tmp_path, failOnDataLoss="false", **options)
+    assert offsets(other, end, other.latestOffset(kept(end), ALL)) == [10]
+
+
+def made_again(log: Log, topic: str, count: int) -> None:
+    log.delete_topic(topic)
+    log.create_topic(topic)
+    append(log, topic, count)
+    log.sync()
+
+
+@pytest.mark.parametrize("count", [0, 2, 10, 15])
+def test_a_topic_that_was_made_again_begins_again(
+    log: Log, tmp_path: Path, count: int
+) -> None:
+    """Also if it has as many events as before, or more."""
     one = reader(tmp_path)
     other = reader(tmp_path, failOnDataLoss="false")
     end = one.latestOffset(one.initialOffset(), ALL)
-    log.delete_topic("t")
-    log.create_topic("t")
-    append(log, "t", 2)
+    made_again(log, "t", count)
 
-    with pytest.raises(
-        DataLost, match="offset 10 is not there any more, it has 0 to 2"
-    ):
+    with pytest.raises(DataLost, match="topic t: it was deleted and made again"):
         one.latestOffset(kept(end), ALL)
 
     following = other.latestOffset(kept(end), ALL)
-    assert offsets(other, end, following) == [0, 1]
+    assert offsets(other, end, following) == list(range(count))
+    assert other.latestOffset(kept(following), ALL) == following
+
+
+def test_a_topic_that_was_made_again_before_the_first_batch(
+    log: Log, tmp_path: Path
+) -> None:
+    one = reader(tmp_path, startingOffsets="latest", failOnDataLoss="false")
+    first = one.initialOffset()
+    made_again(log, "t", 10)
+
+    end = one.latestOffset(kept(first), ALL)
+
+    assert offsets(one, first, end) == list(range(10))
+
+
+def test_a_batch_is_not_repeated_with_events_of_another_topic(
+    log: Log, tmp_path: Path
+) -> None:
+    one = reader(tmp_path)
+    first = one.initialOffset()
+    end = one.latestOffset(first, ALL)
+    made_again(log, "t", 15)
+
+    with pytest.raises(DataLost, match="topic t: it was deleted and made again"):
+        offsets(reader(tmp_path), first, end)
+
+    careless = reader(tmp_path, failOnDataLoss="false")
+    assert offsets(careless, first, end) == []
+
+
+def test_a_task_does_not_read_events_of_another_topic(log: Log, tmp_path: Path) -> None:
+    one = reader(tmp_path)
+    other = reader(tmp_path, failOnDataLoss="false")
+    first = one.initialOffset()
+    (part,) = one.partitions(first, one.latestOffset(first, ALL))
+    made_again(log, "t", 15)
+
+    with pytest.raises(DataLost, match="topic t: it was deleted and made again"):
+        list(one.read(part))
+
+    assert list(other.read(part)) == []
+
+
+def test_a_checkpoint_without_numbers_goes_on(log: Log, tmp_path: Path) -> None:
+    end = {"$penstock": {"query": "q"}, "t": {"0": 4}}
+
+    following = reader(tmp_path).latestOffset(end, ALL)
+
+    assert offsets(reader(tmp_path), end, following) == list(range(4, 10))
 
 
 def test_a_stream_has_no_end(tmp_path: Path) -> None:

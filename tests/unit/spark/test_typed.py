@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, date, datetime
+from decimal import Decimal
+from functools import cache
 from typing import Any
 
 import pyarrow as pa
@@ -9,15 +11,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from penstock.spark import typed
 from penstock.spark.ddl import parse
 from penstock.spark.typed import Decoder
 
 
+@cache
+def decoder(schema: str) -> Decoder:
+    return Decoder(parse(schema).fields)
+
+
 def decoded(schema: str, *payloads: bytes) -> tuple[list[dict[str, Any]], list[int]]:
     """The rows, and which payloads fit none."""
-    fields = parse(schema).fields
-    columns, bad = Decoder(fields).decode(pa.array(payloads, pa.binary()))
-    rows = pa.table(columns, [one.name for one in fields]).to_pylist()
+    columns, bad = decoder(schema).decode(pa.array(payloads, pa.binary()))
+    rows = pa.table(columns, parse(schema).fieldNames()).to_pylist()
     return rows, [] if bad is None else [n for n, one in enumerate(bad) if one.as_py()]
 
 
@@ -145,6 +152,114 @@ def test_fields_may_have_any_name() -> None:
     assert rows[0] == {"a b": 1, "class": "c", "_x": None}
 
 
+ALL_TYPES = (
+    "s STRING, n BIGINT, i TINYINT, x DOUBLE, f FLOAT, d DECIMAL(6, 2), t TIMESTAMP, "
+    "on DATE, b BOOLEAN, a ARRAY<FLOAT>, o STRUCT<n: INT, l: ARRAY<DECIMAL(4, 1)>>"
+)
+VALUES = (
+    *("1", "-0", "5.0", "5.5", "1e3", "1e300", "1e400", "1.7976931348623159e308"),
+    *("3.5e38", "128.0", "9223372036854775808", "9007199254740993.0", "1234.567"),
+    *("NaN", "-NaN", "Infinity", "-Inf", "nan", "null", "true", "01", "1."),
+    *(
+        "[]",
+        "[NaN]",
+        "[1e300]",
+        "[null, 1]",
+        "[1,]",
+        "{}",
+        '{"n": 5.0}',
+        '{"l": [NaN]}',
+    ),
+    *('{"n": null}', '{"n": 1, "n": 2}', '{"l": ["1.55"]}', '{"l": [1.5, null]}'),
+    *('"x"', '""', '"NaN"', '": NaN"', '"1.5"', '"2026-01-31"', '"31.1.2026"'),
+    *('"2026-01-31T12:00:00Z"', '"2026-01-31t12:00:00z"', '"9999-12-31t00:00:00.1z"'),
+    *('"2026-01-31T12:00:00.123456789Z"', '"\\ud800"', '"\\q"', '"a\tb"', '"\xff"'),
+    *("[" * depth + "]" * depth for depth in (900, 1000, 2000)),
+)
+
+
+@pytest.mark.parametrize("name", [one.name for one in parse(ALL_TYPES).fields] + ["z"])
+def test_a_payload_fits_or_not_whatever_its_neighbours_are(name: str) -> None:
+    for value in VALUES:
+        payload = f'{{"{name}": {value}}}'.encode("latin-1")
+
+        rows, bad = decoded(ALL_TYPES, payload)
+
+        for others in ([b"junk"], [b'{"s": "u"}'] * 2, [b'{"n": 5.0}']):
+            again, unfit = decoded(ALL_TYPES, payload, *others)
+            assert (again[0], 0 in unfit) == (rows[0], 0 in bad), value[:99]
+
+
+@pytest.mark.parametrize("value", ["NaN", "-Infinity", "[1, NaN]", '{"a": Inf}'])
+def test_what_is_no_json_is_corrupt_wherever_it_is(value: str) -> None:
+    _, bad = decoded("n BIGINT", b'{"n": 1, "other": %b}' % value.encode())
+
+    assert bad == [0]
+
+
+def test_text_that_looks_like_a_number_that_is_none_is_text() -> None:
+    rows, bad = decoded("s STRING", b'{"s": "a: NaN, Inf", "t": ["Infinity"]}')
+
+    assert (rows, bad) == ([{"s": "a: NaN, Inf"}], [])
+
+
+@pytest.mark.parametrize("block", [1, 2, 3, 16])
+def test_what_is_no_json_is_found_across_blocks(
+    monkeypatch: pytest.MonkeyPatch, block: int
+) -> None:
+    monkeypatch.setattr(typed, "_BLOCK", block)
+
+    for value in (b"NaN", b"-Inf", b"Infinity"):
+        for blanks in range(20):
+            payload = b'{"z": %b%b}' % (b" " * blanks, value)
+            assert decoded("n BIGINT", payload, b'{"n": 1}')[1] == [0]
+
+
+def test_deep_fields_that_nobody_wants_are_no_fault() -> None:
+    deep = b'{"n": 1, "other": %b%b}' % (b"[" * 2000, b"]" * 2000)
+
+    rows, bad = decoded("n BIGINT", deep, b"junk")
+
+    assert (rows[0], bad) == ({"n": 1}, [1])
+
+
+@pytest.mark.parametrize(
+    ("text", "number"), [("5.0", 5), ("-2.50e1", -25), ("1e3", 1000), ("-0.0", 0)]
+)
+def test_an_integer_may_be_written_as_json_has_it(text: str, number: int) -> None:
+    payload = b'{"n": %b, "a": [%b, null], "d": 12345678.10, "s": "\\u00e4"}'
+    schema = "n INT, a ARRAY<BIGINT>, d DECIMAL(10, 2), s STRING"
+
+    rows, bad = decoded(schema, payload % (text.encode(), text.encode()))
+
+    decimal = Decimal("12345678.10")
+    assert bad == []
+    assert rows == [{"n": number, "a": [number, None], "d": decimal, "s": "ä"}]
+
+
+@pytest.mark.parametrize("text", ["2026-01-31t12:00:00z", "2026-01-31T12:00:00z"])
+def test_moments_may_have_small_letters(text: str) -> None:
+    rows, bad = decoded("at TIMESTAMP", json.dumps({"at": text}).encode(), b"junk")
+
+    assert rows[0] == {"at": datetime(2026, 1, 31, 12, tzinfo=UTC)}
+    assert bad == [1]
+
+
+@pytest.mark.parametrize(
+    ("schema", "payload"),
+    [
+        ("f FLOAT", b'{"f": 1e300}'),
+        ("f ARRAY<FLOAT>", b'{"f": [1, 1e39]}'),
+        ("f STRUCT<g: ARRAY<FLOAT>>", b'{"f": {"g": [-1e300]}}'),
+        ("f DOUBLE", b'{"f": 1.7976931348623159e308}'),
+    ],
+)
+def test_a_number_that_is_too_large_is_not_infinite(
+    schema: str, payload: bytes
+) -> None:
+    assert decoded(schema, payload) == ([{"f": None}], [0])
+
+
 documents = st.fixed_dictionaries(
     {},
     optional={
@@ -197,3 +312,43 @@ def _object(payload: bytes) -> dict[str, Any] | None:
     except ValueError:
         return None
     return found if isinstance(found, dict) else None
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [
+        ("1.25", "1.25"),
+        ('"1.25"', "1.25"),
+        ("7", "7.00"),
+        ("-0.5", "-0.50"),
+        ("1e3", "1000.00"),
+        ('"1.2500"', "1.25"),
+        ("99999999.99", "99999999.99"),
+        ("null", None),
+    ],
+)
+def test_decimals_are_numbers_or_text(text: str, number: str | None) -> None:
+    rows, bad = decoded("d DECIMAL(10, 2)", b'{"d": %b}' % text.encode())
+
+    assert bad == []
+    assert rows == [{"d": None if number is None else Decimal(number)}]
+
+
+@pytest.mark.parametrize(
+    "text", ["1.255", "100000000", '"999999999.9"', '"x"', '""', "true", "[1]", "1e20"]
+)
+def test_a_decimal_that_does_not_fit_stands_alone(text: str) -> None:
+    good = b'{"d": 99999999.99}'
+
+    rows, bad = decoded("d DECIMAL(10, 2)", good, b'{"d": %b}' % text.encode(), good)
+
+    assert bad == [1]
+    assert [row["d"] for row in rows] == [Decimal("99999999.99"), None, rows[0]["d"]]
+
+
+def test_decimals_keep_all_their_digits() -> None:
+    digits = "12345678901234567890123456789012345.678"
+
+    rows, _ = decoded("d DECIMAL(38, 3)", b'{"d": %b}' % digits.encode())
+
+    assert rows == [{"d": Decimal(digits)}]

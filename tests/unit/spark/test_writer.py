@@ -156,6 +156,37 @@ def test_an_epoch_that_comes_again_is_not_stored_again(
     assert stored(server) == ["0", "1"]
 
 
+def test_an_epoch_that_comes_again_is_said_to(
+    server: LocalServer,
+    options: dict[str, str],
+    in_task: list[Task],
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Under another topic, too: who gave it another one should hear of it."""
+    for topic in ("t", "other"):
+        in_task.append(Task(0, "q", "7"))
+        one = stream({**options, "topic": topic})
+        one.commit([one.write(rows("a"))], 7)
+
+    (record,) = caplog.records
+    assert record.__dict__["action"] == "epoch_stored_before"
+    assert "epoch 7 of spark:q was stored before" in record.getMessage()
+
+
+def test_columns_that_are_left_out_may_have_one_name(
+    server: LocalServer, options: dict[str, str], in_task: list[Task]
+) -> None:
+    names = ["x", "x", "value", "id"]
+    schema = StructType([StructField(name, StringType()) for name in names])
+    made = writer.batch_writer(options, schema, overwrite=False)
+    in_task.append(Task(0))
+    columns = [pa.array([text]) for text in ("1", "2", "v", "a")]
+
+    made.commit([made.write(iter([pa.record_batch(columns, names)]))])
+
+    assert stored(server) == ["a"]
+
+
 def test_an_epoch_without_messages_is_nothing(
     server: LocalServer, options: dict[str, str]
 ) -> None:
