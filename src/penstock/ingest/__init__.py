@@ -1,0 +1,1 @@
+"""Connectors: what other systems send, in topics, each event once."""

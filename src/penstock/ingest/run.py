@@ -1,0 +1,210 @@
+"""The life of an ingest: open the feeds, read and store, tell how far it is, end.
+
+Each stream has a task that reads and one that stores in a thread, with an intake
+between them. When it is told to end, what was read is stored.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import uvloop
+
+from penstock.client import connect
+from penstock.client.feed import RETRY_S, Feed
+from penstock.client.line import PAUSE_S
+from penstock.errors import ConnectionLost, NotRunning
+from penstock.ingest.intake import Intake
+from penstock.ingest.options import Address, SseOptions
+from penstock.ingest.source import Source
+from penstock.ingest.storing import Storer
+
+logger = logging.getLogger(__name__)
+
+GATEWAY = "ingest sse"
+# Between looks whether it is to end.
+WATCH_S = 0.05
+# One try to reach a broker.
+TRY_S = 5.0
+
+
+class Watched(Protocol):
+    """Who starts it: says when to end, and is told how far it is."""
+
+    @property
+    def stopping(self) -> threading.Event: ...
+    def ready(self, **told: object) -> None: ...
+    def tell(self, *, events: int, **told: object) -> None: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Server:
+    """Where the events go."""
+
+    address: str | os.PathLike[str]
+    user: str | None = None
+    password: str | None = None
+
+    def wait(self, stopping: threading.Event) -> bool:
+        """Wait for a broker that is away; False if it is to end before that.
+
+        Raises NotRunning, ConnectionLost after a while; ServerRefused.
+        """
+        deadline_s = time.monotonic() + RETRY_S
+        awaited = False
+        while not stopping.is_set():
+            try:
+                connect(
+                    self.address,
+                    user=self.user,
+                    password=self.password,
+                    timeout_s=TRY_S,
+                ).close()
+                return True
+            except (NotRunning, ConnectionLost) as error:
+                if time.monotonic() >= deadline_s:
+                    raise
+                if not awaited:
+                    action = {"action": "broker_awaited"}
+                    logger.warning("%s; waiting for it", error, extra=action)
+                awaited = True
+                stopping.wait(PAUSE_S)
+        return False
+
+    def open(self, name: str) -> Feed:
+        return Feed(
+            self.address,
+            name,
+            gateway=GATEWAY,
+            user=self.user,
+            password=self.password,
+        )
+
+
+def run(
+    streams: Sequence[Address], options: SseOptions, server: Server, watched: Watched
+) -> None:
+    """Take in streams until told to stop, or until all are over if that is wanted.
+
+    Raises PenstockError: a stream that is none, a broker that refuses or is away for
+    too long.
+    """
+    if not server.wait(watched.stopping):
+        return
+    with contextlib.ExitStack() as stack:
+        feeds = [stack.enter_context(server.open(one.feed)) for one in streams]
+        connectors = [
+            Connector(address, feed, options)
+            for address, feed in zip(streams, feeds, strict=True)
+        ]
+        watched.ready(feeds=[feed.name for feed in feeds])
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            runner.run(_run(connectors, options, watched))
+
+
+class Connector:
+    """One stream on its way into its topic."""
+
+    def __init__(self, address: Address, feed: Feed, options: SseOptions) -> None:
+        self.address = address
+        self.storer = Storer(feed, options, address.shown)
+        self.source = Source(
+            address, self.storer.note.last_event_id, silence_s=options.silence_s
+        )
+        self.intake = Intake()
+        self.storing = 0
+        self.over = False
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Until the stream is over, or until ``stop``; raises PenstockError."""
+        reading = asyncio.create_task(self._read())
+        storing = asyncio.create_task(self._store())
+        stopping = asyncio.create_task(stop.wait())
+        try:
+            await asyncio.wait(
+                [reading, storing, stopping], return_when=asyncio.FIRST_COMPLETED
+            )
+            if not storing.done():
+                await _ended(reading)
+                self.intake.end()
+            await storing
+        finally:
+            for task in (reading, storing, stopping):
+                await _ended(task)
+        if not reading.cancelled():
+            reading.result()
+
+    async def _read(self) -> None:
+        async with contextlib.aclosing(self.source.events()) as read:
+            async for events in read:
+                await self.intake.put(events)
+        self.over = True
+
+    async def _store(self) -> None:
+        while batch := await self.intake.take():
+            self.storing = len(batch)
+            await asyncio.to_thread(self.storer.store, batch)
+            self.storing = 0
+
+
+async def _run(
+    connectors: Sequence[Connector], options: SseOptions, watched: Watched
+) -> None:
+    stop = asyncio.Event()
+    tasks = [asyncio.create_task(one.run(stop)) for one in connectors]
+    try:
+        while not _is_done(tasks, options, watched):
+            _tell(connectors, watched)
+            if watched.stopping.is_set():
+                stop.set()
+            await asyncio.sleep(WATCH_S)
+    finally:
+        stop.set()
+        await asyncio.wait(tasks)
+        _tell(connectors, watched)
+    for task in tasks:
+        task.result()
+
+
+def _is_done(
+    tasks: Sequence[asyncio.Task[None]], options: SseOptions, watched: Watched
+) -> bool:
+    """All are over, or one has failed."""
+    if any(task.done() and task.exception() for task in tasks):
+        return True
+    may_end = options.until_end or watched.stopping.is_set()
+    return may_end and all(task.done() for task in tasks)
+
+
+def _tell(connectors: Sequence[Connector], watched: Watched) -> None:
+    notes = [one.storer.note for one in connectors]
+    panics = sum(note.panics for note in notes)
+    malformed = sum(note.malformed for note in notes)
+    watched.tell(
+        events=sum(note.received for note in notes),
+        lag=sum(len(one.intake) + one.storing for one in connectors),
+        errors=sum(one.source.failures for one in connectors),
+        panics=panics,
+        malformed=malformed,
+        letters=panics + malformed,
+        connected=sum(one.source.connected for one in connectors),
+        over=sum(one.over for one in connectors),
+        sources={
+            one.address.shown: note.last_event_id
+            for one, note in zip(connectors, notes, strict=True)
+        },
+    )
+
+
+async def _ended(task: asyncio.Task[object]) -> None:
+    """Cancel a task and wait for it; what it raised stays in it."""
+    task.cancel()
+    await asyncio.wait([task])

@@ -1,0 +1,144 @@
+"""Events of a stream sorted: into the topic, or to the dead letters with the reason.
+
+A panic is a text that some servers send instead of JSON: counted, and a dead letter.
+What is no JSON object is one, too, unless the stream is raw. So is what is too large.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import msgspec
+
+from penstock.client.feed import Events
+from penstock.ingest.keys import KeyReader, NoObject
+from penstock.ingest.options import SseOptions
+from penstock.wire.json_text import NOT_JSON, all_utf8, why_not_json
+from penstock.wire.sse import Event
+
+PANIC = "panic"
+# Of what is refused for its size this much is kept.
+MAX_LETTER_BYTES = 1 << 20
+
+Letter = tuple[str, bytes]
+
+
+class Note(msgspec.Struct, frozen=True, omit_defaults=True):
+    """How far a stream is: stored with its events, so it is true whatever happens."""
+
+    last_event_id: str = ""
+    received: int = 0
+    panics: int = 0
+    malformed: int = 0
+    run: str = ""
+    """Of the process that wrote it. Where events have no ids, two of them could come to
+    the same counts with different events, and a feed tells writers by their notes."""
+
+    @classmethod
+    def of(cls, text: str) -> Note:
+        return _decode(text) if text else cls()
+
+    def text(self) -> str:
+        return msgspec.json.encode(self).decode()
+
+
+_decode = msgspec.json.Decoder(Note).decode
+
+
+@dataclass(slots=True)
+class Sorted:
+    """What to store at once."""
+
+    note: Note
+    """How far the stream is with it."""
+    panics: int = 0
+    payloads: list[bytes] = field(default_factory=list)
+    keys: list[bytes | None] = field(default_factory=list)
+    headers: list[dict[str, str]] = field(default_factory=list)
+    letters: list[Letter] = field(default_factory=list)
+
+    def batches(self, options: SseOptions, at_ms: int) -> list[Events]:
+        """The events by topic, with a sample if there were panics."""
+        found = []
+        if self.payloads:
+            keys = self.keys if any(self.keys) else None
+            found.append(Events(options.topic, self.payloads, keys, None, self.headers))
+        if self.panics and options.samples is not None:
+            sample = {"kind": "panics", "ms": None, "count": self.panics}
+            text = msgspec.json.encode({**sample, "at_ms": at_ms})
+            found.append(Events(options.samples, [text]))
+        return found
+
+
+class Sorter:
+    """Sorts the events of one stream; ``source`` is what their headers say."""
+
+    def __init__(self, options: SseOptions, source: str) -> None:
+        self._raw = options.raw
+        self._panic = options.panic.encode()
+        self._source = source
+        self._keys = KeyReader(options.key)
+        self._run = secrets.token_hex(4)
+
+    def sort(self, events: Sequence[Event], before: Note) -> Sorted:
+        """What comes of events behind ``before``."""
+        good_text = all_utf8([event.data for event in events])
+        sorted_ = Sorted(before)
+        for event in events:
+            self._one(event, sorted_, good_text=good_text)
+        return self._noted(events, before, sorted_)
+
+    def refused(self, event: Event, before: Note, reason: str) -> Sorted:
+        """The same for one event that the broker does not take."""
+        letter = (reason, event.data[:MAX_LETTER_BYTES])
+        return self._noted([event], before, Sorted(before, letters=[letter]))
+
+    def _noted(self, events: Sequence[Event], before: Note, found: Sorted) -> Sorted:
+        letters = len(found.letters)
+        found.note = Note(
+            last_event_id=events[-1].id,
+            received=before.received + len(events),
+            panics=before.panics + found.panics,
+            malformed=before.malformed + letters - found.panics,
+            run=self._run,
+        )
+        return found
+
+    def _one(self, event: Event, found: Sorted, *, good_text: bool) -> None:
+        data = event.data
+        if event.is_cut:
+            reason = f"event of {event.size} bytes exceeds {len(data)}"
+            found.letters.append((reason, data[:MAX_LETTER_BYTES]))
+            return
+        if data == self._panic and data:
+            found.panics += 1
+            found.letters.append((PANIC, data))
+            return
+        key, reason = self._key(data, good_text=good_text)
+        if reason and not self._raw:
+            found.letters.append((reason, data))
+            return
+        found.payloads.append(data)
+        found.keys.append(key)
+        found.headers.append(self._headers(event))
+
+    def _key(self, data: bytes, *, good_text: bool) -> tuple[bytes | None, str]:
+        """The key, and what keeps the data from being a JSON object."""
+        try:
+            if not good_text:
+                data.decode()
+            return self._keys.key(data), ""
+        except NoObject:
+            return None, "JSON, but no object"
+        except NOT_JSON:
+            return None, f"no JSON: {why_not_json(data)}"
+
+    def _headers(self, event: Event) -> dict[str, str]:
+        headers = {"source": self._source}
+        if event.id:
+            headers["sse-id"] = event.id
+        if event.type != "message":
+            headers["sse-event"] = event.type
+        return headers
