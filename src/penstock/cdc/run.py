@@ -1,0 +1,147 @@
+"""From a source of changes to topics: in batches, each stored with its place."""
+
+from __future__ import annotations
+
+import json
+import logging
+import random
+import time
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+from penstock.cdc.capture import Capture
+from penstock.cdc.change import Change, events_of
+from penstock.client.feed import Feed
+from penstock.errors import StoreUnreachable
+
+logger = logging.getLogger(__name__)
+
+# Changes that are stored at once; of large ones it is fewer.
+BATCH = 5000
+WAIT_S = 0.5
+# A source that is silent: its place is stored now and then all the same, so that it
+# need not keep what happened since.
+IDLE_S = 10.0
+FIRST_PAUSE_S = 0.2
+LONGEST_PAUSE_S = 10.0
+# How soon a pause ends when it is time to stop.
+NAP_S = 0.1
+
+
+class Pump:
+    """Moves changes until it is told to stop.
+
+    The note of the feed is JSON: the place, and what was counted so far.
+    """
+
+    def __init__(
+        self,
+        capture: Capture,
+        feed: Feed,
+        *,
+        prefix: str = "",
+        from_now: bool = False,
+    ) -> None:
+        self.errors = 0
+        self.events = 0
+        self.inserts: Counter[str] = Counter()
+        self._capture = capture
+        self._feed = feed
+        self._prefix = prefix
+        self._place = ""
+        self._stored_s = 0.0
+        self._from_now = from_now
+        self._read(feed.note)
+
+    @property
+    def lag(self) -> int | None:
+        return self._capture.lag
+
+    def begin(self) -> None:
+        """Go on where the feed is; a new one begins now, and is so for ever.
+
+        Raises CaptureLost, StoreError, ClientError.
+        """
+        if self._from_now:
+            self._capture.forget()
+            self._place = ""
+        self._capture.begin(self._place)
+        self._from_now = False
+        if not self._place:
+            self._put([])
+
+    def begin_patiently(
+        self, stopping: Callable[[], bool], tell: Callable[[], None] = lambda: None
+    ) -> bool:
+        """Begin; a source that is away is waited for until ``stopping``.
+
+        Whether it has begun. Raises what ``begin`` does.
+        """
+        pause_s = FIRST_PAUSE_S
+        while not stopping():
+            try:
+                self.begin()
+                return True
+            except StoreUnreachable as error:
+                tell()
+                self._pause(error, pause_s, stopping)
+                pause_s = min(pause_s * 2, LONGEST_PAUSE_S)
+        return False
+
+    def run(
+        self, stopping: Callable[[], bool], tell: Callable[[], None] = lambda: None
+    ) -> None:
+        """Until ``stopping``. A source that is away is waited for.
+
+        Raises CaptureLost, StoreRefused, FeedMoved, ClientError.
+        """
+        while not stopping():
+            try:
+                self.step()
+            except StoreUnreachable as error:
+                self._pause(error, FIRST_PAUSE_S, stopping)
+                self.begin_patiently(stopping, tell)
+            tell()
+
+    def step(self) -> int:
+        """Move what has come, and say how much that was."""
+        changes = self._capture.take(BATCH, WAIT_S)
+        idle = time.monotonic() - self._stored_s >= IDLE_S
+        if changes or (idle and self._capture.place() != self._place):
+            self._put(changes)
+        return len(changes)
+
+    def _pause(
+        self, error: StoreUnreachable, pause_s: float, stopping: Callable[[], bool]
+    ) -> None:
+        """Wait until it is worth another try."""
+        self.errors += 1
+        logger.warning(
+            "%s; trying again in %.1f s",
+            *(error, pause_s),
+            extra={"action": "capture_away"},
+        )
+        until_s = time.monotonic() + pause_s * random.uniform(0.5, 1.0)
+        while not stopping() and (left_s := until_s - time.monotonic()) > 0:
+            time.sleep(min(left_s, NAP_S))
+
+    def _put(self, changes: list[Change]) -> None:
+        place = self._capture.place()
+        inserts = self.inserts + Counter(
+            one.collection for one in changes if one.body.op == "insert"
+        )
+        events = self.events + len(changes)
+        note = json.dumps({"place": place, "events": events, "inserts": inserts})
+        if note != self._feed.note:
+            self._feed.put(events_of(changes, self._prefix), note=note)
+        self._place, self.events, self.inserts = place, events, inserts
+        self._stored_s = time.monotonic()
+        self._capture.stored()
+
+    def _read(self, note: str) -> None:
+        if note:
+            kept: dict[str, Any] = json.loads(note)
+            self._place = kept["place"]
+            self.events = kept["events"]
+            self.inserts = Counter(kept["inserts"])

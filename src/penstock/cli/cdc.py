@@ -1,0 +1,146 @@
+"""``penstock cdc``: changes of a database as events of topics."""
+
+from __future__ import annotations
+
+import click
+
+from penstock.cdc.run import Pump
+from penstock.cdc.sources import drop_capture, open_capture
+from penstock.cli.connect import server_options, whereabouts
+from penstock.cli.part import part, part_options
+from penstock.cli.refusal import Refusal
+from penstock.client.feed import Feed
+from penstock.model.topic import topic_name
+from penstock.store.store import open_store, place_of
+
+NAME = "cdc"
+
+
+@click.group()
+def cdc() -> None:
+    """Capture what changes in a database, as events of topics."""
+
+
+_store = click.option(
+    "--store",
+    metavar="URL",
+    required=True,
+    help="postgresql://… or mongodb://…/DATABASE, a replica set.",
+)
+_name = click.option(
+    "--name",
+    default="cdc",
+    show_default=True,
+    help="Of this capture: its place, and its slot in PostgreSQL.",
+)
+
+
+@cdc.command()
+@_store
+@click.option(
+    "--collections",
+    metavar="NAMES",
+    required=True,
+    help="Collections or tables, with a comma between them. Each is a topic.",
+)
+@_name
+@click.option(
+    "--document",
+    metavar="NAME",
+    help="The column (PostgreSQL, JSON) or field (MongoDB) that is the document.",
+)
+@click.option(
+    "--prefix", default="", metavar="TEXT", help="Stands in front of topics' names."
+)
+@click.option(
+    "--create",
+    is_flag=True,
+    help="Create what is missing of them, as collections of a store.",
+)
+@click.option(
+    "--from-now",
+    is_flag=True,
+    help="Forget where the capture was: begin with what changes from now on.",
+)
+@part_options
+@server_options
+def run(
+    store: str,
+    collections: str,
+    name: str,
+    document: str | None,
+    prefix: str,
+    ready_file: str | None,
+    status_file: str | None,
+    *,
+    create: bool,
+    from_now: bool,
+    **_: object,
+) -> None:
+    """Publish every change of some collections or tables, once.
+
+    An event has the operation, the key, the document before and after, and its place in
+    the source; its id is made of that place. The place is stored with what was
+    published: after a crash of anything nothing is missing and nothing is there twice.
+    The first run begins with what changes from then on; what is there already is not
+    told. PostgreSQL needs wal_level=logical, and REPLICA IDENTITY FULL of a table for
+    the document before. A database that is away is waited for.
+
+    Goes on until Ctrl-C or SIGTERM.
+
+    \b
+    Examples:
+      penstock cdc run --store postgresql://me@db/shop --collections orders,customers
+      penstock cdc run --store mongodb://db/shop?replicaSet=rs0 --collections orders
+    """
+    wanted = list(dict.fromkeys(filter(None, map(str.strip, collections.split(",")))))
+    if not wanted:
+        raise Refusal("--collections names nothing", "for example: orders,customers")
+    for one in wanted:
+        topic_name(prefix + one)
+    capture = open_capture(store, name, wanted, document=document)
+    where, user, password = whereabouts()
+    with part(ready_file, status_file) as self:
+        if create:
+            with open_store(store) as kept:
+                kept.prepare(wanted)
+        with Feed(
+            where, f"cdc:{name}", gateway=NAME, user=user, password=password
+        ) as feed:
+            pump = Pump(capture, feed, prefix=prefix, from_now=from_now)
+
+            def tell() -> None:
+                self.tell(
+                    events=pump.events,
+                    lag=pump.lag,
+                    errors=pump.errors,
+                    inserts=dict(pump.inserts),
+                )
+
+            try:
+                if pump.begin_patiently(self.stopping.is_set, tell):
+                    self.ready(store=place_of(store))
+                    pump.run(self.stopping.is_set, tell)
+            finally:
+                capture.close()
+                tell()
+
+
+@cdc.command()
+@_store
+@_name
+def drop(store: str, name: str) -> None:
+    """Remove what a capture keeps in the database: it will not run again.
+
+    PostgreSQL keeps all changes that a capture has not published yet, also of one that
+    never runs again: its slot and its publication are dropped. MongoDB keeps nothing
+    for a capture.
+
+    \b
+    Example:
+      penstock cdc drop --store postgresql://me@db/shop --name orders
+    """
+    if drop_capture(store, name):
+        click.echo(f"dropped the capture {name} of {place_of(store)}")
+    else:
+        click.echo(f"{place_of(store)} keeps nothing for a capture {name}")
