@@ -1,0 +1,115 @@
+"""``penstock pipeline``: the Spark jobs, as one process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import click
+
+from penstock.cli.connect import server_options, whereabouts
+from penstock.cli.duration import Duration
+from penstock.cli.part import part, part_options
+from penstock.client.address import Local
+from penstock.errors import MissingExtra
+
+
+@click.group()
+def pipeline() -> None:
+    """Make tweets into documents, counts and statistics, with Spark."""
+
+
+@pipeline.command("run")
+@click.option("--store", metavar="URL", required=True, help="Write documents there.")
+@click.option(
+    "--checkpoint",
+    metavar="DIR",
+    required=True,
+    help="Keep here how far the queries are, and their state.",
+)
+@click.option(
+    "--topic", default="firehose", show_default=True, help="Read tweets from here."
+)
+@click.option(
+    "--master",
+    default="local[2]",
+    show_default=True,
+    help="Where Spark runs: local[CORES], spark://HOST:PORT.",
+)
+@click.option(
+    "--trigger",
+    "trigger_s",
+    metavar="TIME",
+    type=Duration(),
+    default="1s",
+    show_default=True,
+    help="Process tweets so often: 500ms, 1s, 2m.",
+)
+@click.option(
+    "--max-per-trigger",
+    metavar="N",
+    type=click.IntRange(1),
+    default=10_000,
+    show_default=True,
+    help="At most so many events at a time.",
+)
+@click.option("--available-now", is_flag=True, help="End with what there is.")
+@server_options
+@part_options
+def run_command(
+    store: str,
+    checkpoint: str,
+    topic: str,
+    master: str,
+    trigger_s: float,
+    max_per_trigger: int,
+    ready_file: str | None,
+    status_file: str | None,
+    *,
+    available_now: bool,
+    **_: object,
+) -> None:
+    """Run all jobs over a topic of tweets, as one Spark application.
+
+    Documents go to a store, statistics and counts to topics; each tweet counts once,
+    whatever is killed and started again, as long as the checkpoint is kept. A query
+    that fails ends the process with exit code 2.
+
+    Ctrl-C or SIGTERM stops it, after the batch that runs; a second one at once. Needs
+    the extra penstock[pipeline].
+
+    \b
+    Examples:
+      penstock pipeline run --store postgresql://localhost/tweets --checkpoint check
+      penstock pipeline run --server localhost:8410 --store mongodb://localhost/tweets
+        --checkpoint check --master spark://host:7077 --trigger 500ms
+    """
+    run, options, broker = _run()
+    where, user, password = whereabouts()
+    local = isinstance(where, Local)
+    with part(ready_file, status_file) as self:
+        told = options(
+            broker=broker(
+                server=None if local else str(where),
+                data=where.directory if isinstance(where, Local) else None,
+                user=user,
+                password=password,
+            ),
+            store=store,
+            checkpoint=checkpoint,
+            topic=topic,
+            trigger_s=trigger_s,
+            max_per_trigger=max_per_trigger,
+            available_now=available_now,
+        )
+        run(told, self, master=master)
+
+
+def _run() -> tuple[Callable[..., None], Callable[..., object], Callable[..., object]]:
+    """Here, because Spark is an extra, and takes its time; raises MissingExtra."""
+    try:
+        from penstock.pipeline.options import Broker, PipelineOptions
+        from penstock.pipeline.run import run
+    except ModuleNotFoundError as error:
+        package = (error.name or "pyspark").partition(".")[0]
+        raise MissingExtra("The pipeline", package, "pipeline") from error
+    return run, PipelineOptions, Broker

@@ -1,0 +1,77 @@
+"""What the pipeline is told: where the broker is, where the store, and how fast."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from penstock.client import Client, connect
+from penstock.client.feed import Feed
+from penstock.errors import InvalidOption
+
+# What dead letters of the pipeline are filed under.
+GATEWAY = "pipeline"
+# Tweets of a batch: 9 MB of JSON, if they are like the generated ones.
+MAX_PER_TRIGGER = 10_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Broker:
+    """A broker: the address of its native port, or its data directory."""
+
+    server: str | None = None
+    data: str | None = None
+    user: str | None = None
+    password: str | None = None
+
+    def __post_init__(self) -> None:
+        if (self.server is None) == (self.data is None):
+            raise InvalidOption("server", self.server, "given, or else data")
+
+    def format_options(self) -> dict[str, str]:
+        """For ``format("penstock")``; whoever logs in has his password travel."""
+        named = {
+            "servers": self.server,
+            "path": self.data,
+            "user": self.user,
+            "password": self.password,
+        }
+        return {name: value for name, value in named.items() if value is not None}
+
+    def connect(self) -> Client:
+        return connect(
+            self._address(), user=self.user, password=self.password, name=GATEWAY
+        )
+
+    def feed(self, name: str) -> Feed:
+        return Feed(
+            self._address(),
+            name,
+            gateway=GATEWAY,
+            user=self.user,
+            password=self.password,
+        )
+
+    def _address(self) -> str | Path:
+        return self.server if self.server is not None else Path(self.data or "")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PipelineOptions:
+    broker: Broker
+    store: str
+    """The URL of the store."""
+    checkpoint: str
+    """The directory that queries keep their state in."""
+    topic: str = "firehose"
+    trigger_s: float = 1.0
+    """How often tweets are processed; users and tags every three of these."""
+    max_per_trigger: int = MAX_PER_TRIGGER
+    available_now: bool = False
+    """End with what there is."""
+
+    def __post_init__(self) -> None:
+        if self.trigger_s < 0:
+            raise InvalidOption("trigger", self.trigger_s, "0 or more seconds")
+        if self.max_per_trigger < 1:
+            raise InvalidOption("max_per_trigger", self.max_per_trigger, "1 or more")

@@ -1,0 +1,181 @@
+"""The queries on a real broker: each tweet counts once, whatever is repeated."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from penstock.errors import QueryFailed
+from penstock.pipeline.application import COLLECTIONS, Application
+from penstock.pipeline.options import Broker, PipelineOptions
+from penstock.pipeline.run import drive
+from penstock.spark import register
+from tests.serving import Serving, serving
+from tests.spark.pipeline_scene import check, events, generated, processed, publish
+from tests.spark.plain_pipeline import Expected
+from tests.spark.sqlite_store import SqliteStore
+
+pytestmark = pytest.mark.spark
+
+Json = dict[str, Any]
+WAIT_S = 120
+
+
+class Told:
+    """Who is told, and says when to end."""
+
+    def __init__(self) -> None:
+        self.stopping = threading.Event()
+        self.is_ready = False
+        self.status: Json = {}
+
+    def ready(self, **told: object) -> None:
+        self.is_ready = True
+
+    def tell(self, **told: object) -> None:
+        self.status = told
+
+
+@pytest.fixture
+def session(spark: SparkSession) -> SparkSession:
+    """With settings of its own: the pipeline changes some."""
+    session = spark.newSession()
+    register(session)
+    return session
+
+
+@pytest.fixture
+def broker(tmp_path: Path) -> Iterator[Serving]:
+    with serving(tmp_path) as server:
+        yield server
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> SqliteStore:
+    return SqliteStore(str(tmp_path / "store.db"))
+
+
+def test_everything_comes_to_what_plain_python_makes_of_it_though_it_is_repeated(
+    session: SparkSession, broker: Serving, store: SqliteStore, tmp_path: Path
+) -> None:
+    payloads = generated(1, 500)
+    publish(broker, payloads[:350])
+    told = run_now(session, broker, store, tmp_path, max_per_trigger=150)
+    before = {name: store.read(name) for name in COLLECTIONS}
+    writes = {name: store.writes(name) for name in COLLECTIONS}
+
+    for name in ("tweets", "running", "hashtags", "statistics"):
+        forget_last_commit(tmp_path / "checkpoint" / name)
+    publish(broker, payloads[350:])
+    run_now(session, broker, store, tmp_path, max_per_trigger=150)
+
+    check(broker, store, payloads)
+    for name in COLLECTIONS:
+        after, changed = store.read(name), store.writes(name)
+        for key, document in before[name].items():
+            if after[key][0] == document[0]:
+                assert (after[key], changed[key]) == (document, writes[name][key])
+    assert told.status["events"] == 350
+    assert told.status["lag"] == 0
+    assert told.status["last_error"] is None
+
+
+def test_the_last_windows_of_statistics_are_told_when_nothing_comes_any_more(
+    session: SparkSession, broker: Serving, store: SqliteStore, tmp_path: Path
+) -> None:
+    payloads = generated(4, 200)
+    publish(broker, payloads)
+    count = Expected(payloads).count
+
+    told = run_until(
+        lambda told: (
+            processed(broker) == (count, count) and told.status.get("lag") == 0
+        ),
+        session,
+        options_of(broker, tmp_path, trigger_s=0.2),
+        store,
+    )
+
+    check(broker, store, payloads)
+    kinds = Counter(one["kind"] for one in events(broker, "pipeline_samples"))
+    assert kinds["tick"] == 1
+    assert told.is_ready
+    (logger, *_) = events(broker, "logger_stats")
+    assert logger["text"].startswith("[StatisticWorker spark - LoggerWorker")
+
+
+def test_a_query_that_fails_is_named_with_its_error(
+    session: SparkSession, broker: Serving, tmp_path: Path
+) -> None:
+    publish(broker, generated(5, 10))
+    nowhere = SqliteStore(str(tmp_path / "no such folder" / "store.db"))
+
+    with pytest.raises(QueryFailed) as caught:
+        run_now(session, broker, nowhere, tmp_path)
+
+    assert caught.value.query in ("tweets", "running")
+    assert caught.value.reason == "OperationalError: unable to open database file"
+
+
+def run_now(
+    session: SparkSession,
+    broker: Serving,
+    store: SqliteStore,
+    directory: Path,
+    **more: Any,
+) -> Told:
+    told = Told()
+    options = options_of(broker, directory, available_now=True, **more)
+    drive(Application(session, options, store), options, told)
+    return told
+
+
+def run_until(
+    done: Callable[[Told], bool],
+    session: SparkSession,
+    options: PipelineOptions,
+    store: SqliteStore,
+) -> Told:
+    """Run until a condition is met, which another thread looks at."""
+    told, ended = Told(), threading.Event()
+
+    def look() -> None:
+        deadline_s = time.monotonic() + WAIT_S
+        while time.monotonic() < deadline_s and not ended.wait(0.1):
+            if done(told):
+                break
+        told.stopping.set()
+
+    looking = threading.Thread(target=look)
+    looking.start()
+    try:
+        drive(Application(session, options, store), options, told)
+    finally:
+        ended.set()
+        looking.join()
+    assert done(told), "it did not happen in time"
+    return told
+
+
+def options_of(broker: Serving, directory: Path, **more: Any) -> PipelineOptions:
+    return PipelineOptions(
+        broker=Broker(server=f"127.0.0.1:{broker.ports['native']}"),
+        store="",
+        checkpoint=str(directory / "checkpoint"),
+        **more,
+    )
+
+
+def forget_last_commit(checkpoint: Path) -> None:
+    """As if the process had been killed before Spark noted that the batch was done."""
+    commits = [
+        path for path in (checkpoint / "commits").iterdir() if path.stem.isdigit()
+    ]
+    max(commits, key=lambda path: int(path.stem)).unlink()

@@ -1,0 +1,82 @@
+"""Sentiment against tweets that people have rated.
+
+They come with the source package of vaderSentiment, which is downloaded once and kept
+in the user's cache; none of their texts is kept in the repository.
+"""
+
+from __future__ import annotations
+
+import io
+import statistics
+import subprocess
+import sys
+import tarfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from penstock.pipeline.sentiment import sentiment, vader
+from penstock.spark import cache
+
+pytestmark = pytest.mark.spark
+
+NAME, VERSION = "vaderSentiment", "3.3.2"
+RATED = "hutto_ICWSM_2014.tar.gz"
+TWEETS = "tweets_GroundTruth.txt"
+WAIT_S = 120
+
+
+def test_scores_go_with_what_people_say(
+    spark: SparkSession, record_property: Callable[[str, object], None]
+) -> None:
+    tweets = rated_tweets()
+    ratings = [rating for rating, _ in tweets]
+    frame = spark.createDataFrame([(text,) for _, text in tweets], "text STRING")
+
+    rows = vader(sentiment(frame)).select("sentiment", "vader").collect()
+
+    assert len(rows) == 4200
+    by_afinn = statistics.correlation(ratings, [row.sentiment or 0.0 for row in rows])
+    by_vader = statistics.correlation(ratings, [row.vader for row in rows])
+    record_property("afinn", by_afinn)
+    record_property("vader", by_vader)
+    assert by_afinn > 0.5
+    assert by_vader > 0.8
+
+
+def rated_tweets() -> list[tuple[float, str]]:
+    """Rating from -4 to 4, and text."""
+    with tarfile.open(package()) as outer:
+        inner = one_file(outer, RATED)
+    with tarfile.open(fileobj=io.BytesIO(inner)) as rated:
+        lines = one_file(rated, TWEETS).decode("utf-8").splitlines()
+    rows = (line.split("\t") for line in lines)
+    return [(float(rating), text) for _, rating, text in rows]
+
+
+def one_file(archive: tarfile.TarFile, name: str) -> bytes:
+    (member,) = [one for one in archive.getmembers() if Path(one.name).name == name]
+    content = archive.extractfile(member)
+    assert content is not None
+    return content.read()
+
+
+def package() -> Path:
+    """The source package, kept for the next run; without it the test is skipped."""
+
+    def download(fresh: Path) -> None:
+        command = [sys.executable, "-m", "pip", "--disable-pip-version-check", "-q"]
+        command += ["download", "--no-deps", "--no-binary", NAME]
+        command += ["-d", str(fresh), f"{NAME}=={VERSION}"]
+        done = subprocess.run(command, capture_output=True, timeout=WAIT_S)
+        if done.returncode:
+            raise OSError(done.stderr.decode()[-200:])
+
+    try:
+        kept = cache.made(cache.directory(), "rated-tweets", VERSION, download)
+        (found,) = kept.glob("*.tar.gz")
+    except (OSError, ValueError, subprocess.TimeoutExpired) as error:
+        pytest.skip(f"component: the rated tweets of {NAME} ({error})")
+    return found

@@ -1,0 +1,150 @@
+"""``penstock pipeline run`` as a process, with a real store: killed at any time."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from penstock.store import store
+from tests.serving import PENSTOCK, Serving, serving
+from tests.spark.pipeline_scene import check, events, generated, processed, publish
+from tests.spark.plain_pipeline import Expected
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+
+WAIT_S = 240
+
+
+class Stored:
+    """What a store holds, by its URL."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+
+    def read(self, collection: str) -> dict[str, tuple[int, dict[str, Any]]]:
+        with store.open(self._url) as opened:
+            return {key: (at, doc) for key, at, doc in opened.read(collection)}
+
+    def count(self, collection: str) -> int:
+        with store.open(self._url) as opened:
+            return opened.count(collection)
+
+
+def test_nothing_is_lost_or_doubled_however_often_it_is_killed(
+    postgres_database: str, tmp_path: Path
+) -> None:
+    payloads = generated(6, 600)
+    stored = Stored(postgres_database)
+    with serving(tmp_path) as broker:
+        publish(broker, payloads[:200])
+        with pipeline(broker, postgres_database, tmp_path) as process:
+            until(lambda: stored.count("tweets") > 0, process)
+            process.kill()
+        publish(broker, payloads[200:400])
+        with pipeline(broker, postgres_database, tmp_path) as process:
+            until(lambda: kinds(broker, "processing") > 0, process)
+            process.kill()
+        publish(broker, payloads[400:])
+        expected = Expected(payloads)
+        both = expected.count, expected.count
+
+        with pipeline(broker, postgres_database, tmp_path) as process:
+            until(lambda: processed(broker) == both, process)
+            until(lambda: totals(stored) == expected.count, process)
+            until(lambda: tags(broker) == expected.tags, process)
+            until(lambda: status(tmp_path).get("lag") == 0, process)
+            process.terminate()
+            code = process.wait(WAIT_S)
+
+        assert code == 0, log(tmp_path)
+        check(broker, stored, payloads)
+        assert status(tmp_path)["events"] == len(payloads)
+        assert status(tmp_path)["last_error"] is None
+        assert not (tmp_path / "pipeline-ready.json").exists()
+        crashes = [one["crashes"] for one in events(broker, "logger_stats")]
+        assert sum(crashes) == 0
+
+
+def test_a_store_that_refuses_ends_the_process_and_is_named(
+    postgres_url: str, tmp_path: Path
+) -> None:
+    nowhere = postgres_url.replace("?", "-that-is-not-there?")
+    with (
+        serving(tmp_path) as broker,
+        pipeline(broker, nowhere, tmp_path, ready=False) as process,
+    ):
+        code = process.wait(WAIT_S)
+
+    assert code == 2
+    assert "that-is-not-there" in log(tmp_path)
+    assert "Traceback" not in log(tmp_path)
+
+
+@contextmanager
+def pipeline(
+    broker: Serving, url: str, directory: Path, *, ready: bool = True
+) -> Iterator[subprocess.Popen[bytes]]:
+    """The process, once all of its queries run; dead at the end."""
+    command = [*PENSTOCK, "pipeline", "run", "--store", url, "--trigger", "200ms"]
+    command += ["--server", f"127.0.0.1:{broker.ports['native']}"]
+    command += ["--checkpoint", str(directory / "checkpoint")]
+    command += ["--max-per-trigger", "100"]
+    command += ["--ready-file", str(directory / "pipeline-ready.json")]
+    command += ["--status-file", str(directory / "status.json")]
+    with (directory / "pipeline.log").open("ab") as out:
+        process = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=out, stderr=out
+        )
+    try:
+        if ready:
+            until((directory / "pipeline-ready.json").exists, process, directory)
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+
+
+def until(
+    done: Callable[[], bool],
+    process: subprocess.Popen[bytes],
+    directory: Path | None = None,
+) -> None:
+    deadline_s = time.monotonic() + WAIT_S
+    while not done():
+        code = process.poll()
+        assert code is None, f"ended with {code}: {log(directory) if directory else ''}"
+        assert time.monotonic() < deadline_s, "it does not happen"
+        time.sleep(0.1)
+
+
+def kinds(broker: Serving, kind: str) -> int:
+    return sum(one["kind"] == kind for one in events(broker, "pipeline_samples"))
+
+
+def totals(stored: Stored) -> int:
+    """Tweets that the totals of users know of."""
+    found = stored.read("users_engagements").values()
+    return sum(document["count"] for _, document in found)
+
+
+def tags(broker: Serving) -> dict[str, int]:
+    return {one["tag"]: one["count"] for one in events(broker, "hashtag_stats")}
+
+
+def status(directory: Path) -> dict[str, Any]:
+    try:
+        told: dict[str, Any] = json.loads((directory / "status.json").read_bytes())
+    except FileNotFoundError:
+        return {}
+    return told
+
+
+def log(directory: Path) -> str:
+    return (directory / "pipeline.log").read_text()
