@@ -23,6 +23,7 @@ VALUES = {
     "--maze-event-port": ("listen.maze_event_port", "PORT"),
     "--maze-client-port": ("listen.maze_client_port", "PORT"),
     "--native-port": ("listen.native_port", "PORT"),
+    "--control-port": ("listen.control_port", "PORT"),
 }
 
 # Flag -> the flags of the ports that it switches off, and whose they are.
@@ -43,6 +44,7 @@ HELP = {
     "--maze-event-port": "Port of the maze gateway for the event source.",
     "--maze-client-port": "Port of the maze gateway for clients.",
     "--native-port": "Port of the native gateway, which penstock commands use.",
+    "--control-port": "Port of the control gateway, which shows tweets. Default: off.",
 }
 
 Command = Callable[..., None]

@@ -10,8 +10,10 @@ from click.core import ParameterSource
 
 from penstock.broker.desk_views import SubscriptionPage
 from penstock.cli.connect import as_json, ask, connected, json_option, server_options
+from penstock.cli.interrupts import unbroken
 from penstock.cli.jsonl import line_of
 from penstock.cli.output import StandardOutput
+from penstock.cli.rates import Rates, show_rates
 from penstock.cli.start import start_of
 from penstock.client import Client, Subscription
 from penstock.client.deliveries import deliveries
@@ -57,6 +59,9 @@ WINDOW = 1000
     show_default=True,
     help="As published, or the highest priority first.",
 )
+@click.option(
+    "--rates", is_flag=True, help="Print how fast events come, instead of the events."
+)
 @server_options
 @json_option('Print one JSON object per event, as "penstock log export" does.')
 def subscribe(
@@ -68,6 +73,7 @@ def subscribe(
     order: str,
     *,
     ack: bool,
+    rates: bool,
     **_: object,
 ) -> None:
     """Print the events of a topic, the payload of each on a line of its own.
@@ -81,6 +87,7 @@ def subscribe(
       penstock subscribe orders --from earliest --count 10
       penstock subscribe orders --as billing --json | jq .payload
       penstock subscribe orders --as billing --no-ack
+      penstock subscribe orders --as stress --window 10000 --rates
     """
     if not ack:
         count = min(count or window, window)
@@ -93,7 +100,10 @@ def subscribe(
             topic, subscriber, start=place, order=order, window=window
         ) as subscription:
             _note_where(subscription, place, known)
-            _print(subscription, count, ack=ack)
+            if rates:
+                show_rates(subscription, count, ack=ack, rates=Rates())
+            else:
+                _print(subscription, count, ack=ack)
 
 
 def _from_is_given() -> bool:
@@ -130,10 +140,13 @@ def _print(subscription: Subscription, count: int | None, *, ack: bool) -> None:
         batch = subscription.next_batch()
         assert batch is not None, "without a limit it waits for one"
         offsets = batch.offsets[:left]
-        StandardOutput().write(_text(subscription.topic, batch, left))
-        sys.stdout.flush()
-        if ack:
-            subscription.settle(offsets)
+        # What is printed is settled: Ctrl-C comes before both, or behind them.
+        with unbroken():
+            StandardOutput().write(_text(subscription.topic, batch, left))
+            sys.stdout.flush()
+            if ack:
+                subscription.settle(offsets)
+                subscription.flush()
         if left is not None:
             left -= len(offsets)
 

@@ -19,6 +19,7 @@ ABOUT = {
     "json": "The JSON gateway, both of its ports.",
     "maze": "The maze gateway, both of its ports.",
     "native": "The native gateway, which clients and `penstock` commands use.",
+    "control": "The control gateway, which shows tweets to a person.",
     "broker": "What the broker keeps.",
     "log": "The log on disk; [operations](operations.md) says more.",
     "topics": "Options that a new topic gets unless it is created with others.",

@@ -10,6 +10,7 @@ from typing import Any, get_type_hints
 
 from penstock.broker.options import BrokerOptions
 from penstock.gateway.options import (
+    ControlOptions,
     JsonOptions,
     LineOptions,
     MazeOptions,
@@ -27,6 +28,7 @@ TABLES = MappingProxyType(
         "json": JsonOptions,
         "maze": MazeOptions,
         "native": NativeOptions,
+        "control": ControlOptions,
         "broker": BrokerOptions,
         "log": LogOptions,
         "topics": TopicOptions,

@@ -45,6 +45,23 @@ class LineOptions:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ControlOptions:
+    """Settings of the control gateway."""
+
+    topic: str = option("tweets", "what a session shows")
+    max_line_bytes: int = option(
+        KIB, "longest line of a client; a longer one is no command", least=1
+    )
+    window: int = option(
+        1_000, "events taken at once for a session", least=1, most=MAX_WINDOW
+    )
+
+    def __post_init__(self) -> None:
+        check_options(self)
+        _topic("topic", self.topic)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class JsonOptions:
     """Settings of the JSON gateway, of both its ports."""
 

@@ -52,7 +52,7 @@ class ServerOptions:
                 raise InvalidOption(name, value, "not empty, and without NUL")
 
 
-def _port(help_: str, number: int) -> int | None:
+def _port(help_: str, number: int | None) -> int | None:
     return option(number, f"{help_}; 0 is a free one", least=0, most=MAX_PORT)
 
 
@@ -66,6 +66,7 @@ class ListenOptions:
     maze_event_port: int | None = _port("port of the maze gateway for the source", 9090)
     maze_client_port: int | None = _port("port of the maze gateway for clients", 9099)
     native_port: int | None = _port("port of the native gateway", 8410)
+    control_port: int | None = _port("port of the control gateway", None)
 
     def __post_init__(self) -> None:
         check_options(self)

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from penstock.broker.broker import Broker
 from penstock.broker.desk import Desk
+from penstock.gateway.control import ControlGateway
 from penstock.gateway.gateway import Gateway
 from penstock.gateway.json_consumer import ConsumerGateway
 from penstock.gateway.json_publisher import PublisherGateway
@@ -24,7 +25,7 @@ LOCAL = "local"
 
 _CONNECTIONS: dict[str, type[Connection]] = {"maze_event": MazeSourceConnection}
 # Protocols that have no word for a login.
-_WITHOUT_LOGIN = ("maze_event", "maze_client")
+_WITHOUT_LOGIN = ("maze_event", "maze_client", "control")
 
 
 class Ports:
@@ -75,6 +76,7 @@ class Ports:
             ),
             "maze_event": lambda: MazeSource(hub),
             "maze_client": lambda: MazeClient(hub),
+            "control": lambda: ControlGateway(broker, settings.control),
             "native": lambda: NativeGateway(
                 broker, desk, native, authenticate=authenticate
             ),

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 class Ready:
     """``ports`` has the port of each listener that is on.
 
-    Their names are line, consumer, publisher, maze_event, maze_client and native.
+    Their names are line, consumer, publisher, maze_event, maze_client, native and
+    control.
     """
 
     pid: int

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from penstock.broker.options import BrokerOptions
 from penstock.gateway.options import (
+    ControlOptions,
     JsonOptions,
     LineOptions,
     MazeOptions,
@@ -31,6 +32,7 @@ class Settings:
     json: JsonOptions = field(default_factory=JsonOptions)
     maze: MazeOptions = field(default_factory=MazeOptions)
     native: NativeOptions = field(default_factory=NativeOptions)
+    control: ControlOptions = field(default_factory=ControlOptions)
     broker: BrokerOptions = field(default_factory=BrokerOptions)
     log: LogOptions = field(default_factory=LogOptions)
     topics: TopicOptions = field(default_factory=TopicOptions)

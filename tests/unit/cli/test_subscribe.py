@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import signal
 
 import pytest
 
@@ -144,3 +145,20 @@ def test_what_cannot_be_is_refused(
     three: DeskRun, arguments: list[str], text: str
 ) -> None:
     assert text in three.refused("subscribe", *arguments)
+
+
+def test_ctrl_c_between_printing_and_settling_waits_for_that(
+    three: DeskRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settle = Subscription.settle
+
+    def interrupted(self: Subscription, offsets: list[int]) -> None:
+        signal.raise_signal(signal.SIGINT)
+        settle(self, offsets)
+
+    monkeypatch.setattr(Subscription, "settle", interrupted)
+
+    printed = three.lines("subscribe", "t", "--as", "me", "--from", "1", "--json")
+
+    assert len(printed) == 2
+    assert state(three) == (3, 0)

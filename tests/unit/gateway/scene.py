@@ -15,11 +15,12 @@ from penstock.broker.broker import Broker
 from penstock.broker.options import BrokerOptions
 from penstock.clock import ManualClock
 from penstock.errors import WriteFailed
+from penstock.gateway.control import ControlGateway
 from penstock.gateway.gateway import Gateway
 from penstock.gateway.json_consumer import ConsumerGateway
 from penstock.gateway.json_publisher import PublisherGateway
 from penstock.gateway.line import LineGateway
-from penstock.gateway.options import JsonOptions, LineOptions
+from penstock.gateway.options import ControlOptions, JsonOptions, LineOptions
 from penstock.log import Log, LogOptions
 from tests.unit.log.faults import FaultyFiles
 
@@ -31,6 +32,7 @@ class Rules:
     """The settings of a scene. With ``passwords`` everybody has to log in."""
 
     line: LineOptions = field(default_factory=LineOptions)
+    control: ControlOptions = field(default_factory=ControlOptions)
     json: JsonOptions = field(default_factory=JsonOptions)
     broker: BrokerOptions = field(default_factory=BrokerOptions)
     log: LogOptions = field(default_factory=LogOptions)
@@ -54,7 +56,7 @@ class Scene:
         self.broker = self._open()
 
     def connect(self, port: str) -> Peer:
-        """A new connection to ``line``, ``consumer`` or ``publisher``."""
+        """A new connection to ``line``, ``consumer``, ``publisher`` or ``control``."""
         gateway = self._gateway(port)
         peer = self.peers[gateway] = Peer(self, gateway)
         gateway.connected(self.clock.now_s())
@@ -124,6 +126,8 @@ class Scene:
             return LineGateway(broker, rules.line, authenticate=ask)
         if port == "publisher":
             return PublisherGateway(broker, rules.json, authenticate=ask)
+        if port == "control":
+            return ControlGateway(broker, rules.control)
         assert port == "consumer", port
         return ConsumerGateway(broker, rules.json, self._users, authenticate=ask)
 

@@ -1,0 +1,121 @@
+"""A command that runs until it is told to end, and lets others watch it meanwhile.
+
+    @click.command()
+    @part_options
+    def serve(...):
+        with part() as self:
+            self.ready(url=...)
+            while not self.stopping.wait(1):
+                self.tell(events=..., lag=...)
+
+``--ready-file`` holds JSON once the command is ready, ``--status-file`` is rewritten
+about once a second. The first SIGTERM or SIGINT sets ``stopping``; the second ends the
+process at once.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from penstock.files import Files, replace_file
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+STATUS_S = 1.0
+_OPTIONS = (
+    click.option(
+        "--ready-file",
+        metavar="PATH",
+        help="Write process id and address here as JSON, once it is ready.",
+    ),
+    click.option(
+        "--status-file",
+        metavar="PATH",
+        help="Write how far it is here as JSON, about once a second.",
+    ),
+)
+
+
+def part_options(command: Command) -> Command:
+    """The command with the options that let others watch it."""
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command
+
+
+class Part:
+    """What a running command says of itself."""
+
+    def __init__(self, ready_file: str | None, status_file: str | None) -> None:
+        self.stopping = threading.Event()
+        self._ready_file = ready_file
+        self._status_file = status_file
+        self._told_s = float("-inf")
+        self._status: dict[str, object] = {}
+
+    def ready(self, **told: object) -> None:
+        """Say that it is ready, and where."""
+        _write(self._ready_file, {"pid": os.getpid(), **told})
+
+    def tell(
+        self, *, events: int, lag: int | None = None, errors: int = 0, **more: object
+    ) -> None:
+        """Say how far it is; cheap enough to be called for every batch."""
+        self._status = {"events": events, "lag": lag, "errors": errors, **more}
+        if time.monotonic() - self._told_s >= STATUS_S:
+            self.flush()
+
+    def flush(self) -> None:
+        """Write what was told last."""
+        self._told_s = time.monotonic()
+        at_ms = time.time_ns() // 1_000_000
+        if self._status:
+            told = {"pid": os.getpid(), "at_ms": at_ms, **self._status}
+            _write(self._status_file, told)
+
+    def stop(self, *_: object) -> None:
+        if self.stopping.is_set():
+            os._exit(128 + signal.SIGTERM)
+        self.stopping.set()
+
+
+@contextmanager
+def part(
+    ready_file: str | None = None, status_file: str | None = None
+) -> Iterator[Part]:
+    """A part, with the signals of this process; its ready file is gone at the end."""
+    self = Part(ready_file, status_file)
+    _clear(ready_file)
+    before = {
+        number: signal.signal(number, self.stop)
+        for number in (signal.SIGTERM, signal.SIGINT)
+    }
+    try:
+        yield self
+    finally:
+        self.flush()
+        _clear(ready_file)
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _write(path: str | None, told: dict[str, object]) -> None:
+    if path is not None:
+        data = json.dumps(told, ensure_ascii=False).encode() + b"\n"
+        replace_file(Files(), str(Path(path).absolute()), data, sync=False)
+
+
+def _clear(path: str | None) -> None:
+    if path is not None:
+        with suppress(FileNotFoundError):
+            Path(path).unlink()

@@ -1,0 +1,111 @@
+"""``penstock up``: the whole pipeline in one terminal."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from penstock.cli.duration import Duration
+from penstock.cli.refusal import Refusal
+from penstock.errors import MissingExtra
+
+RATE = 500.0
+FAILED = 1
+
+
+@click.command()
+@click.option(
+    "--data",
+    metavar="DIR",
+    default="penstock-data",
+    show_default=True,
+    help="Keep everything in this directory.",
+)
+@click.option(
+    "--for",
+    "for_s",
+    type=Duration(),
+    metavar="TIME",
+    help="Run for so long, work off what is left, say what came of it, and end.",
+)
+@click.option(
+    "--count",
+    type=click.IntRange(min=1),
+    help="End each of the two streams after this many messages, and then as --for.",
+)
+@click.option(
+    "--rate",
+    type=click.FloatRange(min=0, min_open=True),
+    default=RATE,
+    show_default=True,
+    help="Tweets a second of each of the two streams, on average.",
+)
+@click.option("--seed", type=int, default=1, show_default=True, help="Of the tweets.")
+@click.option("--no-spark", is_flag=True, help="Without Spark, store and changes.")
+@click.option(
+    "--store",
+    metavar="URL",
+    help="mongodb://… or postgresql://… of your own. Default: a PostgreSQL of ours.",
+)
+@click.option(
+    "--master",
+    default="local[2]",
+    show_default=True,
+    help="Where Spark runs: local[N], or spark://HOST:PORT.",
+)
+@click.option(
+    "--trigger",
+    default="1s",
+    show_default=True,
+    metavar="TIME",
+    help="How often Spark takes what has come.",
+)
+@click.option("--line-port", default=8000, show_default=True, help="Of the broker.")
+@click.option("--native-port", default=8410, show_default=True, help="Of the broker.")
+@click.option(
+    "--control-port", default=8080, show_default=True, help="Shows tweets by telnet."
+)
+@click.option(
+    "--tweets-port", default=4000, show_default=True, help="Of the tweets' source."
+)
+@click.option(
+    "--store-port", default=0, show_default=True, help="Of our store; 0: a free one."
+)
+@click.option("--plain", is_flag=True, help="Plain lines, also on a terminal.")
+@click.pass_context
+def up(
+    context: click.Context, /, *, for_s: float | None, plain: bool, **given: Any
+) -> None:
+    """Run everything: tweets, broker, Spark, a store, its changes, and subscribers.
+
+    Tweets come from a source of made-up ones, go to the topic firehose, through Spark
+    into a store, and from there as changes to the topics tweets, users and
+    users_engagements, where subscribers acknowledge them. Statistics are in the topics
+    logger_stats, tweets_stats, users_stats and hashtag_stats. A part that dies is
+    started again. Ctrl-C ends everything in order.
+
+    With --for the exit code is 0 only if every stage has processed events and nothing
+    was lost.
+
+    \b
+    Examples:
+      penstock up
+      penstock up --for 60s --rate 2000
+      penstock up --store mongodb://localhost:27017/tweets?replicaSet=rs0
+      penstock up --master spark://head:7077
+    """
+    try:
+        from penstock.cli.up_run import run
+    except ImportError as error:
+        package = (error.name or "rich").partition(".")[0]
+        raise MissingExtra("penstock up", package, "pipeline") from error
+
+    if given["no_spark"] and given["store"]:
+        raise Refusal("--store and --no-spark exclude each other")
+    directory = Path(given.pop("data")).absolute()
+    live = sys.stdout.isatty() and not plain
+    good = run(directory, for_s, live=live, **given)
+    context.exit(0 if good else FAILED)

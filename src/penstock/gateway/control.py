@@ -1,0 +1,97 @@
+"""The control gateway: ``twitter`` starts a stream of tweets for whoever says it.
+
+The pipeline runs whether anybody looks or not; a session shows what it does, from now
+on. Nothing is promised and nothing is owed: what was sent is settled, and when the
+connection ends its subscription does.
+"""
+
+from __future__ import annotations
+
+from itertools import count
+
+from penstock.broker.broker import Broker
+from penstock.delivery.consumer import Consumer
+from penstock.delivery.owed import Owed
+from penstock.errors import PenstockError
+from penstock.gateway.gateway import Gateway
+from penstock.gateway.options import ControlOptions
+from penstock.model.policy import Policy
+from penstock.wire import control
+from penstock.wire.lines import LineSplitter
+
+_connections = count(1)
+# Events that are rendered at once; whoever reads slowly gets no more.
+_MANY = 500
+
+
+class ControlGateway(Gateway):
+    """One session."""
+
+    def __init__(self, broker: Broker, options: ControlOptions) -> None:
+        self._broker = broker
+        self._options = options
+        self._splitter = LineSplitter(options.max_line_bytes)
+        self._number = next(_connections)
+        self._consumer: Consumer | None = None
+        self._out: list[bytes] = []
+
+    def connected(self, now_s: float) -> None:
+        self._out.append(control.GREETING)
+
+    def receive(self, data: bytes, now_s: float) -> None:
+        for line in self._splitter.feed(data):
+            self._command(line)
+
+    def eof(self, now_s: float) -> None:
+        if self._splitter.rest:
+            self._command(self._splitter.rest)
+        if self._consumer is None:
+            self.closing = True
+
+    def output(self, now_s: float, room: int) -> list[bytes]:
+        out, self._out = self._out, []
+        if self._consumer is not None:
+            portions = self._broker.take(self._consumer, now_s, _MANY)
+            out += [
+                control.tweets(one.page.payloads[one.lo : one.hi], self._number)
+                for one in portions
+            ]
+        return out
+
+    def disconnected(self, now_s: float) -> None:
+        if self._consumer is not None:
+            self._broker.detach(self._consumer)
+            self._consumer = None
+
+    def released(self, consumer: Consumer, owed: list[Owed]) -> None:
+        raise AssertionError("this protocol has no PUBREL")
+
+    def moved(self, consumer: Consumer) -> None:
+        """What comes next is sent as if nothing had been."""
+
+    def ended(self, consumer: Consumer, reason: str) -> None:
+        self._consumer = None
+        self._out.append(control.ended(reason))
+
+    def _command(self, line: bytes) -> None:
+        if line.rstrip(b"\r") != control.START:
+            self._out.append(control.OTHER)
+            return
+        try:
+            self._start()
+        except PenstockError as error:
+            self._out.append(control.failed(str(error)))
+        else:
+            self._out.append(control.STARTED)
+
+    def _start(self) -> None:
+        """Subscribe, unless that was done: one stream is enough for a session."""
+        if self._consumer is not None:
+            return
+        broker, topic = self._broker, self._options.topic
+        if topic not in broker.log.catalog:
+            broker.create_topic(topic)
+        policy = Policy(order="log", window=self._options.window, qos=0)
+        name = f"$control-{self._number}"
+        subscription = broker.subscribe(name, topic, policy, temporary=True)
+        self._consumer = broker.attach(subscription, self)

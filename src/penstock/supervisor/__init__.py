@@ -1,0 +1,3 @@
+"""Programs that belong together, as processes of one terminal: ``penstock up``."""
+
+from __future__ import annotations

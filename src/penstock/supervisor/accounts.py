@@ -1,0 +1,129 @@
+"""Whether every stage worked, and whether all that went in came out.
+
+Each account compares two counts that have to agree once everything has been worked
+off; they come from different parts, so no part is judge in its own case.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+from penstock.supervisor.figures import Counted, Row, grouped, processed
+from penstock.supervisor.plan import COLLECTIONS, FIREHOSE
+from penstock.supervisor.process import State
+from penstock.supervisor.sums import Sums
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """``what`` has to be ``wanted``, and is ``found``."""
+
+    what: str
+    wanted: int
+    found: int
+
+    @property
+    def right(self) -> bool:
+        return self.wanted == self.found
+
+    def line(self) -> str:
+        found, wanted = grouped(self.found), grouped(self.wanted)
+        if self.right:
+            return f"ok    {self.what}: {found}"
+        difference = self.found - self.wanted
+        return f"WRONG {self.what}: {found} instead of {wanted} ({difference:+})"
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """Documents by collection: before the first run, and now."""
+
+    before: Mapping[str, int]
+    now: Mapping[str, int]
+
+
+def accounts(
+    statuses: Mapping[str, Mapping[str, object]],
+    counted: Counted,
+    sums: Sums,
+    stored: Stored | None,
+    *,
+    letters: int,
+) -> list[Account]:
+    """What has to agree. ``stored``: None without Spark.
+
+    ``letters`` are those of what came in that the broker has.
+    """
+    ingest = statuses.get("ingest", {})
+    received, panics = _of(ingest, "events"), _of(ingest, "panics")
+    malformed = _of(ingest, "malformed")
+    firehose = counted.topics.get(FIREHOSE, 0)
+    found = [
+        Account("messages received, by their numbers", _last_ids(ingest), received),
+        Account("tweets in firehose", received - panics - malformed, firehose),
+        Account(
+            "dead letters of panics and of what makes no sense",
+            panics + malformed,
+            letters,
+        ),
+    ]
+    if stored is not None:
+        inserts = statuses.get("cdc", {}).get("inserts") or {}
+        captured = cast(Mapping[str, Any], inserts)
+        found.append(Account("tweets processed", firehose, processed(counted)[0] or 0))
+        found += [
+            Account(
+                f"changes captured of new {name}",
+                stored.now[name] - stored.before.get(name, 0),
+                _of(captured, name),
+            )
+            for name in COLLECTIONS
+        ]
+        found += _statistics(panics, sums)
+    for (who, topic), (position, lag) in sorted(counted.places.items()):
+        if who.startswith("up-"):
+            found.append(
+                Account(f"events of {topic} acknowledged", position + lag, position)
+            )
+    return found
+
+
+def _statistics(panics: int, sums: Sums) -> list[Account]:
+    """Bulks that were written, and panics, are told of in one window each."""
+    made, told = sums.samples, sums.told
+    return [
+        Account("tweets told by statistics", made["processing"], told["tweets_stats"]),
+        Account("users told by statistics", made["processing"], told["users_stats"]),
+        Account("panics told by statistics", panics, told["logger_stats"]),
+    ]
+
+
+def idle(rows: Sequence[Row]) -> list[str]:
+    """Stages that have done nothing at all."""
+    return [row.name for row in rows if row.name != "store" and not row.events]
+
+
+def behind(rows: Sequence[Row]) -> list[str]:
+    """Stages that still have something to do, or are not there to say."""
+    return [row.name for row in rows if row.lag or _is_away(row) or _is_unknown(row)]
+
+
+def _is_away(row: Row) -> bool:
+    return row.state not in (State.READY, State.ENDED)
+
+
+def _is_unknown(row: Row) -> bool:
+    return row.lag is None and row.name not in ("broker", "source", "store")
+
+
+def _of(status: Mapping[str, object], name: str) -> int:
+    value = status.get(name)
+    return int(value) if isinstance(value, int | float) else 0
+
+
+def _last_ids(ingest: Mapping[str, object]) -> int:
+    """How many messages there were, by their ids: sources count from 1 on."""
+    sources = cast(Mapping[str, Any], ingest.get("sources") or {})
+    return sum(int(one) for one in sources.values() if str(one).isdigit())

@@ -1,0 +1,170 @@
+"""What the stages do: totals, rates and lags, as the parts and the broker tell them."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+from penstock.client import Client
+from penstock.supervisor.plan import FIREHOSE, subscriber
+from penstock.supervisor.process import Process, State
+
+# Rates are over what happened in this time.
+RATE_S = 5.0
+READER = "subscriber "
+# Names under which the queries of Spark tell how far they are.
+QUERY = "spark:pipeline-"
+# So many read the firehose.
+QUERIES = 3
+# What a part has said longer ago says nothing of what it has left to do.
+STALE_S = 5.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One stage now. None: it is not known, or makes no sense for it."""
+
+    name: str
+    state: State
+    events: int | None = None
+    rate: float | None = None
+    lag: int | None = None
+    restarts: int = 0
+    errors: int = 0
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """What the broker says: the length of topics, and where subscriptions stand."""
+
+    topics: dict[str, int]
+    places: dict[tuple[str, str], tuple[int, int]]
+    """Position and lag, by subscriber and topic."""
+
+
+def counted(client: Client) -> Counted:
+    """Ask the broker. Raises ClientError."""
+    topics = cast(dict[str, Any], client.ask("topics"))["topics"]
+    found = cast(dict[str, Any], client.ask("subscriptions"))["subscriptions"]
+    return Counted(
+        {one["name"]: one["end_offset"] for one in topics},
+        {
+            (one["subscriber"], one["topic"]): (one["position"], one["lag"])
+            for one in found
+        },
+    )
+
+
+def letters_of(client: Client, gateway: str) -> int:
+    """How many open dead letters a gateway has. Raises ClientError."""
+    wanted = {"gateway": gateway}
+    found = cast(dict[str, Any], client.ask("dead-letters.groups", filter=wanted))
+    return sum(one["count"] for one in found["groups"])
+
+
+class Rates:
+    """Events a second over the last seconds, by stage."""
+
+    def __init__(self) -> None:
+        self._seen: dict[str, deque[tuple[float, int]]] = {}
+
+    def rate(self, name: str, events: int | None, now_s: float) -> float | None:
+        """Take note of a total; None until there are two of them."""
+        if events is None:
+            return None
+        seen = self._seen.setdefault(name, deque())
+        if seen and events < seen[-1][1]:  # it began anew
+            seen.clear()
+        seen.append((now_s, events))
+        while len(seen) > 2 and now_s - seen[1][0] >= RATE_S:
+            seen.popleft()
+        first_s, first = seen[0]
+        return (events - first) / (now_s - first_s) if now_s > first_s else None
+
+
+class Total:
+    """Counts on where a part begins anew with every start."""
+
+    def __init__(self) -> None:
+        self._before = 0
+        self._last: int | None = None
+
+    def total(self, events: int | None) -> int | None:
+        """Take note of a count; None if there never was one."""
+        if events is not None:
+            if self._last is not None and events < self._last:
+                self._before += self._last
+            self._last = events
+        return None if self._last is None else self._before + self._last
+
+
+class Figures:
+    """Makes the rows; remembers what was true while a part is away."""
+
+    def __init__(self) -> None:
+        self._rates = Rates()
+        self._sent = Total()
+        self.counted = Counted({}, {})
+
+    def rows(self, processes: Sequence[Process], now_s: float) -> list[Row]:
+        return [self._row(process, now_s) for process in processes]
+
+    def _row(self, process: Process, now_s: float) -> Row:
+        name, status = process.part.name, process.status
+        events, lag = _number(status.get("events")), _lag(process, status)
+        if name == "broker":
+            topics = self.counted.topics
+            events = sum(end for topic, end in topics.items() if topic[:1] != "$")
+        elif name.startswith(READER):
+            topic = name.removeprefix(READER)
+            place = self.counted.places.get((subscriber(topic), topic))
+            events, lag = place or (None, None)
+        elif name == "source":
+            events = self._sent.total(events)
+        elif name == "spark":
+            events, lag = processed(self.counted)
+        running = process.state in (State.READY, State.ENDED)
+        return Row(
+            name=name,
+            state=process.state,
+            events=events,
+            rate=self._rates.rate(name, events, now_s),
+            lag=lag,
+            restarts=process.restarts,
+            errors=_number(status.get("errors")) or 0,
+            note="" if running else process.reason(),
+        )
+
+
+def processed(counted: Counted) -> tuple[int | None, int | None]:
+    """How far all queries of Spark are in the firehose, and how much any has left."""
+    found = [
+        (topic, at, lag)
+        for (who, topic), (at, lag) in counted.places.items()
+        if who.startswith(QUERY)
+    ]
+    firehose = [at for topic, at, _ in found if topic == FIREHOSE]
+    if len(firehose) < QUERIES:
+        return None, None
+    return min(firehose), max(lag for _, _, lag in found)
+
+
+def grouped(value: int) -> str:
+    """A number with a space between thousands."""
+    return f"{value:,}".replace(",", " ")
+
+
+def _lag(process: Process, status: Mapping[str, object]) -> int | None:
+    """What it has left to do; None if it has not said so lately, or another one has."""
+    told_s = (_number(status.get("at_ms")) or 0) / 1000
+    if status.get("pid") != process.pid or time.time() - told_s > STALE_S:
+        return None
+    return _number(status.get("lag"))
+
+
+def _number(value: object) -> int | None:
+    return int(value) if isinstance(value, int | float) else None

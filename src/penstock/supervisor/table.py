@@ -1,0 +1,117 @@
+"""The live table: redrawn on a terminal, a line now and then anywhere else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from types import TracebackType
+from typing import Protocol, Self
+
+from rich.console import Console
+from rich.live import Live
+from rich.table import Table
+
+from penstock.supervisor.figures import Row, grouped
+from penstock.supervisor.process import State
+
+# Between two plain lines.
+LINE_S = 5.0
+_COLOURS = {
+    State.READY: "green",
+    State.ENDED: "dim",
+    State.PAUSED: "red",
+    State.STARTING: "yellow",
+    State.WAITING: "dim",
+}
+
+
+class Display(Protocol):
+    """Somebody who shows rows."""
+
+    def __enter__(self) -> Self: ...
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None: ...
+    def show(self, rows: Sequence[Row], heading: str, now_s: float) -> None: ...
+
+
+class LiveTable:
+    """On a terminal."""
+
+    def __init__(self, console: Console) -> None:
+        self._live = Live(console=console, auto_refresh=False, transient=False)
+
+    def __enter__(self) -> Self:
+        self._live.__enter__()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._live.__exit__(kind, error, trace)
+
+    def show(self, rows: Sequence[Row], heading: str, now_s: float) -> None:
+        self._live.update(drawn(rows, heading), refresh=True)
+
+
+class PlainLines:
+    """Where nothing can be redrawn."""
+
+    def __init__(self, say: Callable[[str], None]) -> None:
+        self._say = say
+        self._told_s = float("-inf")
+        self._states: dict[str, State] = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def show(self, rows: Sequence[Row], heading: str, now_s: float) -> None:
+        for row in rows:
+            if self._states.get(row.name) is not row.state:
+                self._states[row.name] = row.state
+                note = f": {row.note}" if row.state is State.PAUSED else ""
+                self._say(f"{row.name} is {row.state.value}{note}")
+        if now_s - self._told_s >= LINE_S:
+            self._told_s = now_s
+            self._say(f"{heading}  " + "  ".join(map(_short, rows)))
+
+
+def drawn(rows: Sequence[Row], heading: str) -> Table:
+    """The rows as a table for a terminal."""
+    table = Table(title=heading, title_justify="left", expand=False, box=None)
+    for name in ("STAGE", "STATE"):
+        table.add_column(name)
+    for name in ("EVENTS", "PER SECOND", "LAG", "RESTARTS", "ERRORS"):
+        table.add_column(name, justify="right")
+    table.add_column("", no_wrap=True, overflow="ellipsis", max_width=60, style="dim")
+    for row in rows:
+        table.add_row(
+            row.name,
+            f"[{_COLOURS[row.state]}]{row.state.value}[/]",
+            number(row.events),
+            number(None if row.rate is None else round(row.rate)),
+            number(row.lag),
+            str(row.restarts) if row.restarts else "-",
+            str(row.errors) if row.errors else "-",
+            row.note.replace("[", r"\["),
+        )
+    return table
+
+
+def number(value: int | None) -> str:
+    """A number for a person; ``-`` if it is not known."""
+    return "-" if value is None else grouped(value)
+
+
+def _short(row: Row) -> str:
+    rate = number(None if row.rate is None else round(row.rate))
+    lag = "" if row.lag is None else f" (lag {number(row.lag)})"
+    return f"{row.name} {rate}/s{lag}"

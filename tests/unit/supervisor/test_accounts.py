@@ -1,0 +1,143 @@
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from penstock.supervisor.accounts import Account, Stored, accounts, behind, idle
+from penstock.supervisor.figures import Counted, Row
+from penstock.supervisor.process import State
+from penstock.supervisor.sums import Sums
+
+STATUSES: dict[str, dict[str, Any]] = {
+    "ingest": {
+        "events": 100,
+        "panics": 3,
+        "malformed": 2,
+        "sources": {"a": "60", "b": "40"},
+    },
+    "cdc": {"inserts": {"tweets": 110, "users": 20, "users_engagements": 20}},
+}
+COUNTED = Counted(
+    {"firehose": 95, "tweets": 130},
+    {
+        ("up-tweets", "tweets"): (130, 0),
+        ("other", "tweets"): (0, 130),
+        ("spark:pipeline-tweets", "firehose"): (95, 0),
+        ("spark:pipeline-running", "firehose"): (95, 0),
+        ("spark:pipeline-hashtags", "firehose"): (95, 0),
+    },
+)
+STORED = Stored({}, {"tweets": 110, "users": 20, "users_engagements": 20})
+
+
+def sums(**told: int) -> Sums:
+    found = Sums()
+    found.samples = Counter(processing=120, panics=3)
+    found.told = Counter(
+        {"tweets_stats": 120, "users_stats": 120, "logger_stats": 3, **told}
+    )
+    return found
+
+
+def wrong(
+    counted: Counted = COUNTED,
+    stored: Stored = STORED,
+    letters: int = 5,
+    **changed: dict[str, Any],
+) -> list[str]:
+    statuses = {name: {**STATUSES[name], **changed.get(name, {})} for name in STATUSES}
+    return names_of_wrong(accounts(statuses, counted, sums(), stored, letters=letters))
+
+
+def names_of_wrong(found: list[Account]) -> list[str]:
+    return [one.what for one in found if not one.right]
+
+
+def row(name: str, **values: Any) -> Row:
+    return Row(name=name, state=State.READY, **values)
+
+
+def test_books_that_agree_are_right() -> None:
+    assert wrong() == []
+
+
+def test_a_message_that_did_not_arrive_is_noticed() -> None:
+    assert wrong(ingest={"sources": {"a": "61", "b": "40"}}) == [
+        "messages received, by their numbers"
+    ]
+
+
+def test_a_tweet_that_is_not_in_the_topic_is_noticed() -> None:
+    assert "tweets in firehose" in wrong(letters=4, ingest={"panics": 2})
+
+
+def test_a_letter_that_is_missing_is_noticed() -> None:
+    assert wrong(letters=4) == ["dead letters of panics and of what makes no sense"]
+
+
+def test_a_change_that_was_not_captured_is_noticed() -> None:
+    inserts = {"tweets": 109, "users": 20, "users_engagements": 20}
+    assert wrong(cdc={"inserts": inserts}) == ["changes captured of new tweets"]
+
+
+def test_documents_from_before_the_first_run_were_not_captured() -> None:
+    now = {"tweets": 117, "users": 20, "users_engagements": 20}
+
+    assert wrong(stored=Stored({"tweets": 7}, now)) == []
+    assert wrong(stored=Stored({}, now)) == ["changes captured of new tweets"]
+
+
+def test_tweets_that_a_query_has_not_seen_are_noticed() -> None:
+    places = {**COUNTED.places, ("spark:pipeline-running", "firehose"): (94, 1)}
+
+    assert wrong(Counted(COUNTED.topics, places)) == ["tweets processed"]
+
+
+@pytest.mark.parametrize(
+    ("topic", "what"),
+    [("tweets_stats", "tweets"), ("users_stats", "users"), ("logger_stats", "panics")],
+)
+def test_a_window_that_was_not_told_is_noticed(topic: str, what: str) -> None:
+    found = accounts(STATUSES, COUNTED, sums(**{topic: 2}), STORED, letters=5)
+
+    assert names_of_wrong(found) == [f"{what} told by statistics"]
+
+
+def test_without_a_store_there_is_nothing_to_compare_with_it() -> None:
+    counted = Counted({"firehose": 95}, {("up-firehose", "firehose"): (90, 5)})
+
+    found = accounts(STATUSES, counted, Sums(), None, letters=5)
+
+    assert names_of_wrong(found) == ["events of firehose acknowledged"]
+    assert all("captured" not in one.what for one in found)
+
+
+def test_parts_that_said_nothing_are_wrong_not_an_error() -> None:
+    found = accounts({}, Counted({"firehose": 1}, {}), Sums(), STORED, letters=0)
+
+    assert any(not one.right for one in found)
+
+
+def test_lines_say_how_far_it_is_off() -> None:
+    assert Account("tweets", 1000, 1000).line() == "ok    tweets: 1 000"
+    assert Account("tweets", 1000, 998).line() == (
+        "WRONG tweets: 998 instead of 1 000 (-2)"
+    )
+
+
+def test_who_did_nothing_and_who_is_behind() -> None:
+    rows = [
+        row("source", events=0),
+        row("store"),
+        row("ingest", events=5, lag=2),
+        row("subscriber tweets", events=1, lag=None),
+        row("subscriber users", events=1, lag=0),
+        row("cdc", events=3, lag=None),
+        row("spark", events=3, lag=0),
+        Row(name="broker", state=State.PAUSED, events=3),
+    ]
+
+    assert idle(rows) == ["source"]
+    assert behind(rows) == ["ingest", "subscriber tweets", "cdc", "broker"]

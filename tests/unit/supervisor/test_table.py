@@ -1,0 +1,61 @@
+from __future__ import annotations
+
+import io
+
+from rich.console import Console
+
+from penstock.supervisor.figures import Row
+from penstock.supervisor.process import State
+from penstock.supervisor.table import LINE_S, LiveTable, PlainLines, number
+
+ROWS = [
+    Row(name="broker", state=State.READY, events=1234567, rate=999.6, lag=None),
+    Row(
+        name="spark",
+        state=State.PAUSED,
+        events=10,
+        rate=0.0,
+        lag=42,
+        restarts=2,
+        errors=1,
+        note="[x] it broke",
+    ),
+]
+
+
+def test_the_table_shows_every_figure() -> None:
+    output = io.StringIO()
+    console = Console(file=output, width=120, force_terminal=False)
+
+    with LiveTable(console) as table:
+        table.show(ROWS, "penstock up, 5 s", 0.0)
+
+    text = output.getvalue()
+    for part in (
+        "penstock up, 5 s",
+        "1 234 567",
+        "1 000",
+        "restarting",
+        "[x] it broke",
+    ):
+        assert part in text
+    assert "42" in text.split("spark")[1]
+
+
+def test_plain_lines_come_now_and_then() -> None:
+    said: list[str] = []
+    with PlainLines(said.append) as lines:
+        lines.show(ROWS, "up", 0.0)
+        lines.show(ROWS, "up", LINE_S / 2)
+        lines.show(ROWS, "up", LINE_S)
+
+    assert said == [
+        "broker is ready",
+        "spark is restarting: [x] it broke",
+        "up  broker 1 000/s  spark 0/s (lag 42)",
+        "up  broker 1 000/s  spark 0/s (lag 42)",
+    ]
+
+
+def test_numbers_are_easy_to_read() -> None:
+    assert [number(one) for one in (None, 0, 999, 1000)] == ["-", "0", "999", "1 000"]
