@@ -13,7 +13,7 @@ from pathlib import Path
 
 from bench.peers.adapter import Place
 
-START_S = 60.0
+START_S = 180.0
 STOP_S = 20.0
 TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 
