@@ -20,8 +20,8 @@ from pathlib import Path
 
 PENSTOCK = [sys.executable, "-m", "penstock.cli.main"]
 PORTS = ("line", "consumer", "publisher", "maze-event", "maze-client", "native")
-READY_S = 30.0
-STOP_S = 30.0
+READY_S = 120.0
+STOP_S = 60.0
 
 
 class Serving:

@@ -7,6 +7,9 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
+PYTEST = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
 CASES = """
 import pytest
 
@@ -24,12 +27,13 @@ def test_for_another_reason():
 """
 
 
-def test_each_component_is_named_once(tmp_path: Path) -> None:
+@pytest.mark.parametrize("workers", ["0", "2"])
+def test_each_component_is_named_once(tmp_path: Path, workers: str) -> None:
     shutil.copy(Path(__file__).with_name("conftest.py"), tmp_path)
     (tmp_path / "test_cases.py").write_text(CASES)
 
     run = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "."],
+        [*PYTEST, "-n", workers, "--dist", "loadgroup", "."],
         cwd=tmp_path,
         capture_output=True,
         text=True,

@@ -352,10 +352,10 @@ def test_a_server_that_goes_is_noticed(connect: Connect, server: LocalServer) ->
 def test_a_server_that_does_not_answer_is_given_up(
     connect: Connect, server: LocalServer
 ) -> None:
-    client = connect(server.data, timeout_s=0.05)
+    client = connect(server.data, timeout_s=1.0)
     server.mute = True
 
-    with pytest.raises(ConnectionLost, match=r"no answer within 0\.05 s"):
+    with pytest.raises(ConnectionLost, match=r"no answer within 1 s"):
         client.ask("topics")
 
 

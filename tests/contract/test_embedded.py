@@ -275,7 +275,7 @@ def test_others_do_not_suffer_from_a_publisher_that_is_refused(world: World) -> 
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(10)
+        thread.join(60)
 
     good = [one for one in done if isinstance(one, int)]
     assert sorted(good) == [0, 1, 2, 3]
@@ -522,12 +522,15 @@ def test_a_subscription_goes_on_where_it_was(world: World) -> None:
 def test_no_more_run_at_once_than_allowed(world: World, kind: str) -> None:
     domain, lock = world.domain("a"), threading.Lock()
     running, most, ended = 0, 0, 0
+    all_three = threading.Event()
 
     def begin() -> None:
         nonlocal running, most
         with lock:
             running += 1
             most = max(most, running)
+            if running == 3:
+                all_three.set()
 
     def end() -> None:
         nonlocal running, ended
@@ -537,11 +540,13 @@ def test_no_more_run_at_once_than_allowed(world: World, kind: str) -> None:
 
     def sync(event: Event[bytes]) -> None:
         begin()
+        all_three.wait(30)
         threading.Event().wait(0.002)
         end()
 
     async def coroutine(event: Event[bytes]) -> None:
         begin()
+        await asyncio.to_thread(all_three.wait, 30)
         await asyncio.sleep(0.002)
         end()
 

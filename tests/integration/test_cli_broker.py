@@ -56,7 +56,7 @@ def test_a_subscriber_prints_events_as_they_come_until_ctrl_c(server: Serving) -
                 client.publish("live", payload)
                 assert process.stdout.readline() == payload + b"\n"
         process.send_signal(signal.SIGINT)
-        rest, errors = process.communicate(timeout=20)
+        rest, errors = process.communicate(timeout=60)
 
     assert (process.returncode, rest, errors) == (0, b"", b"")
     (row,) = json.loads(
@@ -84,7 +84,7 @@ def test_a_publisher_at_the_end_of_a_pipe_does_not_wait_for_more(
             process.stdin.flush()
             assert json.loads(process.stdout.readline())["offset"] == offset
         process.stdin.close()
-        assert process.wait(20) == 0
+        assert process.wait(60) == 0
 
 
 def test_the_line_protocol_and_the_commands_see_the_same(server: Serving) -> None:
@@ -200,4 +200,4 @@ def test_with_users_the_port_asks_for_a_login_and_the_socket_does_not(
 
 
 def run(*arguments: str) -> subprocess.CompletedProcess[bytes]:
-    return subprocess.run([*PENSTOCK, *arguments], capture_output=True, timeout=30)
+    return subprocess.run([*PENSTOCK, *arguments], capture_output=True, timeout=60)

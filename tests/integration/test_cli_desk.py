@@ -100,7 +100,7 @@ def test_ctrl_c_stops_cleanly_and_the_next_run_goes_on(server: Serving) -> None:
         assert process.stderr is not None
         first = process.stderr.readline().decode()
         process.send_signal(signal.SIGINT)
-        _, said = process.communicate(timeout=20)
+        _, said = process.communicate(timeout=60)
 
     assert first.endswith(f" of {EVENTS} republished\n")
     assert process.returncode == 130

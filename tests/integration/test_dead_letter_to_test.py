@@ -70,7 +70,7 @@ def letter_of(folder: Path, module: str, monkeypatch: pytest.MonkeyPatch) -> Non
     with penstock.open(data) as broker:
         broker.start(app.billing)
         broker.publish(app.orders, app.Order(total=10, people=0))
-        broker.wait_until_settled(timeout_s=30.0)
+        broker.wait_until_settled(timeout_s=60.0)
         command = ["dead-letters", "export-test", "0", "--data", data]
         said = CliRunner().invoke(cli, [*command, "--out", f"{folder}/test_letter.py"])
 

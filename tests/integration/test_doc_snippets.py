@@ -39,9 +39,9 @@ def snippets(page: Path) -> list[Snippet]:
     ]
 
 
-# Its snippets need a session of Spark and topics of the reader's own; tests/spark runs
-# the same calls, and examples/spark is played whole.
-PARTS = {"spark.md"}
+# Their snippets need a session of Spark and topics, or a database, of the reader's own;
+# tests/spark and tests/contract run the same calls, and examples/spark is played whole.
+PARTS = {"spark.md", "store.md"}
 PAGES = [
     page
     for page in sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])

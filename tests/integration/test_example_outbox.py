@@ -22,7 +22,7 @@ pytest.importorskip("uvicorn", reason="component: uvicorn (not installed)")
 pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-TIMEOUT_S = 30.0
+TIMEOUT_S = 60.0
 # Binds a free port itself, so that nobody can take it in between, and says which.
 PROGRAM = """
 import socket, sys, uvicorn

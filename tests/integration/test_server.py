@@ -217,20 +217,20 @@ def let_in(port: int) -> str:
 
 
 def test_whoever_is_slow_to_log_in_or_says_nothing_is_closed(tmp_path: Path) -> None:
-    limits = configured(tmp_path, "[server]\nlogin_s = 0.5\nidle_s = 1.5\n")
+    limits = configured(tmp_path, "[server]\nlogin_s = 1.0\nidle_s = 2.0\n")
     with serving(tmp_path, *limits, "--no-maze") as server, ExitStack() as stack:
+        start_s = time.monotonic()
         slow = stack.enter_context(Wire(server.ports["consumer"]))
         silent = stack.enter_context(Wire(server.ports["line"]))
         slow.sock.sendall(b"log an")
-        start_s = time.monotonic()
 
         assert slow.rest() == b"Please login!\r\n"
         slow_s = time.monotonic() - start_s
         assert silent.rest().decode() == GREETING + "\r\n"
         silent_s = time.monotonic() - start_s
 
-        assert 0.4 < slow_s < silent_s
-        assert silent_s > 1.4
+        assert 1.0 <= slow_s < silent_s
+        assert silent_s >= 2.0
         with Wire(server.ports["consumer"]) as quick:
             quick.say("log anna")
             assert quick.lines(2)[1] == "Succesfully logged in!"

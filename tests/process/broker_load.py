@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 READ_BYTES = 1 << 16
-TIMEOUT_S = 20.0
+TIMEOUT_S = 60.0
 # The whole of a run; more than a busy machine needs.
 RUN_S = 120.0
 _RESET = struct.pack("ii", 1, 0)  # linger for 0 s: what is on its way is lost

@@ -130,7 +130,7 @@ async def main(data: str) -> None:
         await broker.wait_until_settled(60)
         print("settled", flush=True)
         stored = await broker.publish("well-behaved", b"x")
-        await broker.wait_until_settled(10)
+        await broker.wait_until_settled(60)
         assert alive[-1] == stored.offset
         print("alive", flush=True)
 

@@ -24,7 +24,7 @@ def handle(event: Event[bytes]) -> None:
 def main(data: str, way: str) -> None:
     with penstock.open(data) as broker:
         broker.publish_many("numbers", [b"x"] * 1000)
-        print("waiting", flush=True)
+        say("waiting")
         if way == "run":
             broker.run(SHOP)
         elif way == "settled":
@@ -35,14 +35,20 @@ def main(data: str, way: str) -> None:
             waiter = threading.Thread(target=wait_beside, args=[broker])
             waiter.start()
             time.sleep(0.5)
-    print("closed", flush=True)
+    say("closed")
+
+
+def say(line: str) -> None:
+    """In one piece: two threads may say something at once."""
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
 
 
 def wait_beside(broker: penstock.BlockingBroker) -> None:
     try:
         broker.wait_until_settled()
     except BrokerClosed:
-        print("the broker is closed", flush=True)
+        say("the broker is closed")
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ from tests.serving import PENSTOCK
 
 pytestmark = pytest.mark.slow
 
-TIMEOUT_S = 30.0
+TIMEOUT_S = 60.0
 READY = "running, Ctrl-C stops it"
 REPUBLISH = ["dead-letters", "republish", "--all", "--subscriber", "INVENTORY"]
 

@@ -13,7 +13,7 @@ from tests.serving import serving
 
 pytestmark = pytest.mark.slow
 
-TIMEOUT_S = 20.0
+TIMEOUT_S = 60.0
 NUMBERS = Topic("numbers", int)
 SQUARES = Topic("squares", int)
 

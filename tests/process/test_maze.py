@@ -27,8 +27,8 @@ from tests.process.maze_load import run
 
 pytestmark = pytest.mark.slow
 
-START_S = 30.0
-STOP_S = 30.0
+START_S = 120.0
+STOP_S = 60.0
 PENSTOCK = Path(sys.executable).with_name("penstock")
 # The graph matters more than in the usual mix, so more of it is looked at.
 MIX = {"S": 0.5, "F": 0.25, "U": 0.05, "P": 0.19, "B": 0.01}

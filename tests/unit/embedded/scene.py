@@ -104,7 +104,7 @@ class Stage:
         self.runner.tick(self.clock.now_s())
 
     async def idle(self) -> None:
-        """Return when nothing is at hand; threads have ten seconds for it."""
+        """Return when nothing is at hand; threads have a minute for it."""
         await until(lambda: self.runner.idle)
 
 
@@ -116,7 +116,7 @@ async def turns(count: int = 10) -> None:
 
 async def until(done: Callable[[], bool]) -> None:
     """Return when something is so that nobody tells of; fail if that takes long."""
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while not done():  # noqa: ASYNC110 - there is no event to wait for
             await asyncio.sleep(0.001)
 

@@ -161,7 +161,7 @@ def test_what_handlers_publish_while_others_are_settled_is_waited_for() -> None:
         async with opened() as broker:
             await broker.start(domain)
             await broker.publish("t", b"first")
-            await broker.wait_until_settled(10)
+            await broker.wait_until_settled(60)
 
             assert depth == 50
 
@@ -206,12 +206,12 @@ def test_domains_are_started_all_or_none() -> None:
                 with pytest.raises(IncompatibleSchema):
                     await broker.start(good, bad)
             await broker.publish("t", b"x")
-            await broker.wait_until_settled(5)
+            await broker.wait_until_settled(60)
             before = list(seen)
             await broker.start(good)
             with pytest.raises(StartedTwice):
                 await broker.start(good)
-            await broker.wait_until_settled(5)
+            await broker.wait_until_settled(60)
 
             assert (before, seen) == ([], [0])
 
@@ -239,7 +239,7 @@ def test_what_was_subscribed_is_left_again_if_another_cannot_be() -> None:
             with pytest.raises(WrongOrder):
                 await broker.start(second)
             await broker.publish("s", b"x")
-            await broker.wait_until_settled(5)
+            await broker.wait_until_settled(60)
             rows = await broker.ask(desk.subscriptions())
 
             assert seen == []
@@ -259,9 +259,9 @@ def test_orders_at_the_desk_are_given_by_the_program() -> None:
         async with opened() as broker:
             await broker.start(domain)
             await broker.publish("t", b"x")
-            await broker.wait_until_settled(5)
+            await broker.wait_until_settled(60)
             await broker.ask(desk.republish_all())
-            await broker.wait_until_settled(5)
+            await broker.wait_until_settled(60)
             await broker.ask(desk.drop_all(reason="old", by="ada"))
 
             done = {one.action: one.by for one in await broker.ask(desk.audit())}

@@ -29,7 +29,7 @@ def test_run_goes_on_until_a_signal(tmp_path: Path, number: int) -> None:
     with penstock.open(tmp_path) as broker:
         broker.publish("t", b"x")
         broker.run(domain)
-        broker.wait_until_settled(10)
+        broker.wait_until_settled(60)
 
     assert seen == [b"x"]
     assert signal.getsignal(number) is before
@@ -55,7 +55,7 @@ def test_sync_handlers_may_use_the_broker(tmp_path: Path) -> None:
 
         broker.publish("t", b"x")
         broker.start(domain)
-        broker.wait_until_settled(10)
+        broker.wait_until_settled(60)
 
     assert offsets == [0]
 
@@ -70,7 +70,7 @@ def test_async_handlers_that_would_wait_for_themselves_are_told(tmp_path: Path) 
 
         broker.publish("t", b"x")
         broker.start(domain)
-        broker.wait_until_settled(10)
+        broker.wait_until_settled(60)
         [letter] = broker.ask(desk.list_all())
 
     assert "async handler" in letter.reason

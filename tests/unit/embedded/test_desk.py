@@ -33,7 +33,7 @@ def test_an_async_program_looks_after_its_dead_letters() -> None:
         async with penstock.open("/data", files=CrashDisk()) as broker:
             await broker.start(domain)
             await broker.publish_many("t", [b"good", b"bad", b"bad"])
-            await broker.wait_until_settled(10)
+            await broker.wait_until_settled(60)
 
             only = desk.Filter(subscriber="a")
             rows = await broker.ask(desk.list_all())
@@ -43,7 +43,7 @@ def test_an_async_program_looks_after_its_dead_letters() -> None:
             error = await broker.ask(desk.show_error(errors[0].number))
             await broker.ask(desk.edit(rows[0].number, b"good now", by="me"))
             await broker.ask(desk.drop_all(only, reason="old"))
-            await broker.wait_until_settled(10)
+            await broker.wait_until_settled(60)
             trail = await broker.ask(desk.audit())
             left = await broker.ask(desk.list_all())
 
@@ -64,7 +64,7 @@ def test_a_blocking_program_asks_the_same(tmp_path: Path) -> None:
     with penstock.open(tmp_path) as broker:
         broker.start(domain)
         broker.publish("t", b"good")
-        broker.wait_until_settled(10)
+        broker.wait_until_settled(60)
 
         [topic] = broker.ask(desk.topics())
         [row] = broker.ask(desk.subscriptions(subscriber="a"))

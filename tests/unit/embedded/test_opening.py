@@ -114,7 +114,7 @@ def test_the_clock_and_the_files_may_be_others() -> None:
 
             await broker.start(domain)
             await broker.publish("t", b"x")
-            await broker.wait_until_settled(10)
+            await broker.wait_until_settled(60)
             return seen[0]
 
     assert asyncio.run(run()) == 5000

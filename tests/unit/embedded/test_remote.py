@@ -189,7 +189,7 @@ def test_handlers_are_dropped_if_their_domain_cannot_be_started(
             with pytest.raises(WrongOrder):
                 await broker.start(second)
             await broker.publish("s", b"x")
-            await broker.wait_until_settled(5)
+            await broker.wait_until_settled(60)
 
             assert seen == []
 

@@ -141,7 +141,7 @@ def test_a_handler_that_is_stuck_too_often_gets_no_more(
     gate = threading.Event()
 
     def handle(event: Any) -> None:
-        gate.wait(10)
+        gate.wait(60)
 
     async def run() -> None:
         stage = Stage(handle, concurrency=2)

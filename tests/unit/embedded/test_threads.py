@@ -43,7 +43,7 @@ def test_calls_are_made_in_threads_up_to_a_number() -> None:
 
     def handle(event: Any) -> None:
         seen.append(threading.current_thread().name)
-        gate.wait(10)
+        gate.wait(60)
 
     async def run() -> None:
         work = Work(handle, 7, limit=3, name="three")
@@ -100,7 +100,7 @@ def test_another_thread_takes_the_place_of_one_that_is_given_up() -> None:
 
     def handle(event: Any) -> None:
         if event.offset == 0:
-            gate.wait(10)
+            gate.wait(60)
 
     async def run() -> None:
         work = Work(handle, 4, limit=1, name="given-up")
@@ -130,7 +130,7 @@ def test_a_call_that_was_done_when_it_was_given_up_keeps_its_thread() -> None:
     async def run() -> None:
         work = Work(lambda event: done.set(), 1, limit=1, name="kept")
         work.crew.wake()
-        assert done.wait(10)  # on the loop: it cannot collect meanwhile
+        assert done.wait(60)  # on the loop: it cannot collect meanwhile
         while not work.crew._done:
             pass
         [first] = work.crew.running()
@@ -151,7 +151,7 @@ def test_what_waits_for_a_thread_can_be_withdrawn() -> None:
 
     def handle(event: Any) -> None:
         seen.append(event.offset)
-        gate.wait(10)
+        gate.wait(60)
 
     async def run() -> None:
         work = Work(handle, 5, limit=1, ahead=4)
@@ -172,7 +172,7 @@ def test_a_thread_may_outlive_its_loop() -> None:
     gate, ended = threading.Event(), threading.Event()
 
     def handle(event: Any) -> None:
-        gate.wait(10)
+        gate.wait(60)
         ended.set()
 
     async def run() -> None:
@@ -184,10 +184,10 @@ def test_a_thread_may_outlive_its_loop() -> None:
     asyncio.run(run())
     gate.set()
 
-    assert ended.wait(10)
+    assert ended.wait(60)
     for thread in threading.enumerate():
         if thread.name == "outlives":
-            thread.join(10)
+            thread.join(60)
 
 
 def test_a_mistake_of_ours_costs_no_thread(caplog: pytest.LogCaptureFixture) -> None:

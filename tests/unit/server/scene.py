@@ -25,7 +25,7 @@ from penstock.server.users import Users
 from tests.unit.log.faults import FaultyFiles
 
 # Nothing here takes so long.
-TIMEOUT_S = 20.0
+TIMEOUT_S = 60.0
 
 
 def run(scene: Coroutine[Any, Any, None]) -> None:
