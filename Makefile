@@ -17,17 +17,26 @@ PIP_INSTALL = $(PY) -m pip --disable-pip-version-check install -qq
 PYTHON ?=
 PYTHONS := $(or $(PYTHON),python3.11 python3.12 python3.13 python3.14 python3)
 
-# Extra arguments for the server, for example: make run SERVE_ARGS="--line-port 0"
+# Extra arguments, for example: make run RUN_ARGS="--for 60s --rate 2000"
+RUN_ARGS ?=
+# The same for the server alone: make serve SERVE_ARGS="--line-port 0"
 SERVE_ARGS ?=
 
-# Extra arguments for pytest, for example: make test PYTEST_ARGS="-x -k recovery"
+# Tests that share something dear stay in one worker: tests/conftest.py says which.
+# Extra arguments for pytest, for example: make test PYTEST_ARGS="-x -k recovery",
+# or PYTEST_ARGS="-n 0" for one process.
 PYTEST_ARGS ?=
 HYPOTHESIS_PROFILE ?= fast
-PYTEST = HYPOTHESIS_PROFILE=$(HYPOTHESIS_PROFILE) $(PY) -m pytest -q $(PYTEST_ARGS)
+PYTEST = HYPOTHESIS_PROFILE=$(HYPOTHESIS_PROFILE) $(PY) -m pytest -q \
+  -n 2 --dist loadgroup $(PYTEST_ARGS)
 
 ##@ Main
 .PHONY: run
-run: setup ## Run the broker with all its gateways (Ctrl-C stops it)
+run: setup ## Run everything: tweets, broker, Spark, store, changes (Ctrl-C stops it)
+	@$(BIN)/penstock up $(RUN_ARGS)
+
+.PHONY: serve
+serve: setup ## Run the broker alone, with all its gateways
 	@$(BIN)/penstock serve $(SERVE_ARGS)
 
 .PHONY: test
@@ -89,6 +98,10 @@ bench-embedded: setup ## Compare handlers with Celery and FastStream
 .PHONY: bench-spark
 bench-spark: setup ## Compare topics in Spark with Parquet and with their floor
 	@$(PY) -m bench.spark $(BENCH_ARGS)
+
+.PHONY: bench-pipeline
+bench-pipeline: setup ## Measure the pipeline beside its jobs alone, and its store
+	@$(PY) -m bench.pipeline $(BENCH_ARGS)
 
 ##@ Environment
 .PHONY: setup

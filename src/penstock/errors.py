@@ -40,6 +40,7 @@
     ├── ClientError           what a client meets
     │   ├── NotRunning        no server where one was looked for
     │   ├── ConnectionLost
+    │   ├── FeedMoved         another writer has put something into a feed
     │   ├── SubscriptionEnded by the server: forgotten, suspended, its topic deleted
     │   └── ServerRefused     the server's own error, by name
     ├── HandlerError          the handlers of a program
@@ -58,7 +59,19 @@
     │   ├── UnknownOption     an option that nothing reads
     │   ├── MissingOption     nothing says what, or where
     │   ├── DataLost          what a query has still to read is gone
+    │   ├── QueryFailed       a query of the pipeline has ended (retriable)
     │   └── Unreachable       no broker answered for too long (retriable)
+    ├── PartFailed            a part of `penstock up` could not be started
+    ├── StoreError            documents in a database
+    │   ├── InvalidStore      a URL or a name that no store can have
+    │   ├── BadDocument       a document that cannot be stored as it is
+    │   ├── StoreRefused      the database says no
+    │   ├── CaptureLost       a database that has forgotten what changed
+    │   ├── StoreTaken        a database that another run has filled
+    │   ├── StoreNotStarted   a PostgreSQL of our own that does not run
+    │   └── StoreUnreachable  no database answered for too long (retriable)
+    ├── IngestError           what comes from other systems
+    │   └── UnfitSource       an address that no event stream comes from
     └── LogError              the log on disk
         ├── UnknownTopic
         ├── TopicExists
@@ -81,6 +94,7 @@ Fields first, text in ``__str__``; ``hint`` says what a person can do;
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import ClassVar
 
 
@@ -554,6 +568,18 @@ class ConnectionLost(ClientError):
         return f"connection to {self.where} lost: {self.reason}"
 
 
+class FeedMoved(ClientError):
+    hint = "only one writer may be at work: end the other one, then start again"
+
+    def __init__(self, feed: str, note: str) -> None:
+        super().__init__(feed, note)
+        self.feed = feed
+        self.note = note
+
+    def __str__(self) -> str:
+        return f"another writer has moved the feed {self.feed} to {self.note!r}"
+
+
 class SubscriptionEnded(ClientError):
     def __init__(self, topic: str, reason: str) -> None:
         super().__init__(topic, reason)
@@ -762,6 +788,19 @@ class DataLost(SparkError):
         return f"topic {self.topic}: {self.reason} (option failOnDataLoss is true)"
 
 
+class QueryFailed(SparkError):
+    retriable = True
+    hint = "start it again: it goes on from its checkpoint"
+
+    def __init__(self, query: str, reason: str) -> None:
+        super().__init__(query, reason)
+        self.query = query
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return f"the query {self.query} has failed: {self.reason}"
+
+
 class Unreachable(SparkError):
     retriable = True
     hint = "start it again, or wait longer by the option retrySeconds"
@@ -777,6 +816,127 @@ class Unreachable(SparkError):
             f"no broker at {self.where} for {self.waited_s:g} s (option retrySeconds): "
             f"{self.reason}"
         )
+
+
+class PartFailed(PenstockError):
+    hint = "its log says more: see up/logs in the data directory"
+
+    def __init__(self, part: str, code: int, reason: str) -> None:
+        super().__init__(part, code, reason)
+        self.part = part
+        self.code = code
+        self.reason = reason
+
+    def __str__(self) -> str:
+        ended = f"{self.part} could not be started (exit code {self.code})"
+        return f"{ended}: {self.reason}"
+
+
+class StoreError(PenstockError):
+    """Documents in a database; no message holds a password."""
+
+
+class InvalidStore(StoreError):
+    hint = "give postgresql://user@host/database or mongodb://host/database"
+
+    def __init__(self, place: str, reason: str) -> None:
+        super().__init__(place, reason)
+        self.place = place
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return f"store {self.place}: {self.reason}"
+
+
+class BadDocument(StoreError):
+    def __init__(self, collection: str, key: str, reason: str) -> None:
+        super().__init__(collection, key, reason)
+        self.collection = collection
+        self.key = key
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return f"document {self.key[:80]!r} of {self.collection}: {self.reason}"
+
+
+class StoreRefused(StoreError):
+    def __init__(self, place: str, reason: str) -> None:
+        super().__init__(place, reason)
+        self.place = place
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return f"store {self.place} refuses: {self.reason}"
+
+
+class StoreTaken(StoreError):
+    hint = "take an empty database, or the data directory of the run that filled it"
+
+    def __init__(self, place: str, found: Mapping[str, int]) -> None:
+        super().__init__(place, found)
+        self.place = place
+        self.found = found
+
+    def __str__(self) -> str:
+        counts = ", ".join(f"{count} {name}" for name, count in self.found.items())
+        return f"store {self.place} holds documents of another run: {counts}"
+
+
+class StoreNotStarted(StoreError):
+    def __init__(self, directory: str, reason: str) -> None:
+        super().__init__(directory, reason)
+        self.directory = directory
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return f"no PostgreSQL over {self.directory}: {self.reason}"
+
+
+class StoreUnreachable(StoreError):
+    hint = "is it running there?"
+    retriable = True
+
+    def __init__(self, place: str, waited_s: float, reason: str) -> None:
+        super().__init__(place, waited_s, reason)
+        self.place = place
+        self.waited_s = waited_s
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return f"no store at {self.place} for {self.waited_s:g} s: {self.reason}"
+
+
+class IngestError(PenstockError):
+    """What comes from other systems."""
+
+
+class UnfitSource(IngestError):
+    hint = "give the address of a stream of server-sent events"
+
+    def __init__(self, url: str, reason: str) -> None:
+        super().__init__(url, reason)
+        self.url = url
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return f"{self.url}: {self.reason}"
+
+
+class CaptureLost(StoreError):
+    hint = (
+        "what changed since is not known: delete the topics and begin anew, or go on "
+        "from now with --from-now"
+    )
+
+    def __init__(self, place: str, what: str, since: str) -> None:
+        super().__init__(place, what, since)
+        self.place = place
+        self.what = what
+        self.since = since
+
+    def __str__(self) -> str:
+        unknown = f"{self.place} does not know the changes since {self.since}"
+        return f"{unknown}: {self.what} is gone"
 
 
 class LogError(PenstockError):

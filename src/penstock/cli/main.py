@@ -15,23 +15,29 @@ import sys
 import click
 
 from penstock import __version__
+from penstock.cli.cdc import cdc
 from penstock.cli.chain import chain_command
 from penstock.cli.config import config
 from penstock.cli.dead_letters import dead_letters
 from penstock.cli.demo import demo
 from penstock.cli.errors import errors
+from penstock.cli.ingest import ingest
 from penstock.cli.log import log
 from penstock.cli.logs import logs
 from penstock.cli.messages import messages
+from penstock.cli.pipeline import pipeline
 from penstock.cli.publish import publish
 from penstock.cli.refusal import Refusal
 from penstock.cli.schemas import schemas
 from penstock.cli.serve import serve
 from penstock.cli.sinks import sinks
 from penstock.cli.sql import sql_command
+from penstock.cli.store import store
 from penstock.cli.subscribe import subscribe
 from penstock.cli.subscriptions import subscriptions
 from penstock.cli.topics import topics
+from penstock.cli.tweets import tweets
+from penstock.cli.up import up
 from penstock.cli.users import users
 from penstock.errors import PenstockError
 
@@ -97,6 +103,12 @@ cli.add_command(chain_command)
 cli.add_command(sql_command)
 cli.add_command(config)
 cli.add_command(users)
+cli.add_command(tweets)
+cli.add_command(ingest)
+cli.add_command(store)
+cli.add_command(pipeline)
+cli.add_command(cdc)
+cli.add_command(up)
 
 
 def main() -> None:
