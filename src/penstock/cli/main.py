@@ -1,8 +1,9 @@
 """The ``penstock`` command: what is the same for all of its subcommands.
 
-Exit codes: 0 all is well; 1 ``log verify`` found damage, or ``schemas check`` what does
-not fit; 2 the command could not be carried out, the reason is on standard error; 130
-long work was stopped by Ctrl-C; 141 whoever read the output has gone.
+Exit codes: 0 all is well; 1 ``log verify`` found damage, ``schemas check`` what does
+not fit, or ``up`` books that do not agree; 2 the command could not be carried out, the
+reason is on standard error; 130 long work was stopped by Ctrl-C; 141 whoever read the
+output has gone.
 """
 
 from __future__ import annotations
@@ -75,13 +76,14 @@ def cli(context: click.Context, *, verbose: bool) -> None:
       penstock serve               run the broker, on this machine only
       penstock publish T HELLO     publish an event to the topic T of a running broker
       penstock subscribe T         print its events as they come
+      penstock up                  a whole pipeline at work, with Spark and a store
       penstock demo                see the log at work, in a few seconds
       penstock log stat DIR        what a data directory holds
       penstock log verify DIR      whether all of it is intact
 
     Errors are one line on standard error, with a hint where there is something
-    you can do. Exit code 0 is success, 1 is what "log verify" or "schemas check"
-    found wrong, 2 is an error.
+    you can do. Exit code 0 is success, 1 is what "log verify", "schemas check" or
+    "up" found wrong, 2 is an error.
     """
     level = logging.INFO if verbose else logging.WARNING
     context.with_resource(messages(level))

@@ -95,7 +95,7 @@ def up(
       penstock up
       penstock up --for 60s --rate 2000
       penstock up --store mongodb://localhost:27017/tweets?replicaSet=rs0
-      penstock up --master spark://head:7077
+      penstock up --master local[4] --trigger 500ms
     """
     try:
         from penstock.cli.up_run import run
