@@ -100,10 +100,14 @@ def cpu_s(pids: Sequence[int]) -> float:
 
 
 def descendants(pid: int) -> list[int]:
-    found = []
-    for path in Path(f"/proc/{pid}/task").glob("*/children"):
+    found: list[int] = []
+    try:
+        tasks = list(Path(f"/proc/{pid}/task").iterdir())
+    except OSError:  # it has ended meanwhile
+        return found
+    for task in tasks:
         try:
-            children = [int(child) for child in path.read_text().split()]
+            children = [int(child) for child in (task / "children").read_text().split()]
         except OSError:
             continue
         for child in children:

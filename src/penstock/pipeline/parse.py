@@ -7,27 +7,24 @@ its own, and so is one inside of that.
 An event is taken whole or not at all. What has no place in a store is ``unfit``: every
 document that is made of the rest is within the limits of stores, so none of them stops
 the pipeline.
+
+What is done with each element of an array is written in SQL: a lambda of Python gets a
+new name for its argument each time, and Spark would compile every batch anew.
 """
 
 from __future__ import annotations
 
-from functools import reduce
-from operator import add
-
 from pyspark.sql import Column, DataFrame
 from pyspark.sql.functions import (
     array,
-    array_join,
-    coalesce,
+    array_compact,
+    call_function,
     col,
-    filter,
+    expr,
     get,
     inline_outer,
     lit,
-    octet_length,
-    replace,
     struct,
-    transform,
     when,
 )
 
@@ -58,6 +55,35 @@ _TEXTS = ("text", "created_at", "lang")
 _USER_TEXTS = ("screen_name", "name", "lang", "location")
 
 
+def _nameless(tweet: str) -> str:
+    return f"({tweet}.id_str IS NULL OR {tweet}.user.id_str IS NULL)"
+
+
+def _key_bytes(key: str) -> str:
+    """What a key has as the store writes it."""
+    return f"octet_length(replace({key}, '\\0', '{REPLACEMENT}'))"
+
+
+_SIZES = " + ".join(
+    f"coalesce(octet_length({text}), 0)"
+    for text in (
+        *(f"tweet.{name}" for name in _TEXTS),
+        *(f"tweet.user.{name}" for name in _USER_TEXTS),
+        "array_join(tweet.tags, ',', 'null')",
+    )
+)
+# Of a tweet, or null.
+_WHY = f"""
+CASE
+  WHEN tweet IS NULL THEN NULL
+  WHEN {_nameless("tweet")} THEN '{NO_RETWEET}'
+  WHEN {_key_bytes("tweet.id_str")} > {MAX_KEY_BYTES} THEN '{LONG_ID}'
+  WHEN {_key_bytes("tweet.user.id_str")} > {MAX_KEY_BYTES} THEN '{LONG_ID}'
+  WHEN {_SIZES} > {MAX_TEXT_BYTES} THEN '{TOO_LARGE}'
+END
+"""
+
+
 def firehose(depth: int = DEPTH) -> str:
     """The option ``valueSchema`` of the firehose.
 
@@ -77,7 +103,8 @@ def tweets(events: DataFrame) -> DataFrame:
     came. Nothing of an event that is ``unfit`` is a row.
     """
     levels = array(*(_tweet(place, depth) for depth, place in enumerate(_places())))
-    found = filter(levels, lambda tweet: tweet.id_str.isNotNull())
+    there = expr("tweet -> tweet.id_str IS NOT NULL")
+    found = call_function("filter", levels, there)
     taken = inline_outer(when(~unfit(), found))
     at_ms = (col("message.unix_timestamp_100us") / 10).cast("bigint")
     rows = events.select(col("offset").alias("version"), at_ms.alias("at_ms"), taken)
@@ -101,10 +128,10 @@ def reason() -> Column:
     levels = array(*(_outline(place) for place in _places()))
     # One function for all levels: Spark plans every batch anew, and what is written
     # out for each of them takes it seconds.
-    whys = filter(transform(levels, _why), lambda why: why.isNotNull())
+    whys = array_compact(call_function("transform", levels, expr(f"tweet -> {_WHY}")))
     return (
         when(col("_corrupt").isNotNull(), UNFIT)
-        .when(_nameless(col(top)), NO_TWEET)
+        .when(expr(_nameless(top)), NO_TWEET)
         .when(col(f"{deepest}.retweeted_status").isNotNull(), TOO_DEEP)
         .otherwise(get(whys, lit(0)))
     )
@@ -124,31 +151,6 @@ def _outline(place: str) -> Column:
     return when(col(place).isNotNull(), whole)
 
 
-def _why(tweet: Column) -> Column:
-    return when(
-        tweet.isNotNull(),
-        when(_nameless(tweet), NO_RETWEET)
-        .when(_is_long(tweet.id_str) | _is_long(tweet.user.id_str), LONG_ID)
-        .when(_text_bytes(tweet) > MAX_TEXT_BYTES, TOO_LARGE),
-    )
-
-
-def _nameless(tweet: Column) -> Column:
-    return tweet.id_str.isNull() | tweet.user.id_str.isNull()
-
-
-def _is_long(id: Column) -> Column:
-    """Whether a key is too long, as the store writes it."""
-    return octet_length(replace(id, lit("\0"), lit(REPLACEMENT))) > MAX_KEY_BYTES
-
-
-def _text_bytes(tweet: Column) -> Column:
-    texts = [tweet[name] for name in _TEXTS]
-    texts += [tweet.user[name] for name in _USER_TEXTS]
-    texts.append(array_join(tweet.tags, ",", "null"))
-    return reduce(add, (coalesce(octet_length(text), lit(0)) for text in texts))
-
-
 def _tweet(place: str, depth: int) -> Column:
     return struct(
         lit(depth).alias("position"),
@@ -158,9 +160,7 @@ def _tweet(place: str, depth: int) -> Column:
         ),
         col(f"{place}.favorite_count").alias("favorite_count"),
         col(f"{place}.retweet_count").alias("retweet_count"),
-        transform(col(f"{place}.entities.hashtags"), lambda tag: tag.text).alias(
-            "hashtags"
-        ),
+        col(f"{place}.entities.hashtags.text").alias("hashtags"),
         col(f"{place}.retweeted_status.id_str").alias("retweeted_id"),
         col(f"{place}.user").alias("user"),
     )

@@ -17,18 +17,17 @@ from functools import lru_cache
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql.functions import (
-    aggregate,
+    array_remove,
+    call_function,
     coalesce,
     col,
-    element_at,
-    filter,
+    expr,
     from_json,
     lit,
     size,
     split,
-    transform,
     translate,
     when,
 )
@@ -50,15 +49,16 @@ def sentiment(tweets: DataFrame) -> DataFrame:
     """
     scores = from_json(lit(json.dumps(emotion_values())), "map<string,int>")
     text = coalesce(col("text"), lit(""))
-    words = filter(split(translate(text, SIGNS, ""), " "), lambda word: word != "")
-
-    def value(word: Column) -> Column:
-        return coalesce(element_at(scores, word), lit(0))
-
-    total = aggregate("word_values", lit(0), lambda sum_, one: sum_ + one)
+    words = array_remove(split(translate(text, SIGNS, ""), " "), "")
+    # In SQL, not as lambdas of Python: see parse.
+    value = expr("word -> coalesce(element_at(afinn, word), 0)")
+    add = expr("(sum, one) -> sum + one")
+    total = call_function("aggregate", col("word_values"), lit(0), add)
     return (
         tweets.withColumn("words", words)
-        .withColumn("word_values", transform("words", value))
+        .withColumn("afinn", scores)
+        .withColumn("word_values", call_function("transform", col("words"), value))
+        .drop("afinn")
         .withColumn(
             "sentiment", when(size("words") > 0, total / size("words")).cast("double")
         )
