@@ -19,23 +19,30 @@ reason that starts with ``component:``, and the end of the run names it::
 Servers of a run, started when the first test asks for them: ``postgres_url``,
 ``mongodb_url``; an empty database of them: ``postgres_database``, ``mongodb_database``.
 
-Several workers (``-n 2 --dist loadgroup``) share the tests, but those that share
-something dear, and all of Spark's, stay together: see ``group_of``.
+Several workers (``-n 2``) share the tests, but those that share something dear, and all
+of Spark's, stay together: see ``group_of``.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
 
 COMPONENT = "component:"
-# Fixtures that take seconds to make: one worker makes them, for all who ask.
-DEAR = ("mongodb_url", "postgres_url", "wheel")
-SPARK = Path(__file__).with_name("spark")
+# Whose tests share something that takes seconds to make: by the beginnings of names.
+GROUPS = {
+    "tests/spark/": "spark",
+    "tests/web/": "web",
+    "tests/unit/cdc/": "stores",
+    "tests/unit/store/": "stores",
+    "tests/unit/cli/test_store.py": "stores",
+    "tests/unit/cli/test_cdc.py": "stores",
+    "tests/test_packaging.py": "wheel",
+}
 
 settings.register_profile(
     "fast", max_examples=50, deadline=None, derandomize=True, print_blob=True
@@ -82,22 +89,27 @@ def mongodb_database(mongodb_url: str) -> Iterator[str]:
         yield url
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(
-    config: pytest.Config, items: list[pytest.Item]
-) -> None:
-    if config.pluginmanager.hasplugin("xdist"):
-        for item in items:
-            if (group := group_of(item)) is not None:
-                item.add_marker(pytest.mark.xdist_group(group))
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> object:
+    """Groups go to one worker each, the largest first; all others where there is room.
+
+    A scheduler of ours, as marks of groups do nothing in pytest-xdist 3.8 with
+    pytest 9.2.
+    """
+    from xdist.scheduler import (  # type: ignore[import-untyped]  # it has none
+        LoadScopeScheduling,
+    )
+
+    class Grouped(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            return group_of(nodeid)
+
+    return Grouped(config, log)
 
 
-def group_of(item: pytest.Item) -> str | None:
+def group_of(nodeid: str) -> str:
     """The name of the tests that one worker runs, one after the other."""
-    if item.path.is_relative_to(SPARK):
-        return "spark"
-    names = getattr(item, "fixturenames", ())
-    return next((name for name in DEAR if name in names), None)
+    return next((GROUPS[name] for name in GROUPS if nodeid.startswith(name)), nodeid)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -33,7 +33,7 @@ def test_each_component_is_named_once(tmp_path: Path, workers: str) -> None:
     (tmp_path / "test_cases.py").write_text(CASES)
 
     run = subprocess.run(
-        [*PYTEST, "-n", workers, "--dist", "loadgroup", "."],
+        [*PYTEST, "-n", workers, "--dist", "loadscope", "."],
         cwd=tmp_path,
         capture_output=True,
         text=True,
