@@ -1,7 +1,7 @@
 """All parts of ``penstock up``, as the processes that it starts, with a source to hold.
 
-The parts are those of ``penstock up`` itself; only the order differs: the ingest is
-the last to start, so that nothing waits for Spark before it is there. The source sends
+The parts are those of ``penstock up`` itself, and the ingest is the last to start, as
+there: nothing waits for Spark before it is there. The source sends
 as fast as it is read, and is held (SIGSTOP) while too much is under way, or it sends at
 a steady rate.
 """
@@ -21,6 +21,7 @@ from bench.peers.processes import TICKS_PER_S, descendants
 from bench.pipeline.looks import Look
 from penstock.client import Client, connect
 from penstock.store.store import open_store
+from penstock.supervisor import topics
 from penstock.supervisor.figures import Counted, counted
 from penstock.supervisor.part import Part, Places
 from penstock.supervisor.plan import (
@@ -31,7 +32,6 @@ from penstock.supervisor.plan import (
     first_parts,
     other_parts,
     subscriber,
-    topics,
 )
 from penstock.supervisor.process import Process
 
@@ -45,7 +45,7 @@ TRIES = 3
 LOOK_S = 0.25
 QUERIES = ("tweets", "running", "hashtags")
 STAGES = ("source", "ingest", "broker", "spark", "store", "cdc", "subscribers")
-PORTS = Ports(line=0, native=0, control=0, tweets=0, store=0)
+PORTS = Ports(line=0, native=0, control=0, http=0, tweets=0, store=0)
 
 
 class Broken(Exception):
@@ -71,8 +71,7 @@ class Line:
         server = f"127.0.0.1:{ports['native']}"
         store = str(self._processes["store"].ready["url"])
         self._client = connect(server, name="bench")
-        for name in topics(self._wanted):
-            self._client.ask("topics.create", name=name)
+        topics.make(self._client, topics.wanted(spark=True))
         with open_store(store) as kept:
             kept.prepare(COLLECTIONS)
         url = str(self._processes["source"].ready["url"]).rstrip("/")

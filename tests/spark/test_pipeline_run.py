@@ -12,7 +12,9 @@ from typing import Any
 
 import pytest
 
+from penstock.cli.pipeline import PATIENCE_S
 from penstock.store import store
+from tests.postgres import own_postgres
 from tests.serving import PENSTOCK, Serving, serving
 from tests.spark.pipeline_scene import check, events, generated, processed, publish
 from tests.spark.plain_pipeline import Expected
@@ -85,6 +87,23 @@ def test_a_store_that_refuses_ends_the_process_and_is_named(
     assert code == 2
     assert "that-is-not-there" in log(tmp_path)
     assert "Traceback" not in log(tmp_path)
+
+
+def test_it_ends_soon_although_broker_and_store_are_gone(tmp_path: Path) -> None:
+    with own_postgres() as server, serving(tmp_path) as broker:
+        publish(broker, generated(6, 100))
+        with pipeline(broker, server.url, tmp_path) as process:
+            until(lambda: Stored(server.url).count("tweets") > 0, process)
+            publish(broker, generated(7, 100))
+            server.stop()
+            broker.kill()
+            began_s = time.monotonic()
+            process.terminate()
+            process.wait(WAIT_S)
+            took_s = time.monotonic() - began_s
+
+    # Each query would look for the broker for a minute, and for the store as well.
+    assert took_s < 2 * PATIENCE_S, log(tmp_path)
 
 
 @contextmanager

@@ -19,7 +19,7 @@ WAIT_S = 600.0
 GONE_S = 120.0
 # No port that somebody else may have.
 OFF = ("CONSUMER", "PUBLISHER", "MAZE_EVENT", "MAZE_CLIENT")
-PORTS = ("line", "native", "control", "tweets")
+PORTS = ("line", "native", "control", "http", "tweets")
 Json = dict[str, Any]
 
 

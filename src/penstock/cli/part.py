@@ -10,12 +10,13 @@
 
 ``--ready-file`` holds JSON once the command is ready, ``--status-file`` is rewritten
 about once a second. The first SIGTERM or SIGINT sets ``stopping``; the second ends the
-process at once.
+process at once, and so does the time if it takes longer to end than it has patience.
 """
 
 from __future__ import annotations
 
 import json
+import logging
 import os
 import signal
 import threading
@@ -28,6 +29,8 @@ from typing import Any, TypeVar
 import click
 
 from penstock.files import Files, replace_file
+
+logger = logging.getLogger(__name__)
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -56,8 +59,15 @@ def part_options(command: Command) -> Command:
 class Part:
     """What a running command says of itself."""
 
-    def __init__(self, ready_file: str | None, status_file: str | None) -> None:
+    def __init__(
+        self,
+        ready_file: str | None,
+        status_file: str | None,
+        patience_s: float | None = None,
+    ) -> None:
         self.stopping = threading.Event()
+        self._patience_s = patience_s
+        self._timer: threading.Timer | None = None
         self._ready_file = ready_file
         self._status_file = status_file
         self._told_s = float("-inf")
@@ -87,14 +97,42 @@ class Part:
         if self.stopping.is_set():
             os._exit(128 + signal.SIGTERM)
         self.stopping.set()
+        if self._patience_s is not None:
+            self._timer = threading.Timer(self._patience_s, self._give_up)
+            self._timer.daemon = True
+            self._timer.start()
+
+    def end(self) -> None:
+        """It has ended in time."""
+        if self._timer is not None:
+            self._timer.cancel()
+        self.flush()
+        _clear(self._ready_file)
+
+    def _give_up(self) -> None:
+        logger.warning(
+            "not ended within %g s of being told to: cut off",
+            self._patience_s,
+            extra={"action": "part_cut_off"},
+        )
+        self.flush()
+        _clear(self._ready_file)
+        os._exit(128 + signal.SIGTERM)
 
 
 @contextmanager
 def part(
-    ready_file: str | None = None, status_file: str | None = None
+    ready_file: str | None = None,
+    status_file: str | None = None,
+    *,
+    patience_s: float | None = None,
 ) -> Iterator[Part]:
-    """A part, with the signals of this process; its ready file is gone at the end."""
-    self = Part(ready_file, status_file)
+    """A part, with the signals of this process; its ready file is gone at the end.
+
+    ``patience_s``: for one that may be cut off at any point, and might wait for others
+    that do not come any more.
+    """
+    self = Part(ready_file, status_file, patience_s)
     _clear(ready_file)
     before = {
         number: signal.signal(number, self.stop)
@@ -103,8 +141,7 @@ def part(
     try:
         yield self
     finally:
-        self.flush()
-        _clear(ready_file)
+        self.end()
         for number, handler in before.items():
             signal.signal(number, handler)
 

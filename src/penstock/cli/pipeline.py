@@ -11,6 +11,11 @@ from penstock.cli.duration import Duration
 from penstock.cli.part import part, part_options
 from penstock.client.address import Local
 from penstock.errors import MissingExtra
+from penstock.store.store import VARIABLE
+
+# How long it may take to end. A batch that is cut off is done again the next time, and
+# broker and store may be gone for good.
+PATIENCE_S = 10.0
 
 
 @click.group()
@@ -19,7 +24,13 @@ def pipeline() -> None:
 
 
 @pipeline.command("run")
-@click.option("--store", metavar="URL", required=True, help="Write documents there.")
+@click.option(
+    "--store",
+    metavar="URL",
+    envvar=VARIABLE,
+    required=True,
+    help=f"Write documents there. Default: ${VARIABLE}.",
+)
 @click.option(
     "--checkpoint",
     metavar="DIR",
@@ -74,8 +85,8 @@ def run_command(
     whatever is killed and started again, as long as the checkpoint is kept. A query
     that fails ends the process with exit code 2.
 
-    Ctrl-C or SIGTERM stops it, after the batch that runs; a second one at once. Needs
-    the extra penstock[pipeline].
+    Ctrl-C or SIGTERM stops it, after the batch that runs if that ends within seconds; a
+    second one at once. Needs the extra penstock[pipeline].
 
     \b
     Examples:
@@ -86,7 +97,7 @@ def run_command(
     run, options, broker = _run()
     where, user, password = whereabouts()
     local = isinstance(where, Local)
-    with part(ready_file, status_file) as self:
+    with part(ready_file, status_file, patience_s=PATIENCE_S) as self:
         told = options(
             broker=broker(
                 server=None if local else str(where),

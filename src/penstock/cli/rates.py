@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import click
 
-from penstock.client import Subscription
+from penstock.cli.delayed import DelayedAcks
 
 LINE_S = 1.0
 
@@ -27,12 +27,16 @@ class Rates:
         self._told = 0
 
     def add(self, events: int) -> None:
-        """Take note of events; a line if the last one is a while ago."""
+        """Take note of events; a line if the last one is a while ago.
+
+        While none come there is nothing to say.
+        """
         self.total += events
         now_s = self._clock()
         if now_s - self._told_s >= LINE_S:
-            rate = (self.total - self._told) / (now_s - self._told_s)
-            self._say(f"{self.total} events, {rate:.0f}/s")
+            if self.total > self._told:
+                rate = (self.total - self._told) / (now_s - self._told_s)
+                self._say(f"{self.total} events, {rate:.0f}/s")
             self._told_s, self._told = now_s, self.total
 
     def end(self) -> None:
@@ -43,17 +47,18 @@ class Rates:
 
 
 def show_rates(
-    subscription: Subscription, count: int | None, *, ack: bool, rates: Rates
+    acks: DelayedAcks, count: int | None, *, ack: bool, rates: Rates
 ) -> None:
     """Take events, ``count`` of them at most, and acknowledge them."""
     try:
         while count is None or rates.total < count:
-            batch = subscription.next_batch(LINE_S)
+            batch = acks.next_batch(LINE_S)
             offsets = [] if batch is None else list(batch.offsets)
             if count is not None:
                 offsets = offsets[: count - rates.total]
             if ack and offsets:
-                subscription.settle(offsets)
+                acks.settle(offsets)
             rates.add(len(offsets))
     finally:
+        acks.end()
         rates.end()

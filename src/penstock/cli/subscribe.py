@@ -10,10 +10,13 @@ from click.core import ParameterSource
 
 from penstock.broker.desk_views import SubscriptionPage
 from penstock.cli.connect import as_json, ask, connected, json_option, server_options
+from penstock.cli.delayed import DelayedAcks
+from penstock.cli.duration import Duration
 from penstock.cli.interrupts import unbroken
 from penstock.cli.jsonl import line_of
 from penstock.cli.output import StandardOutput
 from penstock.cli.rates import Rates, show_rates
+from penstock.cli.refusal import Refusal
 from penstock.cli.start import start_of
 from penstock.client import Client, Subscription
 from penstock.client.deliveries import deliveries
@@ -44,6 +47,13 @@ WINDOW = 1000
     default=True,
     help="Settle events once they are printed, or leave them unsettled.",
 )
+@click.option(
+    "--ack-delay",
+    "ack_delay_s",
+    type=Duration(),
+    metavar="TIME",
+    help="Settle each event so long after it came, for example 50ms.",
+)
 @click.option("--count", type=click.IntRange(min=1), help="End after this many events.")
 @click.option(
     "--window",
@@ -68,6 +78,7 @@ def subscribe(
     topic: str,
     subscriber: str | None,
     start: str,
+    ack_delay_s: float | None,
     count: int | None,
     window: int,
     order: str,
@@ -88,7 +99,10 @@ def subscribe(
       penstock subscribe orders --as billing --json | jq .payload
       penstock subscribe orders --as billing --no-ack
       penstock subscribe orders --as stress --window 10000 --rates
+      penstock subscribe orders --as stress --rates --ack-delay 50ms
     """
+    if not ack and ack_delay_s is not None:
+        raise Refusal("--ack-delay and --no-ack exclude each other")
     if not ack:
         count = min(count or window, window)
     if count is not None:
@@ -101,7 +115,12 @@ def subscribe(
         ) as subscription:
             _note_where(subscription, place, known)
             if rates:
-                show_rates(subscription, count, ack=ack, rates=Rates())
+                acks = DelayedAcks(subscription, ack_delay_s or 0.0)
+                show_rates(acks, count, ack=ack, rates=Rates())
+            elif ack_delay_s is not None:
+                _print_slowly(
+                    subscription, DelayedAcks(subscription, ack_delay_s), count
+                )
             else:
                 _print(subscription, count, ack=ack)
 
@@ -149,6 +168,26 @@ def _print(subscription: Subscription, count: int | None, *, ack: bool) -> None:
                 subscription.flush()
         if left is not None:
             left -= len(offsets)
+
+
+def _print_slowly(
+    subscription: Subscription, acks: DelayedAcks, count: int | None
+) -> None:
+    """The same, with acks that come later; at the end they all come at once."""
+    left = count
+    try:
+        while left is None or left > 0:
+            batch = acks.next_batch()
+            assert batch is not None, "without a limit it waits for one"
+            offsets = list(batch.offsets[:left])
+            with unbroken():
+                StandardOutput().write(_text(subscription.topic, batch, left))
+                sys.stdout.flush()
+                acks.settle(offsets)
+            if left is not None:
+                left -= len(offsets)
+    finally:
+        acks.end()
 
 
 def _text(topic: str, batch: Events, limit: int | None) -> bytes:

@@ -9,7 +9,7 @@ import click
 
 from penstock.cli.output import write_line
 from penstock.cli.part import part, part_options
-from penstock.errors import MissingExtra
+from penstock.errors import InvalidOption, MissingExtra
 from penstock.tweets.options import PORT, STREAMS, TweetOptions
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -66,10 +66,19 @@ def tweets() -> None:
 @click.option(
     "--count", type=click.IntRange(0), help="End each stream after this many messages."
 )
+@click.option(
+    "--last",
+    metavar="STREAM=N",
+    multiple=True,
+    help="End this stream after message N; once for each.",
+)
 @_kinds
 @part_options
 def serve_command(
-    ready_file: str | None, status_file: str | None, **given: Any
+    ready_file: str | None,
+    status_file: str | None,
+    last: tuple[str, ...],
+    **given: Any,
 ) -> None:
     """Serve two streams of tweets as server-sent events.
 
@@ -86,7 +95,7 @@ def serve_command(
       curl -N http://127.0.0.1:4000/tweets/1
       penstock tweets serve --port 0 --rate 2000 --steady --count 10000
     """
-    options = TweetOptions(**given)
+    options = TweetOptions(**given, last=dict(map(_last, last)))
     with part(ready_file, status_file) as self:
         _serve()(options, self, _announce)
 
@@ -143,6 +152,13 @@ def print_command(
     )
     for number in range(first, first + count):
         write_line(generator.data(number))
+
+
+def _last(text: str) -> tuple[str, int]:
+    name, _, number = text.partition("=")
+    if not (number.isascii() and number.isdigit()):
+        raise InvalidOption("last", text, "STREAM=N, for example 1=5000")
+    return name, int(number)
 
 
 def _serve() -> Callable[..., None]:

@@ -7,10 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from penstock.cli.duration import Duration
 from penstock.cli.refusal import Refusal
+from penstock.config import load
 from penstock.errors import MissingExtra
+from penstock.store.store import VARIABLE
 
 RATE = 500.0
 FAILED = 1
@@ -48,7 +51,9 @@ FAILED = 1
 @click.option(
     "--store",
     metavar="URL",
-    help="mongodb://… or postgresql://… of your own. Default: a PostgreSQL of ours.",
+    envvar=VARIABLE,
+    help="mongodb://… or postgresql://… of your own. "
+    f"Default: ${VARIABLE}, else a PostgreSQL of ours.",
 )
 @click.option(
     "--master",
@@ -58,16 +63,32 @@ FAILED = 1
 )
 @click.option(
     "--trigger",
+    "trigger_s",
+    type=Duration(),
     default="1s",
     show_default=True,
     metavar="TIME",
     help="How often Spark takes what has come.",
+)
+@click.option(
+    "--ack-delay",
+    "ack_delay_s",
+    type=Duration(),
+    metavar="TIME",
+    help="Subscribers acknowledge each event so long after it came.",
+)
+@click.option("--user", metavar="NAME", help="Log in as this user of the broker.")
+@click.option(
+    "--password-file",
+    metavar="FILE",
+    help="His password: the first line of FILE.",
 )
 @click.option("--line-port", default=8000, show_default=True, help="Of the broker.")
 @click.option("--native-port", default=8410, show_default=True, help="Of the broker.")
 @click.option(
     "--control-port", default=8080, show_default=True, help="Shows tweets by telnet."
 )
+@click.option("--http-port", default=8420, show_default=True, help="Of the dashboard.")
 @click.option(
     "--tweets-port", default=4000, show_default=True, help="Of the tweets' source."
 )
@@ -97,15 +118,34 @@ def up(
       penstock up --store mongodb://localhost:27017/tweets?replicaSet=rs0
       penstock up --master local[4] --trigger 500ms
     """
+    login = login_of(given.pop("user"), given.pop("password_file"))
     try:
         from penstock.cli.up_run import run
     except ImportError as error:
         package = (error.name or "rich").partition(".")[0]
         raise MissingExtra("penstock up", package, "pipeline") from error
 
-    if given["no_spark"] and given["store"]:
-        raise Refusal("--store and --no-spark exclude each other")
+    if given["no_spark"]:
+        if context.get_parameter_source("store") is ParameterSource.COMMANDLINE:
+            raise Refusal("--store and --no-spark exclude each other")
+        given["store"] = None
     directory = Path(given.pop("data")).absolute()
     live = sys.stdout.isatty() and not plain
-    good = run(directory, for_s, live=live, **given)
+    good = run(directory, for_s, live=live, login=login, **given)
     context.exit(0 if good else FAILED)
+
+
+def login_of(user: str | None, file: str | None) -> tuple[str, str] | None:
+    """Who the parts log in as; raises Refusal where the broker would refuse them."""
+    if user is None and file is None:
+        users = load().server.users_file
+        if users is not None:
+            raise Refusal(
+                f"the broker asks for a login: its users are in {users}",
+                "give --user and --password-file, for all parts that talk to it",
+            )
+        return None
+    if user is None or file is None:
+        raise Refusal("--user and --password-file need each other")
+    with Path(file).open(encoding="utf-8"):
+        return user, str(Path(file).absolute())

@@ -7,10 +7,12 @@ from pathlib import Path
 import click
 from rich.console import Console
 
+from penstock.supervisor.checks import check_master, check_store, check_trigger
 from penstock.supervisor.figures import Row
+from penstock.supervisor.outcome import Outcome, Times
 from penstock.supervisor.part import Places
 from penstock.supervisor.plan import Ports, Wanted
-from penstock.supervisor.run import Outcome, Up
+from penstock.supervisor.run import Up
 from penstock.supervisor.table import Display, LiveTable, PlainLines, number
 
 
@@ -25,14 +27,21 @@ def run(
     no_spark: bool,
     store: str | None,
     master: str,
-    trigger: str,
+    trigger_s: float,
+    ack_delay_s: float | None,
+    login: tuple[str, str] | None,
     line_port: int,
     native_port: int,
     control_port: int,
+    http_port: int,
     tweets_port: int,
     store_port: int,
 ) -> bool:
-    """Run the parts; whether all went well."""
+    """Run the parts; whether all went well. Raises PenstockError."""
+    check_master(master)
+    check_trigger(trigger_s)
+    if store is not None:
+        check_store(store)
     wanted = Wanted(
         rate=rate,
         count=count,
@@ -40,11 +49,14 @@ def run(
         spark=not no_spark,
         store=store,
         master=master,
-        trigger=trigger,
+        trigger_s=trigger_s,
+        ack_delay_s=ack_delay_s,
+        login=login,
         ports=Ports(
             line=line_port,
             native=native_port,
             control=control_port,
+            http=http_port,
             tweets=tweets_port,
             store=store_port,
         ),
@@ -54,6 +66,8 @@ def run(
     click.echo(f"everything is kept in {directory}, logs in {places.own / 'logs'}")
     outcome = Up(wanted, places, display).run(for_s)
     if for_s is None and count is None:
+        for note in outcome.notes:
+            click.echo(note)
         return True
     for line in summary(outcome):
         click.echo(line)
@@ -62,9 +76,10 @@ def run(
 
 def summary(outcome: Outcome) -> list[str]:
     """What came of it, for a person."""
-    lines = [f"ran for {outcome.seconds:.0f} s"]
+    lines = [f"ran for {_shown(outcome.times)}"]
     for row in outcome.rows:
-        lines.append(f"  {row.name}: {number(row.events)} events{_again(row)}")
+        lines.append(f"  {row.name}: {_events(row)}{_again(row)}")
+    lines += outcome.notes
     if outcome.interrupted:
         return [*lines, "ended before all was worked off: nothing is compared"]
     lines += [f"  {account.line()}" for account in outcome.accounts]
@@ -72,6 +87,21 @@ def summary(outcome: Outcome) -> list[str]:
     lines += [f"  WRONG {name} did not finish" for name in outcome.unfinished]
     lines.append("all went well" if outcome.good else "something is wrong, see above")
     return lines
+
+
+def _shown(times: Times) -> str:
+    if not times.working_s:
+        return f"{times.total_s:.0f} s"
+    return (
+        f"{times.total_s:.0f} s: {times.starting_s:.0f} s to start, "
+        f"{times.working_s:.0f} s at work, {times.rest_s:.0f} s to work off the rest"
+    )
+
+
+def _events(row: Row) -> str:
+    if row.new is None or row.new == row.events:
+        return f"{number(row.events)} events"
+    return f"{number(row.new)} events, {number(row.events)} with earlier runs"
 
 
 def _again(row: Row) -> str:

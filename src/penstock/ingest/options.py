@@ -52,8 +52,13 @@ class Address:
 
     @property
     def shown(self) -> str:
-        """The URL without user and password."""
+        """The URL without user and password.
+
+        What may be a password with a ``/`` in it is left out as well.
+        """
         parts = urlsplit(self.url)
+        if "@" not in parts.netloc and ":" in parts.netloc and "@" in parts.path:
+            return _LOGIN.sub(r"\1…@", self.url)
         return parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
 
 
@@ -81,9 +86,11 @@ def addresses(urls: Sequence[str], names: Sequence[str], topic: str) -> list[Add
 def _is_http(url: str) -> bool:
     try:
         parts = urlsplit(url)
+        # If that is no number it may be the beginning of a password with a "/" in it.
+        has_port = parts.port != 0
     except ValueError:
         return False
-    return parts.scheme in ("http", "https") and bool(parts.hostname)
+    return parts.scheme in ("http", "https") and bool(parts.hostname) and has_port
 
 
 def _place(url: str) -> str:

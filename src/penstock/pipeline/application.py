@@ -9,7 +9,7 @@ pipeline_samples ── statistics ──▶ logger_stats, tweets_stats, users_s
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -170,7 +170,8 @@ class Application:
 class OpenStore:
     """Opens the store of a URL, wherever it is called."""
 
-    url: str
+    url: str = field(repr=False)
+    """It may hold a password."""
 
     def __call__(self) -> Store:
         return store.open(self.url)

@@ -30,8 +30,9 @@ from pyspark.sql.functions import (
 
 from penstock.store.documents import MAX_KEY_BYTES, REPLACEMENT
 
-# Levels of retweets below a tweet.
-DEPTH = 3
+# Levels of retweets below a tweet: Twitter has one. Each makes the plans of all queries
+# larger, and they are worked through for every tweet.
+DEPTH = 2
 # Text of one tweet and its user. A text is four times in its document, and a byte of it
 # becomes six if it has to be escaped: 24 times this is within the limit of documents.
 MAX_TEXT_BYTES = 256 << 10

@@ -19,10 +19,13 @@ from penstock.pipeline.application import (
 from penstock.pipeline.options import PipelineOptions
 from penstock.pipeline.samples import TICK, sample
 from penstock.pipeline.watch import Counts, Ticks, failed
-from penstock.spark.sessions import session
+from penstock.spark.sessions import cores_of, session
 
 # A machine that starts everything at once lets Python's workers wait.
 PATIENCE = {"spark.python.authenticate.socketTimeout": "60s"}
+# Of users and tags, on a cluster: 200 would be Spark's choice, each with a state of its
+# own, and they stay as many as they were in the first batch.
+CLUSTER_PARTITIONS = 8
 # Between two looks at the queries.
 LOOK_S = 0.5
 # A batch that runs may end, before it is cut off.
@@ -56,6 +59,8 @@ def run(options: PipelineOptions, watcher: Watcher, *, master: str) -> None:
     finally:
         store.close()
     conf = {**SETTINGS, **PATIENCE, "spark.app.name": "penstock-pipeline"}
+    if cores_of(master) is None:
+        conf["spark.sql.shuffle.partitions"] = str(CLUSTER_PARTITIONS)
     spark = session(master, **conf)
     try:
         drive(Application(spark, options, opener), options, watcher)

@@ -32,6 +32,9 @@ if TYPE_CHECKING:
 Row = tuple[str, int, bytes]
 """Key, version, and the document as JSON."""
 
+# Where commands look for the URL of a store: there may be a password in it, and command
+# lines are seen by everybody.
+VARIABLE = "PENSTOCK_STORE"
 # How long a store that is away is waited for, unless told otherwise.
 RETRY_S = 60.0
 # What is a name everywhere, with no quoting; PostgreSQL cuts longer ones.

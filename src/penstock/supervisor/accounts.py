@@ -51,17 +51,19 @@ def accounts(
     stored: Stored | None,
     *,
     letters: int,
+    sent: Mapping[str, int],
 ) -> list[Account]:
     """What has to agree. ``stored``: None without Spark.
 
-    ``letters`` are those of what came in that the broker has.
+    ``letters`` are those of what came in that the broker has; ``sent``: the number of
+    the last message that the source has sent, by stream. They count from 1 on.
     """
     ingest = statuses.get("ingest", {})
     received, panics = _of(ingest, "events"), _of(ingest, "panics")
     malformed = _of(ingest, "malformed")
     firehose = counted.topics.get(FIREHOSE, 0)
     found = [
-        Account("messages received, by their numbers", _last_ids(ingest), received),
+        Account("messages received of those sent", sum(sent.values()), received),
         Account("tweets in firehose", received - panics - malformed, firehose),
         Account(
             "dead letters of panics and of what makes no sense",
@@ -81,7 +83,8 @@ def accounts(
             )
             for name in COLLECTIONS
         ]
-        found += _statistics(panics, sums)
+        if sums.is_whole:
+            found += _statistics(panics, sums)
     for (who, topic), (position, lag) in sorted(counted.places.items()):
         if who.startswith("up-"):
             found.append(
@@ -100,9 +103,10 @@ def _statistics(panics: int, sums: Sums) -> list[Account]:
     ]
 
 
-def idle(rows: Sequence[Row]) -> list[str]:
-    """Stages that have done nothing at all."""
-    return [row.name for row in rows if row.name != "store" and not row.events]
+def idle(rows: Sequence[Row], *, ever: bool = False) -> list[str]:
+    """Stages that have done nothing in this run, or ``ever``."""
+    counted = [row for row in rows if row.name != "store"]
+    return [row.name for row in counted if not (row.events if ever else row.new)]
 
 
 def behind(rows: Sequence[Row]) -> list[str]:
@@ -123,7 +127,16 @@ def _of(status: Mapping[str, object], name: str) -> int:
     return int(value) if isinstance(value, int | float) else 0
 
 
-def _last_ids(ingest: Mapping[str, object]) -> int:
-    """How many messages there were, by their ids: sources count from 1 on."""
-    sources = cast(Mapping[str, Any], ingest.get("sources") or {})
-    return sum(int(one) for one in sources.values() if str(one).isdigit())
+def sent(source: Mapping[str, object], ingest: Mapping[str, object]) -> dict[str, int]:
+    """The last message that was sent, by stream: what the source says of itself.
+
+    If it was killed it has not said the very last: then some have come that it does
+    not know of.
+    """
+    told = cast(Mapping[str, Any], source.get("sent") or {})
+    found = {name: int(last) for name, last in told.items()}
+    for url, last in cast(Mapping[str, Any], ingest.get("sources") or {}).items():
+        name = url.rpartition("/")[2]
+        if str(last).isdigit():
+            found[name] = max(found.get(name, 0), int(last))
+    return found

@@ -30,6 +30,8 @@ class Row:
     name: str
     state: State
     events: int | None = None
+    new: int | None = None
+    """Of these, in this run."""
     rate: float | None = None
     lag: int | None = None
     restarts: int = 0
@@ -108,7 +110,14 @@ class Figures:
     def __init__(self) -> None:
         self._rates = Rates()
         self._sent = Total()
+        self._before: dict[str, int] = {}
         self.counted = Counted({}, {})
+
+    def begin(self, processes: Sequence[Process]) -> None:
+        """What there is now comes from earlier runs."""
+        rows = self.rows(processes, 0.0)
+        self._before = {row.name: row.events or 0 for row in rows}
+        self._rates = Rates()
 
     def rows(self, processes: Sequence[Process], now_s: float) -> list[Row]:
         return [self._row(process, now_s) for process in processes]
@@ -132,6 +141,7 @@ class Figures:
             name=name,
             state=process.state,
             events=events,
+            new=None if events is None else events - self._before.get(name, 0),
             rate=self._rates.rate(name, events, now_s),
             lag=lag,
             restarts=process.restarts,

@@ -14,14 +14,16 @@ from pathlib import Path
 class Part:
     """``says_ready``, ``says_status``: its command takes the option for such a file.
 
-    ``needs``: parts that are ready before this one is started. ``ends``: it may end by
-    itself with exit code 0, and is not started again then. ``orphaned``: the signal it
-    gets when whoever started it is killed.
+    ``needs``: parts that are ready before this one is started; ``after``: the same,
+    but for the first time only. ``ends``: it may end by itself with exit code 0, and is
+    not started again then. ``orphaned``: the signal it gets when whoever started it is
+    killed.
     """
 
     name: str
     command: tuple[str, ...]
     needs: tuple[str, ...] = ()
+    after: tuple[str, ...] = ()
     says_ready: bool = True
     says_status: bool = True
     ends: bool = False
@@ -68,9 +70,24 @@ class Places:
         return self.own / "parts.lock"
 
     @property
+    def told(self) -> Path:
+        """What the run tells of its stages; see status.py."""
+        return self.own / "status.json"
+
+    @property
     def before(self) -> Path:
         """How many documents the store had before the first run."""
         return self.own / "before.json"
+
+    @property
+    def which_store(self) -> Path:
+        """The store that this directory belongs to."""
+        return self.own / "store.json"
+
+    @property
+    def sums(self) -> Path:
+        """What statistics and samples came to, and how far they were read."""
+        return self.own / "sums.json"
 
     def ready(self, part: str) -> Path:
         return self.own / "run" / f"{part}.ready.json"

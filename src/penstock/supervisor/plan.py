@@ -5,10 +5,11 @@ from __future__ import annotations
 import signal
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
-from urllib.parse import unquote, urlsplit
+from urllib.parse import urlsplit
 
+from penstock.store.store import VARIABLE
 from penstock.supervisor.part import Part, Places
 
 PENSTOCK = (sys.executable, "-m", "penstock.cli.main")
@@ -16,6 +17,8 @@ COLLECTIONS = ("tweets", "users", "users_engagements")
 FIREHOSE = "firehose"
 SAMPLES = "pipeline_samples"
 STREAMS = (1, 2)
+# The setting of the broker that says where the run tells of its stages.
+VIEW = "PENSTOCK_HTTP_PIPELINE_STATUS"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,22 +28,30 @@ class Ports:
     line: int = 8000
     native: int = 8410
     control: int = 8080
+    http: int = 8420
     tweets: int = 4000
     store: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
-    """What a person asked for. ``store``: of his own, by URL; None: the one we run."""
+    """What a person asked for. ``store``: of his own, by URL; None: the one we run.
+
+    ``ack_delay_s``: how long subscribers wait before each ack. ``login``: user and
+    password file, if the broker asks for them. ``last``: where streams end, by name.
+    """
 
     rate: float
     seed: int
     spark: bool = True
     store: str | None = None
     master: str = "local[2]"
-    trigger: str = "1s"
+    trigger_s: float = 1.0
     ports: Ports = Ports()
     count: int | None = None
+    ack_delay_s: float | None = None
+    login: tuple[str, str] | None = None
+    last: Mapping[str, int] = field(default_factory=dict)
     serve: tuple[str, ...] = ()
 
 
@@ -51,33 +62,15 @@ def ports_of(told: Mapping[str, Mapping[str, Any]], wanted: Ports) -> Ports:
         line=broker.get("line", wanted.line),
         native=broker["native"],
         control=broker.get("control", wanted.control),
+        http=broker.get("http", wanted.http),
         tweets=urlsplit(told["source"]["url"]).port or wanted.tweets,
         store=told.get("store", {}).get("port", wanted.store),
     )
 
 
-def topics(wanted: Wanted) -> tuple[str, ...]:
-    """What subscribers read; it has to be there before they come."""
-    return (FIREHOSE, *COLLECTIONS) if wanted.spark else (FIREHOSE,)
-
-
 def subscriber(topic: str) -> str:
     """Who acknowledges what comes to a topic."""
     return f"up-{topic}"
-
-
-def without_secret(url: str) -> tuple[str, dict[str, str]]:
-    """A URL that everybody may see, and what else its drivers need, as environment.
-
-    Command lines are seen by everybody. MongoDB's driver takes its password nowhere
-    else, though.
-    """
-    parts = urlsplit(url)
-    if parts.scheme not in ("postgresql", "postgres") or parts.password is None:
-        return url, {}
-    who, _, where = parts.netloc.rpartition("@")
-    shown = parts._replace(netloc=f"{who.partition(':')[0]}@{where}")
-    return shown.geturl(), {"PGPASSWORD": unquote(parts.password)}
 
 
 def first_parts(wanted: Wanted, places: Places) -> list[Part]:
@@ -88,16 +81,19 @@ def first_parts(wanted: Wanted, places: Places) -> list[Part]:
         command=(
             *(*PENSTOCK, "serve", "--data", str(places.broker)),
             *("--line-port", str(ports.line), "--native-port", str(ports.native)),
-            *("--control-port", str(ports.control), *wanted.serve),
+            *("--control-port", str(ports.control), "--http-port", str(ports.http)),
+            *wanted.serve,
         ),
+        environment={VIEW: str(places.told)},
         says_status=False,
     )
     count = () if wanted.count is None else ("--count", str(wanted.count))
+    last = (f"--last={name}={last}" for name, last in sorted(wanted.last.items()))
     source = Part(
         name="source",
         command=(
             *(*PENSTOCK, "tweets", "serve", "--port", str(ports.tweets)),
-            *("--rate", str(wanted.rate), "--seed", str(wanted.seed), *count),
+            *("--rate", str(wanted.rate), "--seed", str(wanted.seed), *count, *last),
         ),
     )
     store = Part(
@@ -115,7 +111,8 @@ def other_parts(
     wanted: Wanted, places: Places, *, server: str, tweets: str, store: str
 ) -> list[Part]:
     """Those that talk to the first ones; ``store`` is a URL."""
-    store, secret = without_secret(store)
+    secret = {VARIABLE: store}
+    to_broker = ("--server", server, *_login(wanted))
     urls = [f"{tweets}/tweets/{number}" for number in STREAMS]
     ingest = Part(
         name="ingest",
@@ -128,14 +125,16 @@ def other_parts(
                 for option in ("--name", f"tweets-{number}")
             ),
             *("--key", "message.tweet.id_str", "--samples", SAMPLES),
-            *("--server", server),
+            *to_broker,
         ),
         needs=("broker", "source"),
+        # The source sends nothing while nobody reads: no tweet waits for Spark.
+        after=("spark",) if wanted.spark else (),
     )
     cdc = Part(
         name="cdc",
         command=(
-            *(*PENSTOCK, "cdc", "run", "--store", store, "--server", server),
+            *(*PENSTOCK, "cdc", "run", *to_broker),
             *("--collections", ",".join(COLLECTIONS), "--document", "doc"),
         ),
         needs=("broker", "store") if wanted.store is None else ("broker",),
@@ -144,9 +143,9 @@ def other_parts(
     spark = Part(
         name="spark",
         command=(
-            *(*PENSTOCK, "pipeline", "run", "--server", server, "--store", store),
+            *(*PENSTOCK, "pipeline", "run", *to_broker),
             *("--checkpoint", str(places.checkpoints), "--master", wanted.master),
-            *("--trigger", wanted.trigger),
+            *("--trigger", f"{wanted.trigger_s:.6f}s"),
         ),
         # What is written before the capture of changes is ready would not be seen.
         needs=("broker", "cdc"),
@@ -155,12 +154,14 @@ def other_parts(
         orphaned=signal.SIGKILL,
     )
     read = COLLECTIONS if wanted.spark else (FIREHOSE,)
+    delay_s = wanted.ack_delay_s
+    delay = () if delay_s is None else ("--ack-delay", f"{delay_s:.6f}s")
     readers = [
         Part(
             name=f"subscriber {topic}",
             command=(
                 *(*PENSTOCK, "subscribe", topic, "--as", subscriber(topic)),
-                *("--from", "earliest", "--rates", "--server", server),
+                *("--from", "earliest", "--rates", *delay, *to_broker),
             ),
             needs=("broker",),
             says_ready=False,
@@ -169,3 +170,10 @@ def other_parts(
         for topic in read
     ]
     return [ingest, *([cdc, spark] if wanted.spark else []), *readers]
+
+
+def _login(wanted: Wanted) -> tuple[str, ...]:
+    if wanted.login is None:
+        return ()
+    user, file = wanted.login
+    return ("--user", user, "--password-file", file)

@@ -2,27 +2,29 @@
 
 One thread, one look at everything five times a second. A part that dies is started
 again; one that cannot even start the first time ends everything, with its own words.
-At the end the source stops first, then each stage works off what it has, and the books
-are compared.
+Tweets begin to come when every other part is ready. At the end the source makes no
+more, each stage works off what it has, and the books are compared.
 """
 
 from __future__ import annotations
 
-import json
 import signal
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
-from typing import cast
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
 
-from penstock.client import Client, connect
-from penstock.errors import ClientError, PartFailed, StoreError, StoreTaken
-from penstock.files import Files, replace_file
-from penstock.store.store import open_store
-from penstock.supervisor.accounts import Account, Stored, accounts, behind, idle
+from penstock.errors import PartFailed, StoreError
+from penstock.store.store import open_store, place_of
+from penstock.supervisor import kept
+from penstock.supervisor.accounts import Account, Stored, accounts, behind, sent
 from penstock.supervisor.alone import alone
-from penstock.supervisor.figures import Figures, Row, counted, letters_of
+from penstock.supervisor.aside import Aside
+from penstock.supervisor.desk import Desk
+from penstock.supervisor.figures import Figures, Row
+from penstock.supervisor.logs import shorten
+from penstock.supervisor.outcome import Outcome, Times
 from penstock.supervisor.part import Part, Places, told
 from penstock.supervisor.plan import (
     COLLECTIONS,
@@ -32,16 +34,19 @@ from penstock.supervisor.plan import (
     first_parts,
     other_parts,
     ports_of,
-    topics,
 )
 from penstock.supervisor.process import Process, State
+from penstock.supervisor.quiet import Quiet
+from penstock.supervisor.status import tell
 from penstock.supervisor.sums import Sums
 from penstock.supervisor.table import Display
 
 LOOK_S = 0.2
 ASK_S = 1.0
-# A broker that does not answer is not waited for: there is more to look at.
-ANSWER_S = 10.0
+# Between two looks at how long logs are, and at statistics.
+TIDY_S = 10.0
+# A store that does not answer when documents are counted: they are counted again.
+COUNT_S = 2.0
 # Stages that work off what they have are given up when nothing moves for so long:
 # Spark takes minutes to come back where much else runs.
 DRAIN_S = 300.0
@@ -50,37 +55,6 @@ MOST_S = 3600.0
 # How long parts may take to end, and then those that they need.
 GRACE_S = 30.0
 NEEDED = ("broker", "store")
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """What came of a run. ``accounts`` are empty if a signal has ended it."""
-
-    rows: list[Row]
-    accounts: list[Account]
-    seconds: float
-    unfinished: list[str]
-    """Stages that had something left to do."""
-    over: bool = False
-    """The streams have an end, and it was received."""
-
-    @property
-    def good(self) -> bool:
-        """Whether every stage did something and nothing is missing."""
-        if self.interrupted:
-            return False
-        wrong = any(not one.right for one in self.accounts)
-        return not (wrong or self.unfinished or self.idle)
-
-    @property
-    def idle(self) -> list[str]:
-        """Stages that did nothing; a source that an earlier run has read need not."""
-        return [one for one in idle(self.rows) if one != "source" or not self.over]
-
-    @property
-    def interrupted(self) -> bool:
-        """Whether it was ended before all was worked off."""
-        return not self.accounts
 
 
 class Up:
@@ -97,31 +71,37 @@ class Up:
         self._clock = clock
         self._processes: list[Process] = []
         self._figures = Figures()
-        self._sums = Sums()
-        self._server = ""
+        self._sums = Sums(places.sums)
+        self._desk: Desk | None = None
         self._held = -1
-        self._client: Client | None = None
-        self._asked_s = float("-inf")
-        self._began_s = 0.0
+        self._asked_s = self._tidied_s = float("-inf")
+        self._began_s = clock()
+        self._ready_s: float | None = None
+        self._drained_s: float | None = None
+        self._for_s: float | None = None
         self._stopping = False
-        self._draining = False
+        self._doing = ""
+        """What everything else waits for."""
+        self._sent: dict[str, int] = {}
         self._store = wanted.store or ""
+        self._dashboard = ""
+        """Where a browser sees all of it, and is logged in."""
 
     def run(self, for_s: float | None) -> Outcome:
         """Until a signal, or until all is worked off that came in ``for_s``.
 
         A source that ends does so, too. The time counts from when every part is ready.
-        Raises PartFailed.
+        Raises PartFailed, StoreError, ClientError.
         """
         self._places.make()
         with alone(self._places) as held, self._signals(), self._display:
-            self._held = held
+            if self._wanted.spark:
+                kept.check_store(self._places, self._wanted.store)
+            self._held, self._for_s = held, for_s
             self._began_s = self._clock()
             try:
                 self._begin()
-                end_s = float("inf") if for_s is None else self._clock() + for_s
-                self._look_until(lambda: self._clock() >= end_s or self._all_came())
-                return self._outcome([], []) if self._stopping else self._worked_off()
+                return self._outcome([], []) if self._stopping else self._work()
             finally:
                 self._end()
 
@@ -137,20 +117,27 @@ class Up:
         if self._stopping:
             return
         ports = self._stay()
-        if not self._store and self._wanted.spark:
-            self._store = str(self._process("store").ready["url"])
+        self._dashboard = str(self._process("broker").ready.get("login", ""))
+        server = f"127.0.0.1:{ports.native}"
         if self._wanted.spark:
-            self._prepare()
-        self._server = f"127.0.0.1:{ports.native}"
-        _make(self._server, topics(self._wanted))
+            self._store = self._store or str(self._process("store").ready["url"])
+            where = place_of(self._store)
+            if not self._aside(self._prepare, f"waiting for the store {where}"):
+                return
+        self._desk = Desk(server, self._wanted.login)
+        make = partial(self._desk.make_topics, spark=self._wanted.spark)
+        if not self._aside(make, "waiting for the broker to make topics"):
+            return
+        self._ask()
         self._add(
             other_parts(
                 *(self._wanted, self._places),
-                server=self._server,
+                server=server,
                 tweets=f"http://127.0.0.1:{ports.tweets}",
                 store=self._store,
             )
         )
+        self._figures.begin(self._processes)
         self._look_until(self._all_ready)
 
     def _all_ready(self) -> bool:
@@ -160,21 +147,33 @@ class Up:
         """Have the first parts where they are now, however often they are started."""
         told = {one.part.name: one.ready for one in self._processes}
         ports = ports_of(told, self._wanted.ports)
-        parts = first_parts(replace(self._wanted, ports=ports), self._places)
-        for process, part in zip(self._processes, parts, strict=True):
-            process.part = part
+        self._wanted = replace(self._wanted, ports=ports)
+        self._plan_again()
         return ports
 
+    def _plan_again(self) -> None:
+        """Have the first parts as they are wanted now, the next time they start."""
+        parts = first_parts(self._wanted, self._places)
+        for part in parts:
+            self._process(part.name).part = part
+
+    def _aside(self, work: Callable[[], None], doing: str) -> bool:
+        """Do what may take long, and look after the parts meanwhile.
+
+        False if a signal has ended the waiting: ``doing`` is what was waited for then.
+        Raises what the work does.
+        """
+        self._doing = doing
+        aside = Aside(work)
+        self._look_until(lambda: aside.is_done)
+        if aside.is_done:
+            self._doing = ""
+            aside.check()
+        return not self._stopping
+
     def _prepare(self) -> None:
-        """Have the collections, and know what was in them before the first run."""
         with open_store(self._store) as store:
-            store.prepare(COLLECTIONS)
-            if not self._places.before.exists():
-                found = {name: store.count(name) for name in COLLECTIONS}
-                if any(found.values()):
-                    raise StoreTaken(store.place, found)
-                data = json.dumps(found).encode() + b"\n"
-                replace_file(Files(), str(self._places.before), data)
+            kept.prepare(self._places, store, self._wanted.store)
 
     def _add(self, parts: Sequence[Part]) -> None:
         self._processes += [
@@ -187,6 +186,12 @@ class Up:
 
     # The middle
 
+    def _work(self) -> Outcome:
+        self._ready_s = self._clock()
+        end_s = float("inf") if self._for_s is None else self._ready_s + self._for_s
+        self._look_until(lambda: self._clock() >= end_s or self._all_came())
+        return self._outcome([], []) if self._stopping else self._worked_off()
+
     def _look_until(self, done: Callable[[], bool]) -> None:
         while not self._stopping:
             self._look()
@@ -198,7 +203,8 @@ class Up:
         ready = {one.part.name for one in self._processes if one.is_ready}
         for one in self._processes:
             startable = ready.issuperset(one.part.needs)
-            if one.state is State.WAITING and startable:
+            first = startable and ready.issuperset(one.part.after)
+            if one.state is State.WAITING and first:
                 one.start()
             ran = one.pid is not None
             one.look(startable=startable)
@@ -211,44 +217,55 @@ class Up:
             self._ask()
             rows = self._figures.rows(self._processes, now_s)
             self._display.show(rows, self._heading(now_s), now_s)
+            tell(self._places.told, rows, self._processes, running=True)
+        if now_s - self._tidied_s >= TIDY_S:
+            self._tidied_s = now_s
+            self._tidy()
+
+    def _tidy(self) -> None:
+        """What keeps a run of days small."""
+        for one in self._processes:
+            shorten(self._places.log(one.part.name))
+        if self._wanted.spark and self._desk is not None:
+            self._desk.look_at(self._sums)
 
     def _all_came(self) -> bool:
         """Whether the streams have an end, and it has been received."""
         if self._wanted.count is None:
             return False
-        received = told(self._places.status("ingest")).get("events")
+        ingest = told(self._places.status("ingest"))
+        if ingest.get("pid") != self._process("ingest").pid:
+            return False
+        received, over = ingest.get("events"), ingest.get("over")
         most = self._wanted.count * len(STREAMS)
-        return isinstance(received, int) and received >= most
+        all_received = isinstance(received, int) and received >= most
+        return all_received or over == len(STREAMS)
 
     def _ask(self) -> None:
-        """Ask the broker, if it is there; what it said last counts otherwise."""
-        if not self._server:
-            return
-        try:
-            if self._client is None:
-                self._client = connect(self._server, name="up", timeout_s=ANSWER_S)
-            self._figures.counted = counted(self._client)
-        except ClientError:
-            self._hang_up()
-
-    def _hang_up(self) -> None:
-        client, self._client = self._client, None
-        if client is not None:
-            with suppress(ClientError):
-                client.close()
+        if self._desk is not None:
+            self._desk.ask()
+            self._figures.counted = self._desk.counted
 
     def _heading(self, now_s: float) -> str:
-        what = ", working off what is left" if self._draining else ""
-        return f"penstock up, {now_s - self._began_s:.0f} s{what}"
+        if self._doing:
+            what = f"{self._doing}, {now_s - self._began_s:.0f} s"
+        elif self._ready_s is None:
+            what = f"starting, {now_s - self._began_s:.0f} s"
+        elif self._drained_s is not None:
+            what = f"working off what is left, {now_s - self._drained_s:.0f} s"
+        else:
+            limit = "" if self._for_s is None else f" of {self._for_s:.0f} s"
+            what = f"{now_s - self._ready_s:.0f} s{limit}"
+        link = f"\ndashboard: {self._dashboard}" if self._dashboard else ""
+        return f"penstock up, {what}{link}"
 
     # The end
 
     def _worked_off(self) -> Outcome:
         """Let everything that is under way arrive, and compare the books."""
-        self._draining = True
-        self._process("source").tell_to_end()
-        self._process("source").wait(GRACE_S)
-        quiet = _Quiet(self._clock())
+        self._drained_s = self._clock()
+        self._make_no_more()
+        quiet = Quiet(self._clock())
         limit_s = self._clock() + MOST_S
         found: list[Account] = []
 
@@ -268,49 +285,64 @@ class Up:
             return self._outcome([], [])
         return self._outcome(found, behind(self._rows()))
 
+    def _make_no_more(self) -> None:
+        """Start the source anew, to give what it has sent to whoever has not got it."""
+        source = self._process("source")
+        source.tell_to_end()
+        source.wait(GRACE_S)
+        self._sent = sent(source.status, self._process("ingest").status)
+        self._wanted = replace(self._wanted, last=self._sent)
+        self._plan_again()
+        source.start()
+
     def _rows(self) -> list[Row]:
         return self._figures.rows(self._processes, self._clock())
 
     def _accounts(self) -> list[Account]:
+        assert self._desk is not None, "parts that need it have run"
         self._ask()
+        self._desk.look_at(self._sums)
         statuses = {one.part.name: one.status for one in self._processes}
         stored = self._stored() if self._wanted.spark else None
         return accounts(
             *(statuses, self._figures.counted, self._sums, stored),
-            letters=self._letters(),
+            letters=self._desk.letters("ingest sse"),
+            sent=self._sent,
         )
-
-    def _letters(self) -> int:
-        """Dead letters of what came in, as the broker has them; -1: it is away."""
-        try:
-            if self._client is not None:
-                return letters_of(self._client, "ingest sse")
-        except ClientError:
-            self._hang_up()
-        return -1
 
     def _stored(self) -> Stored:
         """What the store has now; what cannot be asked for is counted as -1."""
-        before = cast(dict[str, int], told(self._places.before))
-        if self._client is not None:
-            with suppress(ClientError):
-                self._sums.look(self._client, self._figures.counted.topics)
         try:
-            with open_store(self._store) as store:
+            with open_store(self._store, retry_s=COUNT_S) as store:
                 now = {name: store.count(name) for name in COLLECTIONS}
         except StoreError:
             now = dict.fromkeys(COLLECTIONS, -1)
-        return Stored(before, now)
+        return Stored(kept.before(self._places), now)
 
     def _outcome(self, found: list[Account], unfinished: list[str]) -> Outcome:
         now_s = self._clock()
-        rows = self._figures.rows(self._processes, now_s)
-        seconds = now_s - self._began_s
-        return Outcome(rows, found, seconds, unfinished, self._all_came())
+        notes = [f"ended while {self._doing}"] if self._doing else []
+        if found and self._wanted.spark and not self._sums.is_whole:
+            notes.append("statistics are not compared: some went before they were read")
+        return Outcome(
+            *(self._figures.rows(self._processes, now_s), found, self._times(now_s)),
+            unfinished=unfinished,
+            over=bool(self._ready_s) and self._all_came(),
+            notes=notes,
+        )
+
+    def _times(self, now_s: float) -> Times:
+        ready_s = now_s if self._ready_s is None else self._ready_s
+        drained_s = now_s if self._drained_s is None else self._drained_s
+        return Times(
+            ready_s - self._began_s, drained_s - ready_s, max(now_s - drained_s, 0.0)
+        )
 
     def _end(self) -> None:
         """End the parts, those first that others do not need."""
-        self._hang_up()
+        if self._desk is not None:
+            self._desk.hang_up()
+        tell(self._places.told, self._rows(), self._processes, running=False)
         needed = [one for one in self._processes if one.part.name in NEEDED]
         for group in ([one for one in self._processes if one not in needed], needed):
             for one in group:
@@ -328,34 +360,3 @@ class Up:
         finally:
             for number, handler in before.items():
                 signal.signal(number, handler)
-
-
-def _make(server: str, names: Sequence[str]) -> None:
-    """Have these topics; raises ClientError."""
-    with connect(server, name="up") as client:
-        known = counted(client).topics
-        for name in names:
-            if name not in known:
-                client.ask("topics.create", name=name)
-
-
-class _Quiet:
-    """Whether nothing is left to do, and nothing has moved for some looks."""
-
-    LOOKS = 15
-
-    def __init__(self, now_s: float) -> None:
-        self.moved_s = now_s
-        self._last: list[tuple[str, int | None]] = []
-        self._same = 0
-
-    def again(self) -> None:
-        """Count the looks anew."""
-        self._same = 0
-
-    def look(self, rows: Sequence[Row], now_s: float) -> bool:
-        now = [(row.name, row.events) for row in rows]
-        self._same += 1
-        if now != self._last:
-            self._last, self._same, self.moved_s = now, 0, now_s
-        return self._same >= self.LOOKS and not behind(rows)

@@ -6,9 +6,10 @@ from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Protocol, Self
 
-from rich.console import Console
+from rich.console import Console, Group
 from rich.live import Live
 from rich.table import Table
+from rich.text import Text
 
 from penstock.supervisor.figures import Row, grouped
 from penstock.supervisor.process import State
@@ -66,6 +67,8 @@ class PlainLines:
         self._say = say
         self._told_s = float("-inf")
         self._states: dict[str, State] = {}
+        self._once = ""
+        """What stands below the heading; said when it changes."""
 
     def __enter__(self) -> Self:
         return self
@@ -79,13 +82,20 @@ class PlainLines:
                 self._states[row.name] = row.state
                 note = f": {row.note}" if row.state is State.PAUSED else ""
                 self._say(f"{row.name} is {row.state.value}{note}")
+        heading, _, once = heading.partition("\n")
+        if once != self._once:
+            self._once = once
+            self._say(once)
         if now_s - self._told_s >= LINE_S:
             self._told_s = now_s
             self._say(f"{heading}  " + "  ".join(map(_short, rows)))
 
 
-def drawn(rows: Sequence[Row], heading: str) -> Table:
-    """The rows as a table for a terminal."""
+def drawn(rows: Sequence[Row], heading: str) -> Group:
+    """The rows as a table for a terminal, below what stands below its heading."""
+    heading, _, once = heading.partition("\n")
+    # Not in the title, which is broken where the table ends: a link must not be.
+    above = [Text(once, overflow="fold")] if once else []
     table = Table(title=heading, title_justify="left", expand=False, box=None)
     for name in ("STAGE", "STATE"):
         table.add_column(name)
@@ -103,7 +113,7 @@ def drawn(rows: Sequence[Row], heading: str) -> Table:
             str(row.errors) if row.errors else "-",
             row.note.replace("[", r"\["),
         )
-    return table
+    return Group(*above, table)
 
 
 def number(value: int | None) -> str:

@@ -1,6 +1,6 @@
 """The routes of the tweet server, as the original one has them.
 
-    /                 what there is, as JSON
+    /                 what there is, as JSON, and the last message sent of each stream
     /tweets/1, /2     server-sent events; their ids are 1, 2, 3 and so on
     /emotion_values   how words feel: word, tab, value, CRLF
 
@@ -49,7 +49,8 @@ def application(streams: Mapping[str, Stream]) -> Starlette:
         return time.monotonic() - begun_s
 
     async def index(_: Request) -> Response:
-        return JSONResponse({**routes, "message": ABOUT})
+        sent = {name: stream.tally.last for name, stream in streams.items()}
+        return JSONResponse({**routes, "sent": sent, "message": ABOUT})
 
     async def emotion_values(_: Request) -> Response:
         return PlainTextResponse(as_text())
@@ -58,7 +59,9 @@ def application(streams: Mapping[str, Stream]) -> Starlette:
         stream = streams.get(request.path_params["name"])
         if stream is None:
             raise HTTPException(404)
-        first = _first(request)
+        first, goes_on = _first(request)
+        if goes_on:
+            stream.goes_on(first)
         if stream.is_over(first):
             return Response(status_code=204)
         return StreamingResponse(
@@ -82,12 +85,12 @@ def application(streams: Mapping[str, Stream]) -> Starlette:
     )
 
 
-def _first(request: Request) -> int:
-    """The number of the first message that the reader wants."""
+def _first(request: Request) -> tuple[int, bool]:
+    """The number of the first message that the reader wants; whether it goes on."""
     last = request.headers.get("last-event-id")
     if last:
-        return _number("Last-Event-ID", last, 0) + 1
-    return _number("from", request.query_params.get("from", "1"), 1)
+        return _number("Last-Event-ID", last, 0) + 1, True
+    return _number("from", request.query_params.get("from", "1"), 1), False
 
 
 def _number(what: str, text: str, least: int) -> int:

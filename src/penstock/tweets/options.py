@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from penstock.errors import InvalidOption
 
@@ -23,6 +24,8 @@ class TweetOptions:
     malformed_rate: float = 0.001
     count: int | None = None
     """Messages of a stream; None: it never ends."""
+    last: Mapping[str, int] = field(default_factory=dict)
+    """The same for some streams by themselves."""
 
     def __post_init__(self) -> None:
         if self.rate < 0:
@@ -36,3 +39,7 @@ class TweetOptions:
             raise InvalidOption("panic_rate + malformed_rate", both, "at most 1")
         if self.count is not None and self.count < 0:
             raise InvalidOption("count", self.count, "0 or more")
+        for name, last in self.last.items():
+            if name not in STREAMS or last < 0:
+                limit = f"STREAM=N, of the streams {' and '.join(STREAMS)}"
+                raise InvalidOption("last", f"{name}={last}", limit)

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import socket
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Protocol
 
 import uvicorn
@@ -40,7 +40,7 @@ def serve(
 
     Raises OSError if it cannot listen there, MissingExtra.
     """
-    tally = Tally()
+    tallies = {name: Tally() for name in STREAMS}
     pace = Pace(options.rate, steady=options.steady)
     streams = {
         name: Stream(
@@ -51,9 +51,9 @@ def serve(
                 malformed_rate=options.malformed_rate,
             ),
             pace=pace,
-            count=options.count,
+            count=options.last.get(name, options.count),
             stopping=watched.stopping.is_set,
-            tally=tally,
+            tally=tallies[name],
         )
         for name in STREAMS
     }
@@ -74,7 +74,7 @@ def serve(
             announce(url)
 
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-            runner.run(_run(server, sock, watched, tally, ready))
+            runner.run(_run(server, sock, watched, tallies, ready))
 
 
 class _Server(uvicorn.Server):
@@ -89,7 +89,7 @@ async def _run(
     server: _Server,
     sock: socket.socket,
     watched: Watched,
-    tally: Tally,
+    tallies: Mapping[str, Tally],
     ready: Callable[[], None],
 ) -> None:
     serving = asyncio.create_task(server.serve([sock]))
@@ -98,12 +98,22 @@ async def _run(
         if server.started and not is_ready:
             ready()
             is_ready = True
-        watched.tell(events=tally.events, lag=None, errors=0, clients=tally.clients)
+        _tell(watched, tallies)
         if watched.stopping.is_set():
             server.should_exit = True
         await asyncio.wait([serving], timeout=WATCH_S)
-    watched.tell(events=tally.events, lag=None, errors=0, clients=tally.clients)
+    _tell(watched, tallies)
     await serving
+
+
+def _tell(watched: Watched, tallies: Mapping[str, Tally]) -> None:
+    watched.tell(
+        events=sum(one.events for one in tallies.values()),
+        lag=None,
+        errors=0,
+        clients=sum(one.clients for one in tallies.values()),
+        sent={name: one.last for name, one in tallies.items()},
+    )
 
 
 @contextlib.contextmanager

@@ -25,10 +25,13 @@ KEEP_ALIVE_S = 15.0
 
 @dataclass(slots=True)
 class Tally:
-    """What a server has done so far."""
+    """What a stream has done so far."""
 
     events: int = 0
     clients: int = 0
+    last: int = 0
+    """The highest number of a message that was sent, by this server or before it was
+    started: a reader that goes on behind a message has got that one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,19 +47,26 @@ class Stream:
         """Whether there is no message ``first``, and never will be."""
         return self.count is not None and first > self.count
 
+    def goes_on(self, first: int) -> None:
+        """A reader has got all messages in front of ``first``."""
+        last = first - 1 if self.count is None else min(first - 1, self.count)
+        self.tally.last = max(self.tally.last, last)
+
     async def frames(
         self, first: int, clock: Callable[[], float]
     ) -> AsyncIterator[bytes]:
         """Messages from number ``first`` on, until they end or the server does."""
         self.tally.clients += 1
+        # Whoever begins far ahead has not got what is in front of that.
+        joins = first <= self.tally.last + 1
         try:
-            async for data in self._paced(first, clock):
+            async for data in self._paced(first, clock, joins=joins):
                 yield data
         finally:
             self.tally.clients -= 1
 
     async def _paced(
-        self, first: int, clock: Callable[[], float]
+        self, first: int, clock: Callable[[], float], *, joins: bool
     ) -> AsyncIterator[bytes]:
         begin_s = sent_s = clock()
         next_ = first
@@ -65,6 +75,8 @@ class Stream:
             now_s = clock()
             count = self._due(next_ - first, next_, begin_s, now_s)
             if count > 0:
+                if joins:
+                    self.tally.last = max(self.tally.last, next_ + count - 1)
                 yield numbered(self.generator.batch(next_, count), next_)
                 next_ += count
                 sent_s = now_s

@@ -65,6 +65,46 @@ def test_a_signal_asks_for_the_end(number: int) -> None:
     assert signal.getsignal(number) is before
 
 
+def test_one_that_does_not_end_in_time_is_cut_off(tmp_path: Path) -> None:
+    script = (
+        "import os, signal, sys, time\n"
+        "from penstock.cli.part import part\n"
+        "with part(*sys.argv[1:], patience_s=0.1) as self:\n"
+        "    self.ready()\n"
+        "    os.kill(os.getpid(), signal.SIGTERM)\n"
+        "    self.tell(events=7)\n"
+        "    time.sleep(600)\n"
+    )
+    ready, status = tmp_path / "ready", tmp_path / "status"
+
+    done = subprocess.run(
+        [sys.executable, "-c", script, str(ready), str(status)],
+        timeout=60,
+        check=False,
+        capture_output=True,
+        text=True,
+    )
+
+    assert done.returncode == 128 + signal.SIGTERM
+    assert "not ended within 0.1 s" in done.stderr
+    assert told(status)["events"] == 7
+    assert not ready.exists()
+
+
+def test_one_that_ends_in_time_is_not_cut_off() -> None:
+    script = (
+        "import os, signal, time\n"
+        "from penstock.cli.part import part\n"
+        "with part(patience_s=0.1):\n"
+        "    os.kill(os.getpid(), signal.SIGTERM)\n"
+        "time.sleep(0.3)\n"
+    )
+
+    done = subprocess.run([sys.executable, "-c", script], timeout=60, check=False)
+
+    assert done.returncode == 0
+
+
 def test_the_second_signal_ends_it_at_once() -> None:
     script = (
         "import os, signal, time\n"

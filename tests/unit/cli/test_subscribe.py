@@ -133,10 +133,24 @@ def test_ctrl_c_ends_it_and_what_was_printed_is_settled(
     assert state(three) == (3, 0)
 
 
+@pytest.mark.parametrize("options", [["--rates"], []])
+def test_acks_may_wait(three: DeskRun, options: list[str]) -> None:
+    wait = ["--ack-delay", "1ms", "--window", "1", "--count", "3"]
+
+    lines = three.lines(
+        "subscribe", "t", *["--as", "me", "--from", "earliest"], *wait, *options
+    )
+
+    assert state(three) == (3, 0)
+    assert lines[0] == "zero" or options
+    assert lines[-1].startswith("3 events in") or not options
+
+
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [
         (["none"], "topic none does not exist"),
+        (["t", "--no-ack", "--ack-delay", "1s"], "exclude each other"),
         (["t", "--from", "soon"], "'soon' is no place in a topic"),
         (["t", "--as", "$x"], "name $x is reserved"),
     ],

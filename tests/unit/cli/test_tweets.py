@@ -49,6 +49,15 @@ def test_rates_of_more_than_everything_are_an_error() -> None:
     )
 
 
+@pytest.mark.parametrize("text", ["1", "1=x", "=", "3=5"])
+def test_a_last_message_that_is_none_is_an_error(text: str) -> None:
+    result = invoke("serve", "--last", text)
+
+    assert result.exit_code == 2
+    assert "option last is" in result.stderr
+    assert "STREAM=N" in result.stderr
+
+
 def test_what_is_not_installed_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delitem(sys.modules, "penstock.tweets.run", raising=False)
     monkeypatch.setitem(sys.modules, "uvicorn", None)

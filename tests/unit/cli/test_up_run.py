@@ -3,32 +3,44 @@ from __future__ import annotations
 from penstock.cli.up_run import summary
 from penstock.supervisor.accounts import Account
 from penstock.supervisor.figures import Row
+from penstock.supervisor.outcome import Outcome, Times
 from penstock.supervisor.process import State
-from penstock.supervisor.run import Outcome
 
 
-def row(name: str, events: int, restarts: int = 0) -> Row:
-    return Row(name=name, state=State.ENDED, events=events, lag=0, restarts=restarts)
+def row(name: str, events: int, restarts: int = 0, new: int | None = None) -> Row:
+    return Row(
+        name=name,
+        state=State.ENDED,
+        events=events,
+        new=events if new is None else new,
+        lag=0,
+        restarts=restarts,
+    )
 
 
 def test_a_good_run_is_told() -> None:
-    outcome = Outcome([row("broker", 1000)], [Account("tweets", 5, 5)], 61.4, [])
+    rows = [row("broker", 1000), row("spark", 900, new=300)]
+    outcome = Outcome(rows, [Account("tweets", 5, 5)], Times(12.0, 60.0, 4.4), [])
 
     assert summary(outcome) == [
-        "ran for 61 s",
+        "ran for 76 s: 12 s to start, 60 s at work, 4 s to work off the rest",
         "  broker: 1 000 events",
+        "  spark: 300 events, 900 with earlier runs",
         "  ok    tweets: 5",
         "all went well",
     ]
 
 
 def test_one_that_was_ended_early_claims_nothing() -> None:
-    outcome = Outcome([row("broker", 0, restarts=1)], [], 3.0, [])
+    notes = ["ended while waiting for the store mongodb://h/db"]
+    rows = [row("broker", 0, restarts=1)]
+    outcome = Outcome(rows, [], Times(3.0), [], notes=notes)
 
     assert not outcome.good
     assert summary(outcome) == [
         "ran for 3 s",
         "  broker: 0 events, started again once",
+        "ended while waiting for the store mongodb://h/db",
         "ended before all was worked off: nothing is compared",
     ]
 
@@ -36,13 +48,13 @@ def test_one_that_was_ended_early_claims_nothing() -> None:
 def test_a_source_that_was_read_before_may_be_idle() -> None:
     rows, right = [row("source", 0), row("spark", 1)], [Account("tweets", 5, 5)]
 
-    assert not Outcome(rows, right, 1.0, []).good
-    assert Outcome(rows, right, 1.0, [], over=True).good
+    assert not Outcome(rows, right, Times(1.0), []).good
+    assert Outcome(rows, right, Times(1.0), [], over=True).good
 
 
 def test_what_went_wrong_is_told() -> None:
     rows = [row("broker", 7, restarts=2), row("spark", 0)]
-    outcome = Outcome(rows, [Account("tweets", 5, 4)], 1.0, ["cdc"])
+    outcome = Outcome(rows, [Account("tweets", 5, 4)], Times(1.0), ["cdc"])
 
     assert not outcome.good
     assert summary(outcome)[1:] == [

@@ -26,6 +26,18 @@ def test_user_and_password_are_not_shown() -> None:
 
 
 @pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("http://me:12/secret@h:1/e", "http://…@h:1/e"),
+        ("http://me:sec@ret@h/e", "http://h/e"),
+        ("http://h/users/@me/e", "http://h/users/@me/e"),
+    ],
+)
+def test_what_may_be_a_password_is_not_shown(url: str, shown: str) -> None:
+    assert Address(url, "f").shown == shown
+
+
+@pytest.mark.parametrize(
     ("urls", "names", "text"),
     [
         (["ftp://h/x"], [], "option URL is 'ftp://h/x': must be http://… or https://…"),
@@ -33,6 +45,7 @@ def test_user_and_password_are_not_shown() -> None:
         (["u:p/w@h/x"], [], "option URL is 'h/x': must be"),
         (["http://u:pw@[h/x"], [], "option URL is 'http://[h/x': must be"),
         (["h/x"], [], "must be http://… or https://…"),
+        (["http://u:p/w@h/x"], [], "option URL is 'http://h/x': must be"),
         (["http:///x"], [], "must be http://… or https://…"),
         ([URL], ["a", "b"], "option name is 'a, b': must be given once for each URL"),
         ([URL, URL + "x"], ["a", "a"], "must be different for each stream"),

@@ -34,6 +34,7 @@ def test_a_store_is_opened_by_its_url() -> None:
     assert OpenStore("x") == OpenStore("x"), "a worker keeps it by that"
     with pytest.raises(InvalidStore):
         OpenStore("ftp://h/d")()
+    assert "secret" not in repr(OpenStore("mongodb://me:secret@h/d")), "it may be told"
 
 
 def test_users_and_statistics_may_take_longer() -> None:

@@ -5,7 +5,14 @@ from typing import Any
 
 import pytest
 
-from penstock.supervisor.accounts import Account, Stored, accounts, behind, idle
+from penstock.supervisor.accounts import (
+    Account,
+    Stored,
+    accounts,
+    behind,
+    idle,
+    sent,
+)
 from penstock.supervisor.figures import Counted, Row
 from penstock.supervisor.process import State
 from penstock.supervisor.sums import Sums
@@ -29,6 +36,7 @@ COUNTED = Counted(
         ("spark:pipeline-hashtags", "firehose"): (95, 0),
     },
 )
+SENT = {"1": 60, "2": 40}
 STORED = Stored({}, {"tweets": 110, "users": 20, "users_engagements": 20})
 
 
@@ -45,10 +53,12 @@ def wrong(
     counted: Counted = COUNTED,
     stored: Stored = STORED,
     letters: int = 5,
+    sent: dict[str, int] = SENT,
     **changed: dict[str, Any],
 ) -> list[str]:
     statuses = {name: {**STATUSES[name], **changed.get(name, {})} for name in STATUSES}
-    return names_of_wrong(accounts(statuses, counted, sums(), stored, letters=letters))
+    found = accounts(statuses, counted, sums(), stored, letters=letters, sent=sent)
+    return names_of_wrong(found)
 
 
 def names_of_wrong(found: list[Account]) -> list[str]:
@@ -64,9 +74,15 @@ def test_books_that_agree_are_right() -> None:
 
 
 def test_a_message_that_did_not_arrive_is_noticed() -> None:
-    assert wrong(ingest={"sources": {"a": "61", "b": "40"}}) == [
-        "messages received, by their numbers"
-    ]
+    assert wrong(sent={"1": 61, "2": 40}) == ["messages received of those sent"]
+
+
+def test_the_source_knows_what_it_has_sent() -> None:
+    source = {"sent": {"1": 70, "2": 40}}
+    ingest = {"sources": {"http://h:1/tweets/1": "60", "http://h:1/tweets/2": "41"}}
+
+    assert sent(source, ingest) == {"1": 70, "2": 41}
+    assert sent({}, {"sources": {"http://h/tweets/2": ""}}) == {}
 
 
 def test_a_tweet_that_is_not_in_the_topic_is_noticed() -> None:
@@ -100,7 +116,9 @@ def test_tweets_that_a_query_has_not_seen_are_noticed() -> None:
     [("tweets_stats", "tweets"), ("users_stats", "users"), ("logger_stats", "panics")],
 )
 def test_a_window_that_was_not_told_is_noticed(topic: str, what: str) -> None:
-    found = accounts(STATUSES, COUNTED, sums(**{topic: 2}), STORED, letters=5)
+    found = accounts(
+        *(STATUSES, COUNTED, sums(**{topic: 2}), STORED), letters=5, sent=SENT
+    )
 
     assert names_of_wrong(found) == [f"{what} told by statistics"]
 
@@ -108,16 +126,28 @@ def test_a_window_that_was_not_told_is_noticed(topic: str, what: str) -> None:
 def test_without_a_store_there_is_nothing_to_compare_with_it() -> None:
     counted = Counted({"firehose": 95}, {("up-firehose", "firehose"): (90, 5)})
 
-    found = accounts(STATUSES, counted, Sums(), None, letters=5)
+    found = accounts(STATUSES, counted, Sums(), None, letters=5, sent=SENT)
 
     assert names_of_wrong(found) == ["events of firehose acknowledged"]
     assert all("captured" not in one.what for one in found)
 
 
 def test_parts_that_said_nothing_are_wrong_not_an_error() -> None:
-    found = accounts({}, Counted({"firehose": 1}, {}), Sums(), STORED, letters=0)
+    found = accounts(
+        *({}, Counted({"firehose": 1}, {}), Sums(), STORED), letters=0, sent={}
+    )
 
     assert any(not one.right for one in found)
+
+
+def test_statistics_of_which_some_are_gone_are_not_compared() -> None:
+    part = sums(tweets_stats=2)
+    part.is_whole = False
+
+    found = accounts(STATUSES, COUNTED, part, STORED, letters=5, sent=SENT)
+
+    assert names_of_wrong(found) == []
+    assert all("statistics" not in one.what for one in found)
 
 
 def test_lines_say_how_far_it_is_off() -> None:
@@ -131,13 +161,14 @@ def test_who_did_nothing_and_who_is_behind() -> None:
     rows = [
         row("source", events=0),
         row("store"),
-        row("ingest", events=5, lag=2),
-        row("subscriber tweets", events=1, lag=None),
-        row("subscriber users", events=1, lag=0),
-        row("cdc", events=3, lag=None),
-        row("spark", events=3, lag=0),
-        Row(name="broker", state=State.PAUSED, events=3),
+        row("ingest", events=5, new=5, lag=2),
+        row("subscriber tweets", events=1, new=1, lag=None),
+        row("subscriber users", events=1, new=1, lag=0),
+        row("cdc", events=3, new=0, lag=None),
+        row("spark", events=3, new=3, lag=0),
+        Row(name="broker", state=State.PAUSED, events=3, new=3),
     ]
 
-    assert idle(rows) == ["source"]
+    assert idle(rows) == ["source", "cdc"]
+    assert idle(rows, ever=True) == ["source"]
     assert behind(rows) == ["ingest", "subscriber tweets", "cdc", "broker"]

@@ -88,6 +88,29 @@ def test_stages_are_told_by_their_parts(tmp_path: Path) -> None:
     assert rows["spark"].state is State.WAITING
 
 
+def test_what_earlier_runs_did_is_told_apart(tmp_path: Path) -> None:
+    figures = Figures()
+    figures.counted = Counted({"firehose": 90}, {("up-tweets", "tweets"): (4, 0)})
+    parts = [
+        process(tmp_path, "broker"),
+        process(tmp_path, "ingest", events=90),
+        process(tmp_path, "subscriber tweets"),
+        process(tmp_path, "cdc"),
+    ]
+    figures.begin(parts)
+    figures.counted = Counted({"firehose": 97}, {("up-tweets", "tweets"): (4, 0)})
+    parts = [*parts[:3], process(tmp_path, "cdc", events=6)]
+
+    rows = figures.rows(parts, 1.0)
+
+    assert {row.name: (row.events, row.new) for row in rows} == {
+        "broker": (97, 7),
+        "ingest": (90, 0),
+        "subscriber tweets": (4, 0),
+        "cdc": (6, 6),
+    }
+
+
 def test_what_another_process_said_or_one_long_ago_is_no_lag(tmp_path: Path) -> None:
     parts = [
         process(tmp_path, "cdc", events=5, lag=0, pid=1),

@@ -5,22 +5,32 @@ from __future__ import annotations
 import json
 import os
 import signal
-from collections.abc import Sequence
+import threading
+import time
+import urllib.request
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 import pytest
 
-from penstock.errors import PartFailed
+from penstock.errors import OtherStore, PartFailed
+from penstock.server import users_file
+from penstock.supervisor import plan
+from penstock.supervisor import run as module
 from penstock.supervisor.alone import alone
 from penstock.supervisor.figures import Row
 from penstock.supervisor.part import Places
 from penstock.supervisor.plan import Ports, Wanted
 from penstock.supervisor.process import State
-from penstock.supervisor.run import Up, _Quiet
+from penstock.supervisor.run import Up
 
-FREE = Ports(line=0, native=0, control=0, tweets=0)
+FREE = Ports(line=0, native=0, control=0, http=0, tweets=0)
 SERVE = ("--no-json", "--no-maze")
+# A machine that does much else looks seldom.
+LATE_S = 10.0
 
 
 class Kept:
@@ -57,6 +67,9 @@ def test_a_run_ends_with_books_that_agree(tmp_path: Path) -> None:
         "subscriber firehose",
     ]
     assert any(row.state is State.READY for rows in display.rows for row in rows)
+    # The time counts from when every part is ready.
+    assert outcome.times.starting_s > 0
+    assert 1.0 <= outcome.times.working_s < 1.0 + LATE_S
 
 
 def test_a_source_that_ends_ends_the_run(tmp_path: Path) -> None:
@@ -116,18 +129,151 @@ def test_a_signal_ends_it_and_nothing_is_compared(tmp_path: Path) -> None:
     outcome = up.run(60.0)
 
     assert outcome.interrupted and not outcome.good
-    assert outcome.seconds < 60
+    assert outcome.times.total_s < 60
 
 
-def test_it_is_over_when_nothing_moves_and_nobody_is_behind() -> None:
-    quiet = _Quiet(0.0)
-    rows = [Row(name="cdc", state=State.READY, events=5, lag=0)]
-    late = [Row(name="cdc", state=State.READY, events=5, lag=2)]
+@pytest.mark.slow
+def test_a_message_that_is_lost_behind_the_source_is_noticed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "DRAIN_S", 6.0)
+    real = plan.other_parts
 
-    looks = [quiet.look(rows, 1.0 + n) for n in range(_Quiet.LOOKS + 1)]
+    def through_proxy(*given: Any, tweets: str, **more: Any) -> Any:
+        proxy.source = tweets
+        return real(*given, tweets=proxy.url, **more)
 
-    assert looks == [False] * _Quiet.LOOKS + [True]
-    assert quiet.moved_s == 1.0
-    assert not quiet.look(late, 50.0)
-    assert not quiet.look([Row(name="cdc", state=State.READY, events=6, lag=0)], 60.0)
-    assert quiet.moved_s == 60.0
+    monkeypatch.setattr(module, "other_parts", through_proxy)
+    with lossy_proxy() as proxy:
+        outcome = Up(wanted(rate=2000.0), Places(tmp_path / "data"), Kept()).run(1.0)
+
+    assert not outcome.good
+    [wrong] = [one for one in outcome.accounts if not one.right]
+    assert wrong.what == "messages received of those sent"
+    assert wrong.found < wrong.wanted
+
+
+class Proxy(ThreadingHTTPServer):
+    """Gives the beginning of a stream, and says then that this is all."""
+
+    source = ""
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.server_address[1]}"
+
+
+class Cutting(BaseHTTPRequestHandler):
+    server: Proxy
+
+    def do_GET(self) -> None:
+        if self.headers.get("Last-Event-ID"):
+            self.send_response(204)
+            self.end_headers()
+            return
+        self.send_response(200)
+        self.send_header("Content-Type", "text/event-stream")
+        self.end_headers()
+        with urllib.request.urlopen(self.server.source + self.path) as sent:
+            for line in sent:
+                if line == b"id: 100\n":
+                    return
+                self.wfile.write(line)
+
+    def log_message(self, *_: object) -> None: ...
+
+
+@contextmanager
+def lossy_proxy() -> Iterator[Proxy]:
+    with Proxy(("127.0.0.1", 0), Cutting) as proxy:
+        thread = threading.Thread(target=proxy.serve_forever)
+        thread.start()
+        try:
+            yield proxy
+        finally:
+            proxy.shutdown()
+            thread.join()
+
+
+@pytest.mark.slow
+def test_what_was_under_way_when_the_time_is_over_arrives(tmp_path: Path) -> None:
+    """The ingest is killed with what the source has sent to it."""
+    places = Places(tmp_path / "data")
+    up = Up(wanted(rate=1000.0), places, Kept())
+    make_no_more = up._make_no_more
+
+    def killed() -> None:
+        os.kill(json.loads(places.ready("ingest").read_bytes())["pid"], signal.SIGKILL)
+        make_no_more()
+
+    up._make_no_more = killed  # type: ignore[method-assign]
+    outcome = up.run(1.0)
+
+    assert outcome.good, outcome
+    assert {row.name: row.restarts for row in outcome.rows}["ingest"] == 1
+
+
+@pytest.mark.slow
+def test_a_second_run_is_judged_by_what_it_did_itself(tmp_path: Path) -> None:
+    places = Places(tmp_path / "data")
+    Up(wanted(), places, Kept()).run(1.0)
+
+    second = Up(wanted(), places, Kept()).run(1.0)
+
+    assert second.good, second
+    for row in second.rows:
+        assert row.events is not None and row.new is not None
+        assert 0 < row.new < row.events or row.name == "source"
+
+
+@pytest.mark.slow
+def test_ctrl_c_ends_the_waiting_for_a_store(tmp_path: Path) -> None:
+    nowhere = "postgresql://me:secret@no.such.host.invalid/db"
+    up = Up(wanted(spark=True, store=nowhere), Places(tmp_path / "data"), Kept())
+    headings: list[str] = []
+
+    class Impatient(Kept):
+        def show(self, rows: Sequence[Row], heading: str, now_s: float) -> None:
+            headings.append(heading)
+            if "waiting for the store" in heading:
+                os.kill(os.getpid(), signal.SIGINT)
+
+    up._display = Impatient()
+    began_s = time.monotonic()
+    outcome = up.run(60.0)
+
+    assert outcome.interrupted
+    assert outcome.notes == [
+        "ended while waiting for the store postgresql://no.such.host.invalid/db"
+    ]
+    assert "secret" not in "".join(headings)
+    assert time.monotonic() - began_s < module.GRACE_S
+
+
+def test_another_store_than_before_is_refused_before_anything_starts(
+    tmp_path: Path,
+) -> None:
+    places = Places(tmp_path / "data")
+    places.make()
+    places.which_store.write_text('{"store": "mongodb://h/a"}')
+    display = Kept()
+
+    with pytest.raises(OtherStore):
+        Up(wanted(spark=True), places, display).run(1.0)
+
+    assert display.rows == []
+
+
+@pytest.mark.slow
+def test_a_broker_with_users_is_worked_with(tmp_path: Path) -> None:
+    users, file = tmp_path / "users", tmp_path / "password"
+    users_file.set_password(users, "up", "secret")
+    file.write_text("secret\n")
+    serve = (*SERVE, "--users-file", str(users))
+
+    outcome = Up(
+        *(wanted(login=("up", str(file)), serve=serve), Places(tmp_path / "data")),
+        Kept(),
+    ).run(1.0)
+
+    assert outcome.good, outcome

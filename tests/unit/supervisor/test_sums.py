@@ -1,9 +1,13 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 
+from penstock.broker.broker import Broker
 from penstock.client import Client, connect
+from penstock.client.address import SOCKET_NAME
+from penstock.log import Log
 from penstock.supervisor.figures import counted
 from penstock.supervisor.sums import Sums
 from tests.local_server import local_server
@@ -26,5 +30,37 @@ def test_topics_are_summed_as_far_as_they_go(tmp_path: Path) -> None:
         say(client, "logger_stats", {"crashes": 2})
         sums.look(client, counted(client).topics)
 
+    assert sums.is_whole
     assert sums.samples == {"tweets": 8, "panics": 2}
     assert sums.told == {"tweets_stats": 9, "logger_stats": 2}
+
+
+def test_another_run_goes_on_with_them(tmp_path: Path) -> None:
+    kept = tmp_path / "sums.json"
+    with local_server(tmp_path / "data") as server, connect(server.data) as client:
+        say(client, "tweets_stats", {"processed": 4})
+        Sums(kept).look(client, counted(client).topics)
+        say(client, "tweets_stats", {"processed": 5})
+        say(client, "pipeline_samples", {"kind": "tweets", "count": 4})
+        again = Sums(kept)
+        again.look(client, {"tweets_stats": 2})
+        again.look(client, counted(client).topics)
+
+    assert again.told == Sums(kept).told == {"tweets_stats": 9}
+    assert again.samples == Sums(kept).samples == {"tweets": 4}
+
+
+def test_what_went_before_it_was_read_is_noticed(tmp_path: Path) -> None:
+    kept = tmp_path / "sums.json"
+    with local_server(tmp_path / "data") as server, connect(server.data) as client:
+        for _ in range(5):
+            say(client, "tweets_stats", {"processed": 1})
+    with Broker(partial(Log.open, tmp_path / "data")) as broker:
+        broker.log.trim("tweets_stats", 2)
+    (tmp_path / "data" / SOCKET_NAME).unlink()
+    with local_server(tmp_path / "data") as server, connect(server.data) as client:
+        sums = Sums(kept)
+        sums.look(client, counted(client).topics)
+
+    assert not sums.is_whole
+    assert not Sums(kept).is_whole

@@ -57,5 +57,28 @@ def test_plain_lines_come_now_and_then() -> None:
     ]
 
 
+LINK = "dashboard: http://127.0.0.1:8420/#token=pk_" + "x" * 43
+
+
+def test_what_stands_below_the_heading_is_said_once() -> None:
+    said: list[str] = []
+    with PlainLines(said.append) as lines:
+        for look in range(3):
+            lines.show(ROWS, f"up\n{LINK}", look * LINE_S)
+
+    assert said.count(LINK) == 1
+    assert said[-1].startswith("up  broker")
+
+
+def test_a_link_is_not_broken_where_the_table_ends() -> None:
+    output = io.StringIO()
+    console = Console(file=output, width=120, force_terminal=False)
+
+    with LiveTable(console) as table:
+        table.show(ROWS[:1], f"up\n{LINK}", 0.0)
+
+    assert LINK in output.getvalue()
+
+
 def test_numbers_are_easy_to_read() -> None:
     assert [number(one) for one in (None, 0, 999, 1000)] == ["-", "0", "999", "1 000"]

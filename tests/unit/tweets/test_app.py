@@ -67,6 +67,7 @@ def test_the_root_says_what_there_is() -> None:
     told = json.loads(answer.body)
     assert answer.status == 200
     assert told["routes"] == ["/tweets/1", "/emotion_values", "/"]
+    assert told["sent"] == {"1": 0}
     assert "panic" in told["message"]
 
 

@@ -61,7 +61,24 @@ def test_both_streams_are_served_until_their_end() -> None:
                 events = Parser(1 << 20).feed(sent.read())
             generator = Generator(1, stream, panic_rate=0.5)
             assert [event.data for event in events] == generator.batch(1, 300)
-    assert watch.status == {"events": 600, "lag": None, "errors": 0, "clients": 0}
+    assert watch.status == {
+        "events": 600,
+        "lag": None,
+        "errors": 0,
+        "clients": 0,
+        "sent": {"1": 300, "2": 300},
+    }
+
+
+def test_streams_may_end_each_at_its_own_message() -> None:
+    with tweets_server(rate=0, count=9, last={"2": 5}) as watch:
+        for stream in (1, 2):
+            with urllib.request.urlopen(f"{watch.told['url']}/tweets/{stream}") as sent:
+                sent.read()
+        with urllib.request.urlopen(watch.told["url"]) as sent:
+            told = json.load(sent)["sent"]
+
+    assert told == watch.status["sent"] == {"1": 9, "2": 5}
 
 
 def test_it_ends_although_somebody_reads_and_somebody_does_not() -> None:

@@ -56,7 +56,23 @@ def test_messages_have_their_numbers_as_ids() -> None:
 
     assert [int(event.id) for event in events] == list(range(101, 501))
     assert [event.data for event in events] == Generator(1, 1).batch(101, 400)
-    assert stream.tally == Tally(events=400, clients=0)
+    # Whoever begins at message 101 by himself has not got those in front of it.
+    assert stream.tally == Tally(events=400, clients=0, last=0)
+
+
+def test_the_last_message_sent_is_known_over_all_readers_and_restarts() -> None:
+    stream = made(count=500)
+    lasts = []
+
+    for first, goes_on in ((1, False), (400, True), (701, True)):
+        stream = made(count=500) if goes_on else stream
+        if goes_on:
+            stream.goes_on(first)
+        lasts.append(stream.tally.last)
+        read(stream, first, Clock(1))
+        lasts.append(stream.tally.last)
+
+    assert lasts == [0, 500, 399, 500, 500, 500]
 
 
 def test_many_messages_are_in_a_write() -> None:
