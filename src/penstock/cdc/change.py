@@ -17,7 +17,7 @@ from penstock.client.feed import Events
 # Of documents that are taken at once, as they come; a larger one is taken alone.
 TAKE_BYTES = 8 << 20
 
-Op = Literal["insert", "update", "delete", "truncate"]
+Op = Literal["read", "insert", "update", "delete", "truncate"]
 
 
 class Source(msgspec.Struct, frozen=True):

@@ -14,10 +14,11 @@ from __future__ import annotations
 import hashlib
 import logging
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
+from bson import Timestamp
 from bson.errors import BSONError
 from bson.json_util import RELAXED_JSON_OPTIONS, dumps
 from pymongo import MongoClient
@@ -52,10 +53,13 @@ _OPS: dict[str, Op] = {
     "delete": "delete",
     "drop": "truncate",
 }
+# How a resume token begins that begins with a time.
+_OF_TIME = "82"
 # Ids that are longer are shortened to a hash.
 MAX_ID = 200
 
 Document = Mapping[str, Any]
+Wanted = Callable[[str, list[Any]], bool]
 
 
 class MongoCapture:
@@ -82,15 +86,27 @@ class MongoCapture:
         self._database = ""
         self._token: Document | None = None
         self._shown = place_of(url)
+        self._until: Timestamp | None = None
+        self._wanted: Wanted | None = None
+        self.arrived = False
 
-    def begin(self, place: str) -> None:
+    def begin(
+        self,
+        place: str,
+        *,
+        until: Timestamp | None = None,
+        wanted: Wanted | None = None,
+    ) -> None:
+        """With ``until`` it has ``arrived`` when all was taken that happened up to
+        then; ``wanted``: which changes are, by collection, and id if there is one."""
         self.close()
+        self._until, self._wanted, self.arrived = until, wanted, False
         token = msgspec.json.decode(place) if place else None
         database = self._opened()
         try:
             self._watch(database, token)
         except PyMongoError as error:
-            raise self._judged(error, place) from error
+            raise self.judged(error, place) from error
 
     def forget(self) -> None:
         """The server keeps nothing for a capture."""
@@ -103,6 +119,8 @@ class MongoCapture:
         try:
             while len(changes) < most and size < TAKE_BYTES:
                 found = self._stream.try_next()
+                if self._is_behind(found):
+                    break
                 self._token = self._stream.resume_token
                 if not self._stream.alive:  # the database was dropped
                     assert self._client is not None, "begin comes first"
@@ -112,11 +130,22 @@ class MongoCapture:
                     for change in self._changes(found):
                         changes.append(change)
                         size += len(change.body.after) + len(change.body.before)
-                elif changes or time.monotonic() >= limit_s:
+                elif self.arrived or changes or time.monotonic() >= limit_s:
                     break
         except (PyMongoError, BSONError) as error:
-            raise self._judged(error, self.place()) from error
+            raise self.judged(error, self.place()) from error
         return changes
+
+    def _is_behind(self, found: Document | None) -> bool:
+        """Whether it is not to be taken; takes note of having arrived."""
+        if self._until is None:
+            return False
+        if found is not None:
+            self.arrived = found["clusterTime"] > self._until
+            return self.arrived
+        assert self._stream is not None, "begin comes first"
+        self.arrived = moment_of(self._stream.resume_token) >= self._until
+        return False
 
     def place(self) -> str:
         return msgspec.json.encode(dict(self._token or {})).decode()
@@ -133,21 +162,11 @@ class MongoCapture:
     def _opened(self) -> Database[Any]:
         """Raises InvalidStore."""
         try:
-            self._client = MongoClient(
-                self._url,
-                serverSelectionTimeoutMS=CONNECT_MS,
-                appname="penstock cdc",
-                # Times have a zone, and what is damaged stops nobody.
-                tz_aware=True,
-                unicode_decode_error_handler="replace",
-                datetime_conversion="DATETIME_AUTO",
-            )
+            self._client = opened(self._url)
             return self._client.get_default_database()
-        except (ConfigurationError, ValueError, TypeError):
+        except InvalidStore:
             self.close()
-            # Not chained: what the driver says may quote the password.
-            reason = "the URL cannot be read, or names no database"
-            raise InvalidStore(self._shown, reason) from None
+            raise
 
     def _watch(self, database: Database[Any], token: Document | None) -> None:
         self._database = database.name
@@ -184,17 +203,15 @@ class MongoCapture:
         if kind == "rename":
             yield from self._renamed(found)
         elif kind in _OPS:
-            key = found.get("documentKey")
-            yield self._change(
-                found,
-                found["ns"]["coll"],
-                _OPS[kind],
-                None if key is None else _key(key["_id"]),
-            )
+            key, name = found.get("documentKey"), found["ns"]["coll"]
+            if not self._is_wanted(name, [] if key is None else [key["_id"]]):
+                return
+            told = None if key is None else key_of(key["_id"])
+            yield self._change(found, name, _OPS[kind], told)
 
     def _renamed(self, found: Document) -> Iterator[Change]:
         for number, name in enumerate((found["ns"]["coll"], found["to"]["coll"])):
-            if name in self._collections:
+            if name in self._collections and self._is_wanted(name, []):
                 logger.warning(
                     "the collection %s was renamed, or another one is called so now: "
                     "its documents are not told one by one",
@@ -202,6 +219,9 @@ class MongoCapture:
                     extra={"action": "capture_renamed"},
                 )
                 yield self._change(found, name, "truncate", None, number)
+
+    def _is_wanted(self, collection: str, ids: list[Any]) -> bool:
+        return self._wanted is None or self._wanted(collection, ids)
 
     def _change(
         self,
@@ -220,15 +240,16 @@ class MongoCapture:
             position=token,
             at_ms=None if at is None else int(at.timestamp() * 1000),
         )
-        before = self._json(found.get("fullDocumentBeforeChange"))
+        before = self.json(found.get("fullDocumentBeforeChange"))
         after = found.get("fullDocument")
         if op == "update" and after is None:
             after = self._looked_up(collection, found["documentKey"])
-        body = Body(op, key, before, self._json(after), source)
+        body = Body(op, key, before, self.json(after), source)
         suffix = f".{number}" if number else ""
         return Change(_id(self._name, token) + suffix, body)
 
-    def _json(self, found: Document | None) -> msgspec.Raw:
+    def json(self, found: Document | None) -> msgspec.Raw:
+        """A document, or the field of it that is one."""
         if found is not None and self._document is not None:
             found = found.get(self._document)
         return NOTHING if found is None else msgspec.Raw(_dumped(found).encode())
@@ -239,7 +260,8 @@ class MongoCapture:
         found: Document | None = self._client[self._database][collection].find_one(key)
         return found
 
-    def _judged(self, error: Exception, place: str) -> StoreError:
+    def judged(self, error: Exception, place: str) -> StoreError:
+        """What an error means: whether the same may go well later."""
         self.close()
         if not isinstance(error, OperationFailure):
             if isinstance(error, PyMongoError):
@@ -253,6 +275,37 @@ class MongoCapture:
         return StoreRefused(self._shown, _text(error))
 
 
+def opened(url: str) -> MongoClient[Any]:
+    """A client of a database that the URL names; raises InvalidStore."""
+    client: MongoClient[Any] | None = None
+    try:
+        client = MongoClient(
+            url,
+            serverSelectionTimeoutMS=CONNECT_MS,
+            appname="penstock cdc",
+            # Times have a zone, and what is damaged stops nobody.
+            tz_aware=True,
+            unicode_decode_error_handler="replace",
+            datetime_conversion="DATETIME_AUTO",
+        )
+        client.get_default_database()
+        return client
+    except (ConfigurationError, ValueError, TypeError):
+        if client is not None:
+            client.close()
+        # Not chained: what the driver says may quote the password.
+        reason = "the URL cannot be read, or names no database"
+        raise InvalidStore(place_of(url), reason) from None
+
+
+def moment_of(token: Document | None) -> Timestamp:
+    """The time in a resume token: the first of its keys, behind a byte for its kind."""
+    data = str((token or {}).get("_data", ""))
+    if not data.startswith(_OF_TIME):
+        return Timestamp(0, 0)
+    return Timestamp(int(data[2:10], 16), int(data[10:18], 16))
+
+
 def _id(name: str, token: str) -> str:
     found = f"{name}-{token}"
     if len(found) <= MAX_ID:
@@ -260,7 +313,8 @@ def _id(name: str, token: str) -> str:
     return f"{name}-{hashlib.sha256(token.encode()).hexdigest()}"
 
 
-def _key(value: object) -> str:
+def key_of(value: object) -> str:
+    """An id as the key of an event."""
     return value if isinstance(value, str) else _dumped(value)
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 import psycopg
@@ -84,9 +84,21 @@ class PostgresCapture:
         self._stored = 0
         self._received = 0
         self._told_s = 0.0
+        self._until: int | None = None
+        self._wanted: Callable[[Table, str | None], bool] | None = None
+        self.arrived = False
 
-    def begin(self, place: str) -> None:
+    def begin(
+        self,
+        place: str,
+        *,
+        until: int | None = None,
+        wanted: Callable[[Table, str | None], bool] | None = None,
+    ) -> None:
+        """With ``until`` it has ``arrived`` when all that was committed in front of
+        that position was taken; ``wanted``: which changes are, by table and key."""
         self.close()
+        self._until, self._wanted, self.arrived = until, wanted, False
         try:
             self._side = side = connected(self._url)
             self._database = side.info.dbname
@@ -121,7 +133,7 @@ class PostgresCapture:
         limit_s = time.monotonic() + wait_s
         try:
             self._tell(stream)
-            while len(changes) < most and size < TAKE_BYTES:
+            while len(changes) < most and size < TAKE_BYTES and not self.arrived:
                 data = stream.next()
                 if data is not None:
                     size += self._note(data, changes)
@@ -158,6 +170,7 @@ class PostgresCapture:
         if data[0] == KEEPALIVE:
             self._received = max(self._received, position)
             self._progress.passed(position)
+            self._has_arrived(self._progress.end)
         elif data[0] == DATA:
             self._received = max(self._received, position)
             # What is stored already is counted, not read.
@@ -186,6 +199,8 @@ class PostgresCapture:
                 for number, relation in enumerate(message.relations):
                     table = self._relations[relation]
                     self._add(changes, table, "truncate", None, None, None, number)
+            case Begin() if self._has_arrived(message.commit_lsn):
+                pass  # this one comes later, by another stream
             case Begin():
                 self._progress.begun(message.commit_lsn)
                 self._at_ms = message.at_ms
@@ -193,8 +208,13 @@ class PostgresCapture:
                 self._id = f"{self._name}-{message.commit_lsn:X}-"
             case Commit():
                 self._progress.committed(message.end_lsn)
+                self._has_arrived(self._progress.end)
             case Relation():
                 self._relations[message.id] = self._table(message)
+
+    def _has_arrived(self, position: int) -> bool:
+        self.arrived = self._until is not None and position >= self._until
+        return self.arrived
 
     def _update(self, message: Update, changes: list[Change]) -> None:
         """One change; two if the row has another key now."""
@@ -230,6 +250,8 @@ class PostgresCapture:
         number: int = 0,
     ) -> None:
         """``number``: of the changes that one message tells of."""
+        if self._wanted is not None and not self._wanted(table, key):
+            return
         count = self._progress.number
         at = f"{count}.{number}" if number else str(count)
         position = self._position + at

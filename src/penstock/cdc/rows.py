@@ -31,7 +31,7 @@ class Table:
     def __init__(
         self, relation: Relation, key: tuple[str, ...], document: str | None
     ) -> None:
-        names = [column.name for column in relation.columns]
+        names = self._names = [column.name for column in relation.columns]
         self.name = relation.name
         if relation.namespace != PUBLIC:
             self.name = f"{relation.namespace}.{relation.name}"
@@ -60,6 +60,21 @@ class Table:
             if value is not UNCHANGED
         ]
         return msgspec.Raw(b"{" + b",".join(parts) + b"}")
+
+    @property
+    def column_names(self) -> list[str]:
+        return self._names
+
+    @property
+    def key_names(self) -> list[str]:
+        """The columns of the key; none if there is no key."""
+        return [self._names[index] for index in self._key]
+
+    def order(self, key: str) -> tuple[bytes, ...]:
+        """A key as something that can be compared with others."""
+        if len(self._key) == 1:
+            return (key.encode(),)
+        return tuple(text.encode() for text in msgspec.json.decode(key, type=list[str]))
 
     def key(self, row: Tuple) -> str | None:
         """The key as text; a JSON list of texts if it has several columns."""

@@ -12,6 +12,7 @@ from typing import Any
 
 from penstock.cdc.capture import Capture
 from penstock.cdc.change import Change, events_of
+from penstock.cdc.snapshot import Snapshot
 from penstock.client.feed import Feed
 from penstock.errors import StoreUnreachable
 
@@ -32,7 +33,9 @@ NAP_S = 0.1
 class Pump:
     """Moves changes until it is told to stop.
 
-    The note of the feed is JSON: the place, and what was counted so far.
+    The note of the feed is JSON: the place, and what was counted so far. While a
+    snapshot is under way it has its frontier as well: a place is worth nothing without.
+    ``anew``: a feed that is new begins with a snapshot.
     """
 
     def __init__(
@@ -42,6 +45,8 @@ class Pump:
         *,
         prefix: str = "",
         from_now: bool = False,
+        snapshot: Callable[[], Snapshot] | None = None,
+        anew: bool = False,
     ) -> None:
         self.errors = 0
         self.events = 0
@@ -52,11 +57,21 @@ class Pump:
         self._place = ""
         self._stored_s = 0.0
         self._from_now = from_now
+        self._open_snapshot = snapshot
+        self._anew = anew
+        self._frontier: str | None = None
+        self._snapshot: Snapshot | None = None
         self._read(feed.note)
 
     @property
     def lag(self) -> int | None:
-        return self._capture.lag
+        """Not known while a snapshot is under way."""
+        return None if self.reads else self._capture.lag
+
+    @property
+    def reads(self) -> bool:
+        """Whether a snapshot is under way."""
+        return self._snapshot is not None
 
     def begin(self) -> None:
         """Go on where the feed is; a new one begins now, and is so for ever.
@@ -65,11 +80,30 @@ class Pump:
         """
         if self._from_now:
             self._capture.forget()
-            self._place = ""
+            self._place, self._frontier = "", None
+        if self._frontier is None and self._anew and not self._place:
+            self._frontier = ""
+        if self._frontier is not None:
+            self._begin_snapshot(self._frontier)
+            return
         self._capture.begin(self._place)
         self._from_now = False
         if not self._place:
             self._put([])
+
+    def _begin_snapshot(self, frontier: str) -> None:
+        assert self._open_snapshot is not None, "whoever wants one says how"
+        if self._snapshot is None:
+            self._snapshot = self._open_snapshot()
+        self._snapshot.begin(self._place, frontier)
+        self._from_now = False
+        if not self._place:
+            self._put([])
+
+    def close(self) -> None:
+        self._capture.close()
+        if self._snapshot is not None:
+            self._snapshot.close()
 
     def begin_patiently(
         self, stopping: Callable[[], bool], tell: Callable[[], None] = lambda: None
@@ -106,10 +140,23 @@ class Pump:
 
     def step(self) -> int:
         """Move what has come, and say how much that was."""
+        if self._snapshot is not None:
+            return self._step_of(self._snapshot)
         changes = self._capture.take(BATCH, WAIT_S)
         idle = time.monotonic() - self._stored_s >= IDLE_S
         if changes or (idle and self._capture.place() != self._place):
             self._put(changes)
+        return len(changes)
+
+    def _step_of(self, snapshot: Snapshot) -> int:
+        """The same for a snapshot; behind its last step changes follow."""
+        changes = snapshot.take(BATCH, WAIT_S)
+        done = snapshot.is_done
+        self._put(changes, done=done)
+        if done:
+            snapshot.close()
+            self._snapshot = None
+            self._capture.begin(self._place)
         return len(changes)
 
     def _pause(
@@ -126,22 +173,29 @@ class Pump:
         while not stopping() and (left_s := until_s - time.monotonic()) > 0:
             time.sleep(min(left_s, NAP_S))
 
-    def _put(self, changes: list[Change]) -> None:
-        place = self._capture.place()
+    def _put(self, changes: list[Change], *, done: bool = False) -> None:
+        snapshot = self._snapshot
+        place = (snapshot or self._capture).place()
+        frontier = None if snapshot is None or done else snapshot.frontier()
         inserts = self.inserts + Counter(
             one.collection for one in changes if one.body.op == "insert"
         )
         events = self.events + len(changes)
-        note = json.dumps({"place": place, "events": events, "inserts": inserts})
+        told = {"place": place, "events": events, "inserts": inserts}
+        more = {} if frontier is None else {"frontier": frontier}
+        note = json.dumps({**told, **more})
         if note != self._feed.note:
             self._feed.put(events_of(changes, self._prefix), note=note)
         self._place, self.events, self.inserts = place, events, inserts
+        self._frontier = frontier
         self._stored_s = time.monotonic()
-        self._capture.stored()
+        if snapshot is None:
+            self._capture.stored()
 
     def _read(self, note: str) -> None:
         if note:
             kept: dict[str, Any] = json.loads(note)
             self._place = kept["place"]
+            self._frontier = kept.get("frontier")
             self.events = kept["events"]
             self.inserts = Counter(kept["inserts"])

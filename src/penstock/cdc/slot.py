@@ -9,12 +9,15 @@ read from it, or has made it anew.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+import secrets
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from typing import Any, LiteralString
 
 import psycopg
-from psycopg import sql
+from psycopg import pq, sql
 from psycopg.conninfo import conninfo_to_dict
+from psycopg.errors import error_from_result
 
 from penstock.cdc.pgoutput import lsn_of
 from penstock.cdc.place import Place
@@ -155,6 +158,34 @@ def have_slot(connection: Connection, url: str, name: str, kept: Place | None) -
         what = f"slot {name} was moved to {end} by somebody else, what was in front"
         raise CaptureLost(shown(url), what, kept.end)
     return kept
+
+
+def has_slot(connection: Connection, name: str) -> bool:
+    return _row(connection, _SLOT, name) is not None
+
+
+@contextmanager
+def export(url: str, name: str, *, temporary: bool) -> Iterator[tuple[str, str]]:
+    """Make a slot; gives its beginning, and a snapshot of all that was in front of it.
+
+    The snapshot can be taken while this lasts. ``temporary``: the slot goes then, and
+    is another one than that of the capture. Raises StoreRefused, StoreUnreachable,
+    psycopg.Error.
+    """
+    kind = "TEMPORARY " if temporary else ""
+    slot = f"{name[:48]}_{secrets.token_hex(4)}" if temporary else name
+    command = f'CREATE_REPLICATION_SLOT "{slot}" {kind}LOGICAL pgoutput EXPORT_SNAPSHOT'
+    connection = connected(url, replication="database")
+    try:
+        result = connection.pgconn.exec_(command.encode())
+        if result.status != pq.ExecStatus.TUPLES_OK:
+            raise error_from_result(result)
+        point, snapshot = result.get_value(0, 1), result.get_value(0, 2)
+        assert point is not None and snapshot is not None, "as it was asked for"
+        yield point.decode(), snapshot.decode()
+    finally:
+        with suppress(psycopg.Error):
+            connection.close()
 
 
 def drop_slot(connection: Connection, name: str) -> bool:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from importlib import import_module
 
 from penstock.cdc.capture import Capture
+from penstock.cdc.snapshot import Snapshot
 from penstock.errors import InvalidStore, MissingExtra
 
 _POSTGRES = ("postgresql://", "postgres://")
@@ -27,6 +28,26 @@ def open_capture(
         return made
     if url.startswith(_MONGO):
         found: Capture = _load("penstock.cdc.mongo").MongoCapture(
+            url, name, collections, document=document
+        )
+        return found
+    raise _unknown(url)
+
+
+def open_snapshot(
+    url: str, name: str, collections: Sequence[str], *, document: str | None = None
+) -> Snapshot:
+    """What is there already, in front of the capture of the same name.
+
+    Raises InvalidStore, MissingExtra. It is begun by whoever uses it.
+    """
+    if url.startswith(_POSTGRES):
+        made: Snapshot = _load("penstock.cdc.postgres_snapshot").PostgresSnapshot(
+            url, name, collections, document=document
+        )
+        return made
+    if url.startswith(_MONGO):
+        found: Snapshot = _load("penstock.cdc.mongo_snapshot").MongoSnapshot(
             url, name, collections, document=document
         )
         return found

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import click
 
 from penstock.cdc.run import Pump
-from penstock.cdc.sources import drop_capture, open_capture
+from penstock.cdc.sources import drop_capture, open_capture, open_snapshot
 from penstock.cli.connect import server_options, whereabouts
 from penstock.cli.part import part, part_options
 from penstock.cli.refusal import Refusal
 from penstock.client.feed import Feed
 from penstock.model.topic import topic_name
-from penstock.store.store import open_store, place_of
+from penstock.store.store import VARIABLE, open_store, place_of
 
 NAME = "cdc"
 
@@ -24,8 +26,10 @@ def cdc() -> None:
 _store = click.option(
     "--store",
     metavar="URL",
+    envvar=VARIABLE,
     required=True,
-    help="postgresql://… or mongodb://…/DATABASE, a replica set.",
+    help="postgresql://… or mongodb://…/DATABASE, a replica set. "
+    f"Default: ${VARIABLE}.",
 )
 _name = click.option(
     "--name",
@@ -62,6 +66,11 @@ _name = click.option(
     is_flag=True,
     help="Forget where the capture was: begin with what changes from now on.",
 )
+@click.option(
+    "--snapshot",
+    is_flag=True,
+    help="The first time, tell what is there already, and then what changes.",
+)
 @part_options
 @server_options
 def run(
@@ -75,6 +84,7 @@ def run(
     *,
     create: bool,
     from_now: bool,
+    snapshot: bool,
     **_: object,
 ) -> None:
     """Publish every change of some collections or tables, once.
@@ -82,9 +92,10 @@ def run(
     An event has the operation, the key, the document before and after, and its place in
     the source; its id is made of that place. The place is stored with what was
     published: after a crash of anything nothing is missing and nothing is there twice.
-    The first run begins with what changes from then on; what is there already is not
-    told. PostgreSQL needs wal_level=logical, and REPLICA IDENTITY FULL of a table for
-    the document before. A database that is away is waited for.
+    The first run begins with what changes from then on; with --snapshot it tells what
+    is there already in front of that, with the operation read. PostgreSQL needs
+    wal_level=logical, and REPLICA IDENTITY FULL of a table for the document before. A
+    database that is away is waited for.
 
     Goes on until Ctrl-C or SIGTERM.
 
@@ -107,13 +118,21 @@ def run(
         with Feed(
             where, f"cdc:{name}", gateway=NAME, user=user, password=password
         ) as feed:
-            pump = Pump(capture, feed, prefix=prefix, from_now=from_now)
+            pump = Pump(
+                capture,
+                feed,
+                prefix=prefix,
+                from_now=from_now,
+                snapshot=partial(open_snapshot, store, name, wanted, document=document),
+                anew=snapshot,
+            )
 
             def tell() -> None:
                 self.tell(
                     events=pump.events,
                     lag=pump.lag,
                     errors=pump.errors,
+                    snapshot=pump.reads,
                     inserts=dict(pump.inserts),
                 )
 
@@ -122,7 +141,7 @@ def run(
                     self.ready(store=place_of(store))
                     pump.run(self.stopping.is_set, tell)
             finally:
-                capture.close()
+                pump.close()
                 tell()
 
 

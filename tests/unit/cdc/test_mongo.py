@@ -250,7 +250,7 @@ def test_a_url_has_to_name_a_database(url: str) -> None:
     ],
 )
 def test_errors_pass_or_do_not(error: Exception, kind: type[Exception]) -> None:
-    assert type(MongoCapture("mongodb://h/d", "a", [])._judged(error, "p")) is kind
+    assert type(MongoCapture("mongodb://h/d", "a", []).judged(error, "p")) is kind
 
 
 def test_a_server_that_is_away_is_named_without_secrets(

@@ -186,3 +186,114 @@ def test_a_second_writer_is_noticed(server: LocalServer) -> None:
             second.step()
 
     assert ids(server) == ["0"]
+
+
+class Read:
+    """A snapshot that is a list as well: rows, behind which a capture begins at 0."""
+
+    def __init__(self, count: int, away: set[int] | None = None) -> None:
+        self.is_done = False
+        self.begun: list[tuple[str, str]] = []
+        self.closed = 0
+        self._count = count
+        self._away = away or set()
+        self._at = 0
+
+    def begin(self, place: str, frontier: str) -> None:
+        self.begun.append((place, frontier))
+        self._at = int(frontier or 0)
+
+    def take(self, most: int, wait_s: float) -> list[Change]:
+        if self._at in self._away:
+            self._away.discard(self._at)
+            raise StoreUnreachable("here", 0, "gone for a moment")
+        if self._at == self._count:
+            self.is_done = True
+            return []
+        self._at += 1
+        source = Source("mongodb", "db", "t", "", None)
+        body = Body("read", str(self._at), NOTHING, NOTHING, source)
+        return [Change(f"r{self._at}", body)]
+
+    def place(self) -> str:
+        return "0"
+
+    def frontier(self) -> str:
+        return str(self._at)
+
+    def close(self) -> None:
+        self.closed += 1
+
+
+def test_a_new_feed_may_begin_with_what_is_there(server: LocalServer) -> None:
+    snapshot, capture = Read(2), Listed("insert", "update")
+    with feed(server) as line:
+        pump = Pump(capture, line, snapshot=lambda: snapshot, anew=True)
+        pump.begin()
+        first = json.loads(line.note)
+        assert pump.reads and pump.lag is None
+        while pump.events < 4:
+            pump.step()
+
+        last = json.loads(line.note)
+
+    assert first == {"place": "0", "events": 0, "inserts": {}, "frontier": "0"}
+    assert last == {"place": "2", "events": 4, "inserts": {"t": 1}}
+    assert ids(server) == ["r1", "r2", "0", "1"]
+    assert (capture.begun, snapshot.closed, pump.reads) == (["0"], 1, False)
+
+
+def test_a_snapshot_that_was_cut_off_goes_on_whether_or_not_it_is_asked_for(
+    server: LocalServer,
+) -> None:
+    with feed(server) as line:
+        first = Pump(Listed(), line, snapshot=lambda: Read(3), anew=True)
+        first.begin()
+        first.step()
+    snapshot = Read(3)
+    with feed(server) as line:
+        second = Pump(Listed("insert"), line, snapshot=lambda: snapshot)
+        second.begin()
+        while second.events < 4:
+            second.step()
+
+    assert snapshot.begun == [("0", "1")]
+    assert ids(server) == ["r1", "r2", "r3", "0"]
+
+
+def test_a_feed_that_has_begun_has_no_snapshot_any_more(server: LocalServer) -> None:
+    snapshot = Read(3)
+    with feed(server) as line:
+        Pump(Listed(), line).begin()
+    with feed(server) as line:
+        pump = Pump(Listed("insert"), line, snapshot=lambda: snapshot, anew=True)
+        pump.begin()
+        pump.step()
+
+    assert (snapshot.begun, ids(server)) == ([], ["0"])
+
+
+def test_one_that_forgets_where_it_was_may_read_everything_again(
+    server: LocalServer,
+) -> None:
+    with feed(server) as line:
+        Pump(Listed(), line).begin()
+        snapshot, capture = Read(3), Listed()
+        pump = Pump(
+            *(capture, line), from_now=True, snapshot=lambda: snapshot, anew=True
+        )
+        pump.begin()
+
+    assert (capture.begun, snapshot.begun) == (["anew"], [("", "")])
+
+
+def test_a_source_that_is_away_is_waited_for_by_a_snapshot(server: LocalServer) -> None:
+    snapshot = Read(3, away={0, 2})
+    with feed(server) as line:
+        pump = Pump(Listed("insert"), line, snapshot=lambda: snapshot, anew=True)
+        pump.begin_patiently(lambda: False)
+        pump.run(lambda: pump.events == 4)
+        pump.close()
+
+    assert snapshot.begun == [("", ""), ("0", "0"), ("0", "2")]
+    assert ids(server) == ["r1", "r2", "r3", "0"]

@@ -1,0 +1,198 @@
+"""A snapshot that is killed while somebody writes: rows and changes fit together.
+
+Whoever believes the events, one after the other, has in the end what the database has,
+and meets none that makes no sense: no update of what is not there, nothing told twice.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from pymongo import MongoClient
+
+from penstock.client import connect
+from tests.mongod import own_mongod
+from tests.postgres import own_postgres
+from tests.process.programs import Program
+from tests.serving import Serving, serving
+
+pytestmark = pytest.mark.slow
+
+NAMES = ("orders", "items")
+ROWS = 12_000
+KILLS = 4
+SEED = 5
+PATIENCE_S = 120.0
+State = dict[tuple[str, str], Any]
+
+
+class Writer(threading.Thread):
+    """Changes documents at random until it is told to stop."""
+
+    def __init__(self, change: Callable[[random.Random], None]) -> None:
+        super().__init__(daemon=True)
+        self.stopping = threading.Event()
+        self.made = 0
+        self._change = change
+
+    def run(self) -> None:
+        chance = random.Random(SEED)
+        while not self.stopping.is_set():
+            self._change(chance)
+            self.made += 1
+
+    def __enter__(self) -> Writer:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stopping.set()
+        self.join(PATIENCE_S)
+
+
+def test_rows_of_postgresql_and_their_changes_fit_together(tmp_path: Path) -> None:
+    with own_postgres() as server, psycopg.connect(server.url) as connection:
+        connection.autocommit = True
+        for name in NAMES:
+            connection.execute(f"CREATE TABLE {name} (id text PRIMARY KEY, n int)")
+            connection.execute(f"ALTER TABLE {name} REPLICA IDENTITY FULL")
+            connection.execute(
+                f"INSERT INTO {name} SELECT 'k' || n, 0 FROM generate_series(1, %s) n",
+                [ROWS],
+            )
+
+        def change(chance: random.Random) -> None:
+            name, key = chance.choice(NAMES), f"k{chance.randrange(2 * ROWS)}"
+            if chance.random() < 0.3:
+                connection.execute(f"DELETE FROM {name} WHERE id = %s", [key])
+            else:
+                connection.execute(
+                    f"INSERT INTO {name} VALUES (%s, 1) "
+                    f"ON CONFLICT (id) DO UPDATE SET n = {name}.n + 1",
+                    [key],
+                )
+
+        with captured(tmp_path, server.url) as (broker, capture):
+            with Writer(change) as writer:
+                kill_often(broker, capture)
+            state: State = {
+                (name, key): {"id": key, "n": n}
+                for name in NAMES
+                for key, n in connection.execute(f"SELECT id, n FROM {name}")
+            }
+            until_told(broker, capture, state)
+
+    assert writer.made > 0
+
+
+def test_documents_of_mongodb_and_their_changes_fit_together(tmp_path: Path) -> None:
+    images: Any = {"changeStreamPreAndPostImages": {"enabled": True}}
+    with own_mongod() as server, MongoClient[Any](server.url) as client:
+        database = client.get_default_database()
+        for name in NAMES:
+            database.create_collection(name, **images)
+            database[name].insert_many(
+                [{"_id": f"k{n}", "n": 0} for n in range(1, ROWS + 1)]
+            )
+
+        def change(chance: random.Random) -> None:
+            kept, key = database[chance.choice(NAMES)], f"k{chance.randrange(2 * ROWS)}"
+            if chance.random() < 0.3:
+                kept.delete_one({"_id": key})
+                return
+            kept.update_one({"_id": key}, {"$inc": {"n": 1}}, upsert=True)
+
+        with captured(tmp_path, server.url) as (broker, capture):
+            with Writer(change) as writer:
+                kill_often(broker, capture)
+            state: State = {
+                (name, one["_id"]): one
+                for name in NAMES
+                for one in database[name].find()
+            }
+            until_told(broker, capture, state)
+
+    assert writer.made > 0
+
+
+@contextmanager
+def captured(directory: Path, url: str) -> Iterator[tuple[Serving, Program]]:
+    with serving(directory, "--no-line", "--no-json", "--no-maze") as broker:
+        capture = Program(
+            directory,
+            *("cdc", "cdc", "run", "--store", url, "--data", str(broker.data)),
+            *("--collections", ",".join(NAMES), "--snapshot"),
+        )
+        with capture:
+            yield broker, capture
+
+
+def kill_often(broker: Serving, capture: Program) -> None:
+    """While the snapshot is under way; the last one gets it done."""
+    for turn in range(KILLS):
+        capture.start()
+        wanted = (turn + 1) * 2 * ROWS / (KILLS + 1)
+        until(partial(has_told, broker, wanted), capture)
+        assert told(broker) < 2 * ROWS, "it was not killed in the middle"
+        capture.kill()
+    capture.start()
+    until(lambda: capture.status.get("snapshot") is False, capture)
+
+
+def has_told(broker: Serving, wanted: float) -> bool:
+    return told(broker) >= wanted
+
+
+def told(broker: Serving) -> int:
+    with connect(broker.data) as client:
+        found: Any = client.ask("topics")
+    return sum(one["end_offset"] for one in found["topics"] if one["name"] in NAMES)
+
+
+def until_told(broker: Serving, capture: Program, state: State) -> None:
+    """Until the events come to the state; they always make sense."""
+    until(lambda: state_of(broker) == state, capture)
+    assert capture.stop() == 0
+
+
+def state_of(broker: Serving) -> State:
+    state: State = {}
+    ids: set[str] = set()
+    for name in NAMES:
+        for event in events(broker, name):
+            change = json.loads(event.payload)
+            op, key, after = change["op"], change["key"], change["after"]
+            before = state.pop((name, key), None)
+            if op in ("update", "delete"):
+                assert change["before"] == before, (name, op, key)
+            else:
+                assert before is None, (name, op, key)
+            if after is not None:
+                state[name, key] = after
+            assert event.id not in ids
+            ids.add(event.id)
+    return state
+
+
+def events(broker: Serving, topic: str) -> Iterator[Any]:
+    with connect(broker.data) as client:
+        for part in client.fetch_all(topic, 0, 1 << 40):
+            for batch in part.batches:
+                yield from batch.events()
+
+
+def until(done: Callable[[], bool], capture: Program) -> None:
+    deadline_s = time.monotonic() + PATIENCE_S
+    while not done():
+        assert time.monotonic() < deadline_s, capture.log.read_text()
+        time.sleep(0.01)
