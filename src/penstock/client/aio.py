@@ -17,7 +17,7 @@ import asyncio
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from penstock.client.address import (
     Address,
@@ -29,7 +29,7 @@ from penstock.client.address import (
 from penstock.client.aio_subscription import AsyncSubscription
 from penstock.client.deliveries import Inbox, Offsets
 from penstock.client.fetching import FETCH_BYTES, Range, checked
-from penstock.client.outgoing import Item, Outgoing
+from penstock.client.outgoing import Item, Outgoing, traced
 from penstock.client.session import Session, Wish
 from penstock.errors import ConnectionLost, PenstockError, ServerRefused
 from penstock.wire.native import (
@@ -39,6 +39,9 @@ from penstock.wire.native import (
     ServerMessage,
     Subscribed,
 )
+
+if TYPE_CHECKING:
+    from penstock.tracing.spans import Tracing
 
 READ_BYTES = 1 << 18
 TIMEOUT_S = 60.0
@@ -59,6 +62,7 @@ async def connect(
     password: str | None = None,
     name: str = "",
     timeout_s: float = TIMEOUT_S,
+    tracing: Tracing | None = None,
 ) -> AsyncClient:
     """A client of the server at a data directory, or at ``HOST:PORT``.
 
@@ -71,6 +75,7 @@ async def connect(
     except OSError as error:  # TimeoutError is one
         raise not_running(where, error) from error
     client = AsyncClient(where, *streams, timeout_s)
+    client._tracing, client._name = tracing, name
     try:
         await client._answer(client._session.hello(name, user, password))
     except BaseException:
@@ -98,6 +103,8 @@ class AsyncClient:
         self._arrivals: dict[Inbox, asyncio.Event] = {}
         """An event for each subscription: something came, or it is over."""
         self._error: PenstockError | None = None
+        self._tracing: Tracing | None = None
+        self._name = ""
         self._task = asyncio.create_task(self._read())
 
     async def __aenter__(self) -> Self:
@@ -155,6 +162,12 @@ class AsyncClient:
             parents=parents,
             dedup_ids=dedup_ids,
         )
+        if self._tracing is None:
+            return await self._publish_all(topic, events)
+        with traced(self._tracing, topic, events, self._name) as events:
+            return await self._publish_all(topic, events)
+
+    async def _publish_all(self, topic: str, events: Outgoing) -> Offsets:
         return Offsets.joined(
             [await self._publish(topic, part) for part in events.parts()]
         )

@@ -19,7 +19,7 @@ import socket
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from penstock.client.address import (
     Address,
@@ -31,7 +31,7 @@ from penstock.client.address import (
 from penstock.client.blocking_subscription import Subscription
 from penstock.client.deliveries import Offsets
 from penstock.client.fetching import FETCH_BYTES, Range, checked
-from penstock.client.outgoing import Item, Outgoing
+from penstock.client.outgoing import Item, Outgoing, traced
 from penstock.client.session import Session, Wish
 from penstock.errors import ConnectionLost, PenstockError, ServerRefused
 from penstock.wire.native import (
@@ -41,6 +41,9 @@ from penstock.wire.native import (
     ServerMessage,
     Subscribed,
 )
+
+if TYPE_CHECKING:
+    from penstock.tracing.spans import Tracing
 
 READ_BYTES = 1 << 18
 TIMEOUT_S = 60.0
@@ -59,6 +62,7 @@ def connect(
     password: str | None = None,
     name: str = "",
     timeout_s: float = TIMEOUT_S,
+    tracing: Tracing | None = None,
 ) -> Client:
     """A client of the server at a data directory, or at ``HOST:PORT``.
 
@@ -66,6 +70,7 @@ def connect(
     """
     where = address_of(address)
     client = Client(where, _open(where, timeout_s), timeout_s)
+    client._tracing, client._name = tracing, name
     try:
         client._wait(client._session.hello(name, user, password))
     except BaseException:
@@ -82,6 +87,8 @@ class Client:
         self._socket = sock
         self._timeout_s = timeout_s
         self._session = Session()
+        self._tracing: Tracing | None = None
+        self._name = ""
 
     def __enter__(self) -> Self:
         return self
@@ -134,8 +141,13 @@ class Client:
             parents=parents,
             dedup_ids=dedup_ids,
         )
-        done = [self._publish(topic, part) for part in events.parts()]
-        return Offsets.joined(done)
+        if self._tracing is None:
+            return self._publish_all(topic, events)
+        with traced(self._tracing, topic, events, self._name) as events:
+            return self._publish_all(topic, events)
+
+    def _publish_all(self, topic: str, events: Outgoing) -> Offsets:
+        return Offsets.joined([self._publish(topic, part) for part in events.parts()])
 
     def subscribe(
         self,

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from penstock.errors import InvalidBatch
 from penstock.model.event import Event
+
+if TYPE_CHECKING:
+    from penstock.tracing.spans import Tracing
 
 # Large enough that a message costs nothing, small enough to be in flight twice.
 PART_BYTES = 2 << 20
@@ -108,6 +113,18 @@ class Outgoing:
             headers=[dict(one.headers) for one in events],
             parents=[one.parent for one in events],
         )
+
+
+@contextmanager
+def traced(
+    tracing: Tracing, topic: str, events: Outgoing, name: str
+) -> Iterator[Outgoing]:
+    """The events with the context of a span around publishing them."""
+    given: Sequence[Mapping[str, str] | None] = events.headers or [None] * len(
+        events.payloads
+    )
+    with tracing.publishing(topic, given, name) as headers:
+        yield replace(events, headers=headers)
 
 
 def _payload(item: Item) -> bytes:

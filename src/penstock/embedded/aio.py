@@ -15,18 +15,21 @@ import asyncio
 import signal
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from typing import Any, TypeVar, overload
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from penstock.client.plan import Plan, drive
 from penstock.embedded.author import author, signed
 from penstock.embedded.domain import Domain
 from penstock.embedded.handler import Handler
 from penstock.embedded.link import Link
-from penstock.embedded.outgoing import Intent, Stored
+from penstock.embedded.outgoing import Intent, Stored, traced
 from penstock.embedded.runner import Runner
 from penstock.embedded.schemas import TopicBook
 from penstock.embedded.topic import Topic
 from penstock.errors import BrokerClosed, NotSettled, StartedTwice
+
+if TYPE_CHECKING:
+    from penstock.tracing.spans import Tracing
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -40,8 +43,12 @@ DELETE = "topics.delete"
 class AsyncBroker:
     """Publishes, runs handlers, and answers questions. Made by ``penstock.open``."""
 
-    def __init__(self, link: Link, name: str = "") -> None:
+    def __init__(
+        self, link: Link, name: str = "", tracing: Tracing | None = None
+    ) -> None:
         self._link = link
+        self._name = name
+        self._tracing = tracing
         self._loop = asyncio.get_running_loop()
         self._runners: list[Runner] = []
         self._domains: dict[str, Domain] = {}
@@ -112,7 +119,10 @@ class AsyncBroker:
             parent=parent,
             dedup_id=dedup_id,
         )
-        return await self._link.publish(intent)
+        if self._tracing is None:
+            return await self._link.publish(intent)
+        with traced(self._tracing, [intent], self._name) as (intent,):
+            return await self._link.publish(intent)
 
     @overload
     async def publish_many(
@@ -136,7 +146,10 @@ class AsyncBroker:
         if isinstance(topic, Topic) and not self._book.knows(topic):
             await self._book.add(topic)
         intents = [Intent.of(topic, payload) for payload in payloads]
-        return await self._link.publish_many(intents)
+        if self._tracing is None or not intents:
+            return await self._link.publish_many(intents)
+        with traced(self._tracing, intents, self._name) as intents:
+            return await self._link.publish_many(intents)
 
     # Handling
 
@@ -172,6 +185,7 @@ class AsyncBroker:
     async def _subscribed(self, domain: Domain, handler: Handler) -> Runner:
         link = self._link
         runner = Runner(handler, domain.name, link.clock, self._loop, self._book)
+        runner.tracer = self._tracing
         runner.channel = await link.subscribe(runner)
         self._runners.append(runner)
         return runner

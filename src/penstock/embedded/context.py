@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, TypeVar, overload
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from penstock.clock import Clock
 from penstock.embedded.event import Event
 from penstock.embedded.outgoing import Intent
 from penstock.embedded.topic import Topic
+
+if TYPE_CHECKING:
+    from penstock.tracing.spans import Tracing
 
 T = TypeVar("T")
 
@@ -24,6 +27,7 @@ class Context:
         "_clock",
         "_publish",
         "_topics",
+        "_tracing",
         "deadline_s",
         "events",
         "over",
@@ -38,6 +42,7 @@ class Context:
         tries: int,
         deadline_s: float,
         clock: Clock,
+        tracing: Tracing | None = None,
     ) -> None:
         self.subscriber = subscriber
         """The domain that handles the event."""
@@ -49,6 +54,7 @@ class Context:
         self.over = False
         """Whether the try has ended, or its time has."""
         self._clock = clock
+        self._tracing = tracing
         self._publish: list[Intent] | None = None
         self._topics: dict[str, Topic[Any]] | None = None
 
@@ -106,6 +112,9 @@ class Context:
         """
         if self.over:
             raise RuntimeError("the try is over: what it publishes now would be lost")
+        if self._tracing is not None:
+            name = topic.name if isinstance(topic, Topic) else topic
+            headers = self._tracing.stamped(name, headers, self.subscriber)
         intent = Intent.of(
             topic,
             payload,

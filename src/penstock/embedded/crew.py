@@ -157,6 +157,7 @@ class TaskCrew:
                 await run.call()
             except BaseException as error:  # what a handler raises stays with it
                 run.error = error
+            run.left()
             if run.given_up:  # it was given up, and this task with it
                 self.stuck -= 1
                 return

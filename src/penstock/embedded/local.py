@@ -16,6 +16,7 @@ from functools import partial
 from penstock.broker.broker import Broker
 from penstock.broker.desk import Desk
 from penstock.broker.desk_verbs import Promise, Verb, call
+from penstock.broker.figures import Figures
 from penstock.clock import Clock, SystemClock
 from penstock.embedded.link import Channel
 from penstock.embedded.local_broker import LocalOptions, open_broker
@@ -27,6 +28,7 @@ from penstock.errors import Backlogged, PenstockError, WriteFailed
 from penstock.files import FileSystem
 from penstock.gateway.native import NativeGateway
 from penstock.gateway.options import NativeOptions
+from penstock.server.around import ServerAround
 from penstock.server.engine import TICK_S, Engine
 from penstock.server.listeners import Listeners, Port, bind_local
 from penstock.server.options import ServerOptions
@@ -50,7 +52,7 @@ class LocalLink:
         self.producer: str | None = None
         """Who publishes, unless it is a handler."""
         self._loop = loop
-        self._desk = Desk(broker)
+        self._desk = Desk(broker, Figures(broker, ServerAround(self.engine)))
         self._upkeep = Upkeep(broker.log, broker.chains)
         self._open: dict[tuple[str, bool], Posting] = {}
         self._sent: list[tuple[int, Posting]] = []

@@ -12,6 +12,7 @@ from collections import deque
 from typing import TYPE_CHECKING
 
 from penstock.broker.finish import finish
+from penstock.broker.peer import Peer
 from penstock.delivery.consumer import Consumer
 from penstock.delivery.owed import Owed, Portion
 from penstock.delivery.subscription import Subscription
@@ -51,6 +52,7 @@ class LocalChannel:
         self._unsure: deque[tuple[int, list[Job], bool]] = deque()
         """Events that are settled, or given up, once their group is written."""
         self._refused: list[tuple[Job, Failure, bool]] = []
+        self.peer = Peer("embedded", link.clock.now_s(), name=runner.subscriber)
         self._consumer: Consumer = self._broker.attach(subscription, self)
         link.engine.members[self] = self
         link.engine.kick()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
 from penstock.clock import Clock
@@ -15,6 +16,9 @@ from penstock.embedded.local_broker import LocalOptions
 from penstock.embedded.remote import RemoteLink, Target
 from penstock.errors import InvalidOption, NotRunning
 from penstock.files import FileSystem
+
+if TYPE_CHECKING:
+    from penstock.tracing.spans import Tracing
 
 SCHEME = "penstock"
 PORT = 8410
@@ -29,14 +33,16 @@ def open(
     options: LocalOptions | None = None,
     clock: Clock | None = None,
     files: FileSystem | None = None,
+    tracing: Tracing | None = None,
 ) -> Opening:
     """A broker: ``async with`` or ``with`` opens it.
 
     ``target`` is a data directory, which is made if need be and belongs to this
     process then; or the URL of a server, ``penstock://HOST:PORT``, or
     ``penstock:///DIRECTORY`` for one on this machine. ``name`` is who publishes.
+    ``tracing`` is made by ``penstock.tracing``.
     """
-    return Opening(target, name, options or LocalOptions(), clock, files)
+    return Opening(target, name, options or LocalOptions(), clock, files, tracing)
 
 
 class Opening:
@@ -49,6 +55,7 @@ class Opening:
         options: LocalOptions,
         clock: Clock | None,
         files: FileSystem | None,
+        tracing: Tracing | None = None,
     ) -> None:
         self._target = os.fspath(target)
         # A Path is one, whatever it looks like.
@@ -57,11 +64,12 @@ class Opening:
         self._options = options
         self._clock = clock
         self._files = files
+        self._tracing = tracing
         self._aio: AsyncBroker | None = None
         self._blocking: BlockingBroker | None = None
 
     async def __aenter__(self) -> AsyncBroker:
-        self._aio = AsyncBroker(await self._link(), self._name)
+        self._aio = AsyncBroker(await self._link(), self._name, self._tracing)
         return self._aio
 
     async def __aexit__(self, *_: object) -> None:
@@ -93,6 +101,7 @@ class Opening:
             self._target, self._options, clock=self._clock, files=self._files
         )
         link.producer = self._name or None
+        link.broker.traffic.tracing = self._tracing
         return link
 
 

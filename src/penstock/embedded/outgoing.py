@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -13,6 +14,9 @@ from penstock.embedded.payload import plain
 from penstock.embedded.topic import Topic
 from penstock.errors import PenstockError
 from penstock.log import Columns
+
+if TYPE_CHECKING:
+    from penstock.tracing.spans import Tracing
 
 
 class Intent(msgspec.Struct, frozen=True, gc=False):
@@ -77,6 +81,19 @@ def columns_of(intents: Sequence[Intent], now_ms: int, producer: str | None) -> 
         parents=_column([one.parent for one in intents]),
         producer=producer,
     )
+
+
+@contextmanager
+def traced(
+    tracing: Tracing, intents: Sequence[Intent], name: str
+) -> Iterator[list[Intent]]:
+    """Events of one topic with the context of a span around publishing them."""
+    topic, given = intents[0].topic, [one.headers for one in intents]
+    with tracing.publishing(topic, given, name) as headers:
+        yield [
+            msgspec.structs.replace(one, headers=carried)
+            for one, carried in zip(intents, headers, strict=True)
+        ]
 
 
 def by_topic(intents: Iterable[Intent]) -> dict[str, list[Intent]]:

@@ -6,7 +6,7 @@ import inspect
 import traceback
 from collections.abc import Callable
 from math import inf
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from penstock.clock import Clock
 from penstock.embedded.context import Context
@@ -15,6 +15,9 @@ from penstock.embedded.job import Job
 from penstock.errors import UnfitPayload
 from penstock.model.failure import TIMEOUT, Failure
 
+if TYPE_CHECKING:
+    from penstock.tracing.spans import Handling, Tracing
+
 
 class Run:
     """A call for one event, or for a batch of them."""
@@ -22,6 +25,8 @@ class Run:
     __slots__ = (
         "_clock",
         "_handler",
+        "_span",
+        "_tracing",
         "context",
         "deadline_s",
         "ended_s",
@@ -34,7 +39,12 @@ class Run:
     )
 
     def __init__(
-        self, jobs: list[Job], handler: Handler, subscriber: str, clock: Clock
+        self,
+        jobs: list[Job],
+        handler: Handler,
+        subscriber: str,
+        clock: Clock,
+        tracing: Tracing | None = None,
     ) -> None:
         """Raises UnfitPayload if a payload is not of the handler's type."""
         self.jobs = jobs
@@ -55,8 +65,11 @@ class Run:
             events = [job.event for job in jobs]
         else:
             events = [job.typed(codec) for job in jobs]
-        self.context = Context(subscriber, events, jobs[0].tries, inf, clock)
+        tries = jobs[0].tries
+        self.context = Context(subscriber, events, tries, inf, clock, tracing)
         self._clock = clock
+        self._tracing = tracing
+        self._span: Handling | None = None
         self._handler = handler
 
     @property
@@ -70,10 +83,20 @@ class Run:
         self.deadline_s = self.started_s + handler.options.timeout_s
         self.context.deadline_s = self.deadline_s
         events = self.context.events
+        if self._tracing is not None:
+            context = self.context
+            self._span = self._tracing.begin(context.subscriber, events, context.tries)
+            self._span.enter()
         argument = events if handler.options.batch else events[0]
         if handler.with_context:
             return handler.function(argument, self.context)
         return handler.function(argument)
+
+    def left(self) -> None:
+        """The call has ended; said in the task or thread that it was made in."""
+        if self._span is not None:
+            self._span.leave(self.error)
+            self._span = None
 
     def call_blocking(self) -> None:
         """Call a function that is not async; an error is kept."""
@@ -84,6 +107,7 @@ class Run:
                 raise TypeError("returned a coroutine: declare it with async def")
         except BaseException as error:  # what a handler raises stays with it
             self.error = error
+        self.left()
         self.ended_s = self._clock.now_s()
 
     def failures(self, now_s: float) -> list[Failure] | None:
@@ -107,6 +131,12 @@ class Run:
             Failure(at_ms, job.tries, TIMEOUT, text, "", duration_s)
             for job in self.jobs
         ]
+
+
+class Traced:
+    """Whoever makes calls, and has them traced if somebody wants that."""
+
+    tracer: Tracing | None = None
 
 
 def failure_of(

@@ -22,7 +22,7 @@ from penstock.embedded.job import Job
 from penstock.embedded.lanes import Lanes
 from penstock.embedded.link import Book, Channel
 from penstock.embedded.options import MAX_AT_HAND
-from penstock.embedded.run import Run, failure_of, unfit
+from penstock.embedded.run import Run, Traced, failure_of, unfit
 from penstock.embedded.threads import ThreadCrew
 from penstock.embedded.topic import Topic
 from penstock.errors import GiveUp, PenstockError, UnfitPayload
@@ -43,7 +43,7 @@ MAX_STUCK = 64
 _WEIGHT = 0.1
 
 
-class Runner:
+class Runner(Traced):
     """Takes events of a channel, has them handled, and tells the channel."""
 
     def __init__(
@@ -156,7 +156,7 @@ class Runner:
         while ready and not self._closing:
             jobs = self._lanes.pick(self._options.batch)
             try:
-                run = Run(jobs, self.handler, self.subscriber, self._clock)
+                run = Run(jobs, self.handler, self.subscriber, self._clock, self.tracer)
             except UnfitPayload as error:
                 self._sort_out(jobs, error)
             else:
