@@ -8,7 +8,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from bench import append, arrow, chains, group_commit, machine, recovery, report
+from bench import append, arrow, chains, group_commit, http, machine, recovery, report
 from bench.rounds import Row, Settings, scratch
 
 BENCHMARKS = {
@@ -17,6 +17,7 @@ BENCHMARKS = {
     "arrow": arrow.run,
     "recovery": recovery.run,
     "chains": chains.run,
+    "http": http.run,
 }
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "performance.md"
 

@@ -19,7 +19,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 PENSTOCK = [sys.executable, "-m", "penstock.cli.main"]
-PORTS = ("line", "consumer", "publisher", "maze-event", "maze-client", "native")
+PORTS = (
+    *("line", "consumer", "publisher", "maze-event", "maze-client", "native"),
+    "http",
+)
 READY_S = 120.0
 STOP_S = 60.0
 

@@ -14,7 +14,10 @@ from pathlib import Path
 from bench.peers.adapter import Place
 from bench.peers.processes import Missing, Server, spawn
 
-GATEWAYS = ("line", "consumer", "publisher", "maze-event", "maze-client", "native")
+GATEWAYS = (
+    *("line", "consumer", "publisher", "maze-event", "maze-client", "native"),
+    "http",
+)
 TOPIC = "t0"
 # All thousand readers come from one address here.
 ENVIRONMENT = {"PENSTOCK_SERVER_MAX_CONNECTIONS_PER_ADDRESS": "0"}

@@ -13,7 +13,10 @@
     │   ├── BadConfigFile
     │   ├── NotProtected      listening for everybody, with no users
     │   ├── InvalidUser       a user name or password that cannot be one
-    │   └── BadUsersFile
+    │   ├── BadUsersFile
+    │   ├── InvalidToken      a token of the HTTP API that cannot be made
+    │   ├── UnknownToken
+    │   └── BadTokenFile
     ├── BrokerError           what a broker refuses to do
     │   ├── LimitReached      one more would be too many
     │   ├── ReservedName      a name that the broker keeps for itself
@@ -37,6 +40,17 @@
     │   ├── IncompatibleSchema    a version that may not follow the one before
     │   ├── UnknownSchema     a topic without a schema, or without that version
     │   └── UnsupportedSchema nothing can be made up for it
+    ├── HttpError             what a request is refused for, whatever it asks
+    │   ├── BadRequest        it makes no sense: path, query, or a body that is no JSON
+    │   ├── NoRoute           nothing is at that path
+    │   ├── WrongMethod       something is, but not for that method
+    │   ├── NotAcceptable     nothing of the kind that is asked for can be had
+    │   ├── WrongMediaType    a body of another kind than the route takes
+    │   ├── TooSlow           headers or body did not come in time
+    │   ├── NotAllowed        the token does not allow it
+    │   ├── Forged            a page of another site has sent it
+    │   ├── TooManyAttempts   to log in, from one address (retriable)
+    │   └── Ending            the server is told to stop (retriable)
     ├── ClientError           what a client meets
     │   ├── NotRunning        no server where one was looked for
     │   ├── ConnectionLost
@@ -68,6 +82,7 @@
     │   ├── StoreRefused      the database says no
     │   ├── CaptureLost       a database that has forgotten what changed
     │   ├── StoreTaken        a database that another run has filled
+    │   ├── OtherStore        a directory that belongs to another database
     │   ├── StoreNotStarted   a PostgreSQL of our own that does not run
     │   └── StoreUnreachable  no database answered for too long (retriable)
     ├── IngestError           what comes from other systems
@@ -241,6 +256,39 @@ class BadUsersFile(ConfigError):
 
     def __str__(self) -> str:
         return f"users file {self.file}, line {self.line}: {self.reason}"
+
+
+class InvalidToken(ConfigError):
+    def __init__(self, name: str, reason: str) -> None:
+        super().__init__(name, reason)
+        self.name = name
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return f"token {self.name[:80]!r}: {self.reason}"
+
+
+class UnknownToken(ConfigError):
+    hint = "see what there is with 'penstock token list'"
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self.name = name
+
+    def __str__(self) -> str:
+        return f"there is no token {self.name[:80]}"
+
+
+class BadTokenFile(ConfigError):
+    hint = "put it aside: the server then makes a new admin token when it starts"
+
+    def __init__(self, file: str, reason: str) -> None:
+        super().__init__(file, reason)
+        self.file = file
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return f"token file {self.file}: {self.reason}"
 
 
 class BrokerError(PenstockError):
@@ -540,6 +588,121 @@ class UnsupportedSchema(SchemaError):
 
     def __str__(self) -> str:
         return f"cannot make up data for this schema: {self.path}: {self.keyword}"
+
+
+class HttpError(PenstockError):
+    """What a request is refused for, whatever it asks."""
+
+
+class BadRequest(HttpError):
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return self.reason
+
+
+class NoRoute(HttpError):
+    hint = "/openapi.json lists every route; names are percent-encoded: a/b is a%2Fb"
+
+    def __init__(self, path: str) -> None:
+        super().__init__(path)
+        self.path = path
+
+    def __str__(self) -> str:
+        return f"nothing is at {self.path[:200]}"
+
+
+class WrongMethod(HttpError):
+    def __init__(self, method: str, path: str, allowed: tuple[str, ...]) -> None:
+        super().__init__(method, path, allowed)
+        self.method = method
+        self.path = path
+        self.allowed = allowed
+
+    def __str__(self) -> str:
+        allowed = " or ".join(self.allowed)
+        return f"{self.path[:200]} takes {allowed}, not {self.method[:20]}"
+
+
+class NotAcceptable(HttpError):
+    def __init__(self, accept: str, offered: tuple[str, ...]) -> None:
+        super().__init__(accept, offered)
+        self.accept = accept
+        self.offered = offered
+
+    def __str__(self) -> str:
+        offered = " or ".join(self.offered)
+        return f"Accept is {self.accept[:80]!r}: must be {offered}"
+
+
+class WrongMediaType(HttpError):
+    def __init__(self, given: str, wanted: tuple[str, ...]) -> None:
+        super().__init__(given, wanted)
+        self.given = given
+        self.wanted = wanted
+
+    def __str__(self) -> str:
+        wanted = " or ".join(self.wanted)
+        return f"Content-Type is {self.given[:80]!r}: must be {wanted}"
+
+
+class TooSlow(HttpError):
+    def __init__(self, what: str, limit_s: float, setting: str) -> None:
+        super().__init__(what, limit_s, setting)
+        self.what = what
+        self.limit_s = limit_s
+        self.setting = setting
+
+    def __str__(self) -> str:
+        return f"{self.what} did not come within {self.limit_s:g} s, {self.setting}"
+
+
+class NotAllowed(HttpError):
+    hint = "ask for a token that may: 'penstock token add'"
+
+    def __init__(self, name: str, needed: str) -> None:
+        super().__init__(name, needed)
+        self.name = name
+        self.needed = needed
+
+    def __str__(self) -> str:
+        return f"token {self.name[:80]} does not allow it: it needs {self.needed}"
+
+
+class Forged(HttpError):
+    hint = "send a token in the header Authorization; or use the server's own pages"
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return f"the request is not from this server's pages: {self.reason}"
+
+
+class TooManyAttempts(HttpError):
+    retriable = True
+
+    def __init__(self, address: str, limit: int, wait_s: float) -> None:
+        super().__init__(address, limit, wait_s)
+        self.address = address
+        self.limit = limit
+        self.wait_s = wait_s
+
+    def __str__(self) -> str:
+        return (
+            f"{self.limit} logins from {self.address} have failed within a minute: "
+            f"wait {self.wait_s:.0f} s"
+        )
+
+
+class Ending(HttpError):
+    retriable = True
+
+    def __str__(self) -> str:
+        return "the server is told to stop"
 
 
 class ClientError(PenstockError):
@@ -880,6 +1043,19 @@ class StoreTaken(StoreError):
     def __str__(self) -> str:
         counts = ", ".join(f"{count} {name}" for name, count in self.found.items())
         return f"store {self.place} holds documents of another run: {counts}"
+
+
+class OtherStore(StoreError):
+    hint = "give the same --store as before, or another directory with --data"
+
+    def __init__(self, directory: str, kept: str, given: str) -> None:
+        super().__init__(directory, kept, given)
+        self.directory = directory
+        self.kept = kept
+        self.given = given
+
+    def __str__(self) -> str:
+        return f"{self.directory} belongs to {self.kept}, not to {self.given}"
 
 
 class StoreNotStarted(StoreError):

@@ -20,7 +20,7 @@ from tests.wire_client import PATIENCE_S, Wire
 
 pytestmark = pytest.mark.slow
 
-ONLY_LINE = ("--no-json", "--no-maze", "--no-native")
+ONLY_LINE = ("--no-json", "--no-maze", "--no-native", "--no-http")
 GREETING = "Successfully connected to message_broker"
 
 
@@ -61,7 +61,7 @@ def test_a_server_is_ready_when_it_says_so_and_stops_when_told(tmp_path: Path) -
         told = json.loads((tmp_path / "ready.json").read_bytes())
         assert told["pid"] == server.pid
         assert told["data"] == str(server.data)
-        assert len(set(server.ports.values())) == 6
+        assert len(set(server.ports.values())) == 7
         for port in server.ports.values():
             Wire(port).sock.close()
         with Wire(server.ports["line"]) as wire:
@@ -80,7 +80,7 @@ def test_a_port_in_use_is_said_in_one_line_and_nothing_is_started(
         said = refused(
             tmp_path,
             *("--data", "data", "--line-port", str(free)),
-            *("--native-port", str(port), "--no-json", "--no-maze"),
+            *("--native-port", str(port), "--no-json", "--no-maze", "--no-http"),
         )
 
     assert said == f"error: native port 127.0.0.1:{port}: Address already in use\n"

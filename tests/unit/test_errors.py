@@ -47,6 +47,46 @@ CASES: list[tuple[PenstockError, str]] = [
         errors.BadUsersFile("users", 3, "no password"),
         "users file users, line 3: no password",
     ),
+    (errors.InvalidToken("a b", "is bad"), "token 'a b': is bad"),
+    (errors.UnknownToken("shop"), "there is no token shop"),
+    (
+        errors.BadTokenFile("http-tokens.json", "not JSON"),
+        "token file http-tokens.json: not JSON",
+    ),
+    (errors.BadRequest("the query is not UTF-8"), "the query is not UTF-8"),
+    (errors.NoRoute("/v2"), "nothing is at /v2"),
+    (
+        errors.WrongMethod("PUT", "/v1/topics", ("GET", "POST")),
+        "/v1/topics takes GET or POST, not PUT",
+    ),
+    (
+        errors.NotAcceptable("image/png", ("application/json",)),
+        "Accept is 'image/png': must be application/json",
+    ),
+    (
+        errors.WrongMediaType("text/plain", ("application/json",)),
+        "Content-Type is 'text/plain': must be application/json",
+    ),
+    (
+        errors.TooSlow("the body", 60.0, "http.body_s"),
+        "the body did not come within 60 s, http.body_s",
+    ),
+    (
+        errors.NotAllowed("shop", "a token that may change everything"),
+        ("token shop does not allow it: it needs a token that may change everything"),
+    ),
+    (
+        errors.Forged("it comes from a page of http://x"),
+        (
+            "the request is not from this server's pages: "
+            "it comes from a page of http://x"
+        ),
+    ),
+    (
+        errors.TooManyAttempts("10.0.0.1", 10, 12.4),
+        "10 logins from 10.0.0.1 have failed within a minute: wait 12 s",
+    ),
+    (errors.Ending(), "the server is told to stop"),
     (
         errors.LimitReached("topics", 5, "max_topics"),
         "there are 5 topics, the limit of max_topics",
@@ -146,6 +186,10 @@ CASES: list[tuple[PenstockError, str]] = [
     (
         errors.StoreTaken("h:1/db", {"tweets": 3, "users": 1}),
         "store h:1/db holds documents of another run: 3 tweets, 1 users",
+    ),
+    (
+        errors.OtherStore("data", "mongodb://h/a", "mongodb://h/b"),
+        "data belongs to mongodb://h/a, not to mongodb://h/b",
     ),
     (
         errors.FeedMoved("cdc:shop", "0/1A"),
@@ -272,12 +316,15 @@ FAMILIES = {
     errors.BrokerError,
     errors.SchemaError,
     errors.ClientError,
+    errors.HttpError,
     errors.LogError,
 }
 RETRIABLE = {
     errors.Backlogged,
     errors.Moved,
     errors.NotSettled,
+    errors.Ending,
+    errors.TooManyAttempts,
     errors.StoreUnreachable,
     errors.TakenInOrder,
     errors.QueryFailed,

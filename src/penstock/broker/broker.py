@@ -23,6 +23,7 @@ from penstock.broker.release import release
 from penstock.broker.sinks import Sinks
 from penstock.broker.starts import resolved
 from penstock.broker.timers import Timers
+from penstock.broker.traffic import Traffic
 from penstock.delivery import letters
 from penstock.delivery.consumer import Consumer, Outlet
 from penstock.delivery.dedup import Dedup
@@ -88,6 +89,7 @@ class Broker:
             }
         )
         self.pages = Pages(self.log, self.options.page_cache_bytes)
+        self.traffic = Traffic(self.log.now_ms() / 1000)
         self.log.on_commit = self._on_commit
         self.chains = Chains(self.log)
         self.aftermath = Aftermath(self)
@@ -136,6 +138,7 @@ class Broker:
     def _on_commit(self, commit: Commit) -> None:
         self.awake.update(self.waiting)
         self.waiting.clear()
+        self.traffic.committed(commit)
         if commit.error is not None:
             self._after_failure()
             return
@@ -330,6 +333,8 @@ class Broker:
         if missed := consumer.subscription.missed():
             self.aftermath.carry_out(consumer.subscription, missed, now_s)
         policy = consumer.subscription.policy
+        if portions:
+            self.traffic.took(consumer.subscription, portions, now_s)
         if portions and policy.qos == 0:  # no answer will ask for what is left
             self.awake[consumer.outlet] = None
         elif portions and policy.ack_timeout_s is not None:
@@ -381,6 +386,7 @@ class Broker:
 
     def tick(self, now_s: float) -> None:
         """Act on everything whose time has come."""
+        self.traffic.tick(now_s)
         self.sinks.staging.expire(now_s)
         self.aftermath.tick(now_s)
 

@@ -19,6 +19,8 @@ from penstock.broker.broker import Broker
 from penstock.broker.desk_audit import AuditDesk
 from penstock.broker.desk_chains import ChainDesk
 from penstock.broker.desk_errors import ErrorDesk
+from penstock.broker.desk_events import EventDesk
+from penstock.broker.desk_figures import FigureDesk
 from penstock.broker.desk_letters import LetterDesk
 from penstock.broker.desk_logs import LogDesk
 from penstock.broker.desk_notes import NoteDesk
@@ -39,6 +41,7 @@ from penstock.broker.desk_views import (
     TopicRow,
     TopicView,
 )
+from penstock.broker.figures import Figures
 from penstock.broker.progress import progress
 from penstock.delivery.handshake import Stage
 from penstock.delivery.subscription import Subscription
@@ -57,14 +60,18 @@ _STAGES = {
 
 
 class Desk:
-    def __init__(self, broker: Broker) -> None:
+    def __init__(self, broker: Broker, figures: Figures | None = None) -> None:
+        """``figures`` know what is around the broker; others know the broker only."""
         self._broker = broker
+        self.figures = figures or Figures(broker)
+        self._figure_desk = FigureDesk(self.figures)
         self.audit = AuditDesk(broker)
         self.letters = LetterDesk(broker, self.audit)
         self.redrive = RedriveDesk(broker, self.audit)
         self.errors = ErrorDesk(broker)
         self.logs = LogDesk(broker)
         self.chains = ChainDesk(broker)
+        self.events = EventDesk(broker)
         self.schemas = SchemaDesk(broker)
         self.notes = NoteDesk(broker)
         self.sinks = SinkDesk(broker)
@@ -76,9 +83,11 @@ class Desk:
             **verbs_of(self.errors),
             **verbs_of(self.logs),
             **verbs_of(self.chains),
+            **verbs_of(self.events),
             **verbs_of(self.schemas),
             **verbs_of(self.notes),
             **verbs_of(self.sinks),
+            **verbs_of(self._figure_desk),
         }
 
     def find(self, name: str) -> Verb:
@@ -260,6 +269,18 @@ class Desk:
         start = accepted_start(start)
         position = self._broker.seek(subscriber, topic, start)
         return Moved(subscriber=subscriber, topic=topic, position=position)
+
+    @verb("subscriptions.resume", Promise.KEPT)
+    def resume(self, *, subscriber: str, topic: str) -> SubscriptionRow:
+        """Let a subscription that was suspended go on; others stay as they are.
+
+        It waits for whoever consumes it next. Raises UnknownSubscription.
+        """
+        one = self._broker.subscription(subscriber, topic)
+        if one.suspended:
+            one.govern(one.policy)
+            self._broker.subscriptions.update(one)
+        return _subscription(one)
 
     @verb("subscriptions.progress", Promise.KEPT)
     def progress(

@@ -86,7 +86,7 @@ def call(found: Verb, arguments: Mapping[str, object]) -> object:
     try:
         checked = msgspec.convert(dict(arguments), found.arguments)
     except msgspec.ValidationError as error:
-        raise InvalidArgument(found.name, _said(str(error))) from None
+        raise InvalidArgument(found.name, in_our_words(str(error))) from None
     given = {name: getattr(checked, name) for name in checked.__struct_fields__}
     return found.method(**given)
 
@@ -109,8 +109,8 @@ def _arguments_of(method: Callable[..., object]) -> type[msgspec.Struct]:
     )
 
 
-def _said(text: str) -> str:
-    """The decoder's words in ours."""
+def in_our_words(text: str) -> str:
+    """What the decoder says of an argument."""
     for theirs, ours in (
         ("Object contains unknown field", "there is no argument"),
         ("Object missing required field", "there has to be an argument"),

@@ -44,7 +44,7 @@ class Head(msgspec.Struct, frozen=True, kw_only=True):
 
 Found = tuple[int, Head]
 
-_decode_head = msgspec.json.Decoder(Head).decode
+decode_head = msgspec.json.Decoder(Head).decode
 
 
 class Letters(NamedTuple):
@@ -77,7 +77,7 @@ class LetterBook:
 
     def head(self, number: int) -> Head:
         """The head of one letter; raises UnknownDeadLetter."""
-        return _decode_head(self._data(number))
+        return decode_head(self._data(number))
 
     def letter(self, number: int) -> DeadLetter:
         """All of one letter; raises UnknownDeadLetter."""
@@ -105,7 +105,7 @@ class LetterBook:
                 budget.spend(0)
                 continue
             budget.spend(len(data))
-            head = _decode_head(data)
+            head = decode_head(data)
             if filter.takes(head):
                 found.append((number, head))
         return Letters(found, None)

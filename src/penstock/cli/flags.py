@@ -24,6 +24,7 @@ VALUES = {
     "--maze-client-port": ("listen.maze_client_port", "PORT"),
     "--native-port": ("listen.native_port", "PORT"),
     "--control-port": ("listen.control_port", "PORT"),
+    "--http-port": ("listen.http_port", "PORT"),
 }
 
 # Flag -> the flags of the ports that it switches off, and whose they are.
@@ -32,6 +33,7 @@ SWITCHES = {
     "--no-json": (("--consumer-port", "--publisher-port"), "JSON"),
     "--no-maze": (("--maze-event-port", "--maze-client-port"), "maze"),
     "--no-native": (("--native-port",), "native"),
+    "--no-http": (("--http-port",), "HTTP"),
 }
 
 HELP = {
@@ -45,6 +47,7 @@ HELP = {
     "--maze-client-port": "Port of the maze gateway for clients.",
     "--native-port": "Port of the native gateway, which penstock commands use.",
     "--control-port": "Port of the control gateway, which shows tweets. Default: off.",
+    "--http-port": "Port of the HTTP gateway, with the dashboard.",
 }
 
 Command = Callable[..., None]

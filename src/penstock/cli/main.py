@@ -19,9 +19,11 @@ from penstock import __version__
 from penstock.cli.cdc import cdc
 from penstock.cli.chain import chain_command
 from penstock.cli.config import config
+from penstock.cli.connections import connections
 from penstock.cli.dead_letters import dead_letters
 from penstock.cli.demo import demo
 from penstock.cli.errors import errors
+from penstock.cli.flow import flow
 from penstock.cli.ingest import ingest
 from penstock.cli.log import log
 from penstock.cli.logs import logs
@@ -36,6 +38,8 @@ from penstock.cli.sql import sql_command
 from penstock.cli.store import store
 from penstock.cli.subscribe import subscribe
 from penstock.cli.subscriptions import subscriptions
+from penstock.cli.token import token
+from penstock.cli.top import top
 from penstock.cli.topics import topics
 from penstock.cli.tweets import tweets
 from penstock.cli.up import up
@@ -98,6 +102,9 @@ cli.add_command(topics)
 cli.add_command(schemas)
 cli.add_command(subscriptions)
 cli.add_command(sinks)
+cli.add_command(top)
+cli.add_command(connections)
+cli.add_command(flow)
 cli.add_command(dead_letters)
 cli.add_command(errors)
 cli.add_command(logs)
@@ -105,6 +112,7 @@ cli.add_command(chain_command)
 cli.add_command(sql_command)
 cli.add_command(config)
 cli.add_command(users)
+cli.add_command(token)
 cli.add_command(tweets)
 cli.add_command(ingest)
 cli.add_command(store)

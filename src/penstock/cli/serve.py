@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import logging
+import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -16,6 +17,7 @@ from penstock.cli.messages import limited_to
 from penstock.cli.refusal import Refusal
 from penstock.config import Settings
 from penstock.errors import NotProtected
+from penstock.http.links import dashboard
 from penstock.server.ready import Ready
 from penstock.server.users import Users
 
@@ -90,12 +92,21 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-def announcement(ready: Ready) -> Iterator[str]:
-    """What to tell a person at the terminal."""
+def announcement(ready: Ready, *, show_login: bool = False) -> Iterator[str]:
+    """What to tell a person at the terminal.
+
+    The admin token is told when it was made, or with ``show_login``: what is printed
+    may be kept in files that others read.
+    """
     rows = [("data", ready.data, "")]
     rows += [_listener(ready, name) for name in ready.ports]
     yield f"Penstock {__version__} is ready (pid {ready.pid})"
     yield from (f"  {line}" for line in _table(rows))
+    if ready.login is not None and (ready.first or show_login):
+        yield f"Open the dashboard: {ready.login}"
+    elif "http" in ready.ports:
+        address = dashboard(ready.host, ready.ports["http"])
+        yield f"Open the dashboard: {address} (penstock token shows the way in)"
     yield "Press Ctrl-C to stop."
 
 
@@ -107,7 +118,7 @@ def _run(settings: Settings, ready_file: str | None) -> int:
 
 
 def _announce(ready: Ready) -> None:
-    for line in announcement(ready):
+    for line in announcement(ready, show_login=sys.stdout.isatty()):
         click.echo(line)
 
 

@@ -165,6 +165,34 @@ def seek_command(subscriber: str, topic: str, start: str, **_: object) -> None:
         click.echo(f"{subscriber} goes on at offset {moved.position} of {topic}")
 
 
+@subscriptions.command("resume")
+@SUBSCRIBER
+@TOPIC
+@server_options
+@json_option("Print one JSON object: the subscription as it is then.")
+def resume_command(subscriber: str, topic: str, **_: object) -> None:
+    """Let a subscription go on that was suspended, as its consumer did not answer.
+
+    It waits for whoever consumes it next. One that is not suspended stays as it is.
+
+    \b
+    Example:
+      penstock subscriptions resume billing orders
+    """
+    with at_desk() as client:
+        one = ask(
+            client,
+            SubscriptionRow,
+            "subscriptions.resume",
+            subscriber=subscriber,
+            topic=topic,
+        )
+    if as_json():
+        show_json(one)
+    else:
+        click.echo(f"the subscription of {subscriber} to {topic} is {one.state}")
+
+
 def lines_of(found: list[SubscriptionRow]) -> list[str]:
     """A table of subscriptions."""
     return show.table([_HEADINGS, *map(_row, found)])

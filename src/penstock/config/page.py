@@ -20,6 +20,8 @@ ABOUT = {
     "maze": "The maze gateway, both of its ports.",
     "native": "The native gateway, which clients and `penstock` commands use.",
     "control": "The control gateway, which shows tweets to a person.",
+    "http": "The [HTTP gateway](http.md) and the dashboard.",
+    "tracing": "[Tracing](tracing.md) with OpenTelemetry.",
     "broker": "What the broker keeps.",
     "log": "The log on disk; [operations](operations.md) says more.",
     "topics": "Options that a new topic gets unless it is created with others.",

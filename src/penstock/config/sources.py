@@ -19,6 +19,8 @@ from penstock.errors import BadConfigFile, InvalidSetting, UnknownSetting
 PREFIX = "PENSTOCK_"
 CONFIG_VARIABLE = "PENSTOCK_CONFIG"
 SHORTCUTS = {"PENSTOCK_DATA": "server.data", "PENSTOCK_HOST": "server.host"}
+# No settings, but options of commands: what is not to stand on a command line.
+OF_COMMANDS = ("PENSTOCK_STORE",)
 VARIABLES = {setting.variable: setting for setting in SETTINGS.values()}
 
 # What Kubernetes and Docker tell a container of a service named "penstock".
@@ -107,7 +109,9 @@ def _near_table(table: str, keys: object) -> str:
 
 
 def _refuse_variable(name: str, value: str, known: Iterable[str]) -> None:
-    if name == CONFIG_VARIABLE or _OF_A_SERVICE.fullmatch(f"{name}={value}"):
+    if name in (CONFIG_VARIABLE, *OF_COMMANDS):
+        return
+    if _OF_A_SERVICE.fullmatch(f"{name}={value}"):
         return
     near = nearest(name, [*known, CONFIG_VARIABLE])
     raise UnknownSetting("environment", name, near)

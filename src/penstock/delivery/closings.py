@@ -35,6 +35,16 @@ class Closings:
             return None
         return self._runs[at][2]
 
+    def count(self, first: int, end: int) -> int:
+        """How many of the numbers from ``first`` to in front of ``end`` are closed."""
+        at = max(bisect_right(self._firsts, first) - 1, 0)
+        closed = 0
+        for low, high, _ in self._runs[at:]:
+            if low >= end:
+                break
+            closed += max(min(high, end) - max(low, first), 0)
+        return closed
+
     def add(self, number: int, verdict: Verdict) -> None:
         """Note what became of a number; what is known of it stays."""
         if self.get(number) is not None:

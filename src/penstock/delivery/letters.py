@@ -214,6 +214,8 @@ class Letters:
     def __init__(self) -> None:
         self.floor = 0
         """Every letter in front of this number is closed."""
+        self.changes = 0
+        """Another number whenever a letter was closed, or is open again."""
         self._closed = Closings()
         self._changes: Unconfirmed[Closed] = Unconfirmed()
 
@@ -229,6 +231,11 @@ class Letters:
         found = self._closed.get(number)
         return "closed" if found is None and number < self.floor else found
 
+    def open_between(self, first: int, end: int) -> int:
+        """How many letters from ``first`` to in front of ``end`` are open."""
+        first = max(first, self.floor)
+        return max(end - first - self._closed.count(first, end), 0)
+
     def close(self, numbers: list[int], verdict: Verdict) -> None:
         """Have letters closed with the group that is open."""
         closed = Closed(numbers, verdict)
@@ -242,6 +249,7 @@ class Letters:
             self.floor = self._closed.raised(self.floor)
 
     def _apply(self, closed: Closed) -> None:
+        self.changes += 1
         for number in closed.numbers:
             if number >= self.floor:
                 self._closed.add(number, closed.verdict)
@@ -254,6 +262,7 @@ class Letters:
 
     def taken_back(self) -> None:
         """Open the letters again that were closed by what failed."""
+        self.changes += 1
         for closed in self._changes.take_back():
             for number in closed.numbers:
                 if number >= self.floor:

@@ -114,6 +114,14 @@ class Subscriptions:
     def get(self, subscriber: str, topic: str) -> Subscription | None:
         return self._by_subscriber.get(subscriber, {}).get(topic)
 
+    def numbered(self, number: int) -> Subscription | None:
+        return self._by_number.get(number)
+
+    def by_topic(self) -> Iterator[tuple[str, Iterable[Subscription]]]:
+        """The topics that anybody subscribes to, with those who do."""
+        for topic, found in self._by_topic.items():
+            yield topic, found.values()
+
     def of_topic(self, topic: str) -> Iterable[Subscription]:
         return self._by_topic.get(topic, {}).values()
 

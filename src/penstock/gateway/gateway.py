@@ -27,6 +27,8 @@ class Gateway:
     """A password to be checked."""
     settled = True
     """Whether the peer has said who it is, as far as the protocol asks for it."""
+    who = ""
+    """Who the peer says it is, as subscriber or user, once it does."""
     errands: deque[Callable[[], None]] | None = None
     """What is to be done while no commit is under way."""
 

@@ -146,7 +146,7 @@ class ConsumerGateway(JsonGateway[ConsumerPacket, Share]):
             self._outbox.now(replies.NAME_TAKEN)
             self.closing = True
             return
-        self._user = user
+        self._user = self.who = user
         self._users[user] = self
         self.settled = True
         self._outbox.now(replies.LOGGED_IN)

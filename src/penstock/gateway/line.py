@@ -217,7 +217,7 @@ class LineGateway(Gateway):
             self._name_subscriber(name)
 
     def _name_subscriber(self, name: str) -> None:
-        self._name = name
+        self._name = self.who = name
         self._outbox.now(replies.subscriber(name))
 
     def _set_window(self, parts: list[bytes]) -> None:

@@ -278,6 +278,7 @@ class NativeGateway(Gateway):
         self.settled = True
         self._splitter.max_bytes = self._options.max_message_bytes
         self._publisher.producer = self._name or None
+        self.who = self._name or self._user
         self._outbox.now(encode(Welcome(__version__)))
 
     # Consuming

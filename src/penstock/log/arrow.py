@@ -102,6 +102,33 @@ def write_parquet(sink: Sink, topic: str, batches: Iterable[Batch]) -> None:
             writer.write_table(pa.Table.from_batches(chunk))
 
 
+class ArrowPieces:
+    """Batches as an Arrow IPC stream, in pieces for whoever sends them on."""
+
+    def __init__(self, topic: str) -> None:
+        self._parts: list[bytes] = []
+        sink = pa.PythonFile(_Unseekable(self), "w")
+        self._writer = pa.ipc.new_stream(sink, _schema_of(topic))
+
+    def write(self, data: bytes, /) -> None:
+        """Called by Arrow."""
+        self._parts.append(data)
+
+    def piece(self, batch: Batch) -> bytes:
+        """The stream goes on with these events."""
+        self._writer.write_batch(record_batch(batch))
+        return self._taken()
+
+    def end(self) -> bytes:
+        """The end of the stream."""
+        self._writer.close()
+        return self._taken()
+
+    def _taken(self) -> bytes:
+        parts, self._parts = self._parts, []
+        return b"".join(parts)
+
+
 class _Unseekable:
     """What Arrow asks of a file; it counts positions itself."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
+from itertools import pairwise
 
 from penstock.files import Buffer
 from penstock.log.columns import Columns
@@ -160,9 +161,12 @@ class Batch:
             return [{} for _ in range(len(self))]
         bounds, names, values = split_maps(found[1], self.header.events)
         entries = bounds[self.header.events]
-        keys = [name.decode() for name in self._binary(names, entries, 0, entries)]
-        texts = [text.decode() for text in self._binary(values, entries, 0, entries)]
-        spans = zip(bounds[self.lo : self.hi], bounds[self.lo + 1 :], strict=False)
+        # Those in view only: the whole frame may have very many more.
+        cuts = bounds[self.lo : self.hi + 1].tolist()
+        first, last = cuts[0], cuts[-1]
+        keys = [name.decode() for name in self._binary(names, entries, first, last)]
+        texts = [text.decode() for text in self._binary(values, entries, first, last)]
+        spans = [(a - first, b - first) for a, b in pairwise(cuts)]
         return [dict(zip(keys[a:b], texts[a:b], strict=True)) for a, b in spans]
 
     def offsets(self) -> list[int]:

@@ -16,6 +16,8 @@ MIB = 1 << 20
 MIN_FILE_BYTES = 1 << 10
 # A group's length has 32 bits; twice this and one more batch must fit.
 MAX_GROUP_BYTES = 1 << 30
+# Checkpoints hold the options of topics: numbers have 64 bits there.
+MAX_TOPIC_BYTES = (1 << 63) - 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +47,9 @@ class TopicOptions:
         _positive("retention_age_s", self.retention_age_s)
         _positive("retention_bytes", self.retention_bytes)
         _positive("segment_age_s", self.segment_age_s)
+        for name in ("segment_bytes", "retention_bytes"):
+            if (value := getattr(self, name) or 0) > MAX_TOPIC_BYTES:
+                raise InvalidOption(name, value, f"at most {MAX_TOPIC_BYTES}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

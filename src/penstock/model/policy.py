@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import inf
 from typing import Literal
 
 from penstock.errors import InvalidOption
@@ -13,6 +12,10 @@ Exhausted = Literal["dead-letter", "suspend"]
 
 # A window costs memory for every event in it.
 MAX_WINDOW = 100_000
+# Beyond all patience, and still numbers that the journal and the clock can carry.
+MAX_TRIES = 1 << 32
+MAX_S = 1e15
+MAX_FACTOR = 1e4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,15 +62,17 @@ class Policy:
             raise InvalidOption("qos", self.qos, "0, 1 or 2")
         if not 1 <= self.window <= MAX_WINDOW:
             raise InvalidOption("window", self.window, f"from 1 to {MAX_WINDOW}")
-        if self.tries is not None and self.tries < 1:
-            raise InvalidOption("tries", self.tries, "at least 1, or left out")
-        if self.ack_timeout_s is not None and not 0 < self.ack_timeout_s < inf:
-            limit = "more than 0, or left out"
+        if self.tries is not None and not 1 <= self.tries <= MAX_TRIES:
+            limit = f"from 1 to {MAX_TRIES}, or left out"
+            raise InvalidOption("tries", self.tries, limit)
+        if self.ack_timeout_s is not None and not 0 < self.ack_timeout_s <= MAX_S:
+            limit = f"more than 0, at most {MAX_S:g}, or left out"
             raise InvalidOption("ack_timeout_s", self.ack_timeout_s, limit)
         for name in ("backoff_s", "backoff_factor", "max_backoff_s"):
             value = getattr(self, name)
-            if not 0 <= value < inf:
-                raise InvalidOption(name, value, "at least 0")
+            most = MAX_FACTOR if name == "backoff_factor" else MAX_S
+            if not 0 <= value <= most:
+                raise InvalidOption(name, value, f"from 0 to {most:g}")
         if not 0 <= self.jitter <= 1:
             raise InvalidOption("jitter", self.jitter, "from 0 to 1")
 

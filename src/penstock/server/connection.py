@@ -12,6 +12,7 @@ import logging
 from collections.abc import Callable
 from typing import Protocol, cast
 
+from penstock.broker.peer import Peer
 from penstock.gateway.gateway import Gateway, LoginRequest
 from penstock.server.engine import Engine
 from penstock.server.options import ServerOptions
@@ -46,6 +47,8 @@ class Connection(asyncio.BufferedProtocol):
         self.local_only = False
         self.since_s = engine.now_s()
         self.active_s = self.since_s
+        self.peer = Peer("", self.since_s)
+        """For whoever wants to know who is connected."""
         self._options = options
         self._door = door
         self._inside = False
@@ -65,7 +68,7 @@ class Connection(asyncio.BufferedProtocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         # uvloop's transports have the methods of asyncio.Transport, not its name.
         transport = self._transport = cast(asyncio.Transport, transport)
-        self.address = _address(transport)
+        self.address = self.peer.address = _address(transport)
         refusal = self._door.enter(self)
         if refusal is not None:
             transport.write(f"error: {refusal}\r\n".encode())
@@ -122,6 +125,7 @@ class Connection(asyncio.BufferedProtocol):
             data = out[0] if len(out) == 1 else b"".join(out)
             if data:
                 transport.write(data)
+                self.peer.bytes_out += len(data)
             if len(data) >= min(_MORE_BYTES, room):
                 self.engine.broker.awake[self.gateway] = None
                 self.engine.kick()
@@ -181,6 +185,7 @@ class Connection(asyncio.BufferedProtocol):
     def _receive(self, data: bytes) -> None:
         engine, gateway = self.engine, self.gateway
         now_s = self.active_s = engine.now_s()
+        self.peer.bytes_in += len(data)
         try:
             gateway.receive(data, now_s)
         except Exception:

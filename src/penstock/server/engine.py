@@ -16,6 +16,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
+from collections import deque
+from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Protocol
 
@@ -37,6 +40,19 @@ class Member(Protocol):
     """Whoever is no connection and has something to do when it was woken."""
 
     def flush(self, now_s: float) -> None: ...
+
+
+class Errander(Protocol):
+    """Whoever has something to do that needs an idle log."""
+
+    @property
+    def errands(self) -> deque[Callable[[], None]] | None: ...
+
+
+class Resting(Protocol):
+    """Whoever has stopped until there is room again."""
+
+    def resume(self) -> None: ...
 
 
 # Pause after a failed commit, so that a full disk does not keep a core busy.
@@ -66,14 +82,16 @@ class Engine:
         self._syncer = Worker(loop, "penstock-sync")
         self._writer = Worker(loop, "penstock-write")
         self._commit: Commit | None = None
+        self._began_s = 0.0
+        """When the commit that is under way was begun, by a clock of no date."""
         self._store: StoreWork | None = None
         self._scheduled = False
         self._held_until_s = 0.0
         self.failure: WriteFailed | None = None
         """Why the last commit that failed did."""
         self._lazy_since_s = 0.0
-        self._paused: dict[Connection, None] = {}
-        self._errands: dict[Gateway, None] = {}
+        self._paused: dict[Resting, None] = {}
+        self._errands: dict[Errander, None] = {}
         self._ended = asyncio.Event()
         """Set whenever a piece of work has ended."""
         self._draining = False
@@ -134,13 +152,13 @@ class Engine:
             self.deserted.set()
         self.kick()
 
-    def pause(self, connection: Connection) -> None:
+    def pause(self, resting: Resting) -> None:
         """Have a connection resumed when there is room again."""
-        self._paused[connection] = None
+        self._paused[resting] = None
 
-    def errand(self, gateway: Gateway) -> None:
+    def errand(self, errander: Errander) -> None:
         """Do the gateway's errands as soon as no work is under way."""
-        self._errands[gateway] = None
+        self._errands[errander] = None
         self.kick()
 
     def kick(self) -> None:
@@ -227,6 +245,7 @@ class Engine:
             self._commit = commit
             self._lazy_since_s = 0.0
             if commit.sync:
+                self._began_s = time.perf_counter()
                 self._syncer.submit(commit.run, self._commit_done)
             else:  # a write to the page cache takes less time than the way to a thread
                 commit.run()
@@ -243,6 +262,8 @@ class Engine:
     def _commit_done(self) -> None:
         commit, self._commit = self._commit, None
         assert commit is not None, "one commit at a time"
+        if commit.sync:
+            self.broker.traffic.synced(time.perf_counter() - self._began_s)
         self.failure = self._log.end_commit(commit) or self.failure
         if self._log.outcome(commit.group.number) == "failed":
             self._held_until_s = self.now_s() + RETRY_S
@@ -281,14 +302,17 @@ class Engine:
 
     def _run_errands(self) -> None:
         errands, self._errands = self._errands, {}
-        for gateway in errands:
-            while gateway.errands:
+        for errander in errands:
+            while errander.errands:
                 try:
-                    gateway.errands.popleft()()
+                    errander.errands.popleft()()
                 except Exception:
                     logger.exception(
                         "an errand failed", extra={"action": "errand_failed"}
                     )
-                    if (connection := self.connections.get(gateway)) is not None:
+                    connection = self.connections.get(
+                        errander  # type: ignore[call-overload]
+                    )
+                    if connection is not None:
                         connection.abort()
-            self.broker.awake[gateway] = None
+            self.broker.awake[errander] = None

@@ -13,6 +13,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
+from penstock.errors import LimitReached
 from penstock.gateway.gateway import Gateway, LoginRequest
 from penstock.server.connection import Connection
 from penstock.server.engine import Engine
@@ -93,6 +94,7 @@ class Listeners:
             gateway = port.make_gateway()
             made = port.connection(self._engine, gateway, self._options, self)
             made.local_only = port.local_only
+            made.peer.gateway = port.name
             return made
 
         loop = self._engine.loop
@@ -111,21 +113,32 @@ class Listeners:
     # The door
 
     def enter(self, connection: Connection) -> str | None:
-        options, address = self._options, connection.address
-        if connection.local_only and not is_loopback(address):
+        if connection.local_only and not is_loopback(connection.address):
             return "this port has no login, so it is open to this machine only"
-        if self._addresses.total() >= options.max_connections:
-            return f"too many connections, limit {options.max_connections}"
+        full = self.admit(connection.address)
+        return None if full is None else f"too many {full.what}, limit {full.limit}"
+
+    def leave(self, connection: Connection) -> None:
+        self.let_go(connection.address)
+
+    def admit(self, address: str) -> LimitReached | None:
+        """Count a connection in; or why it may not come in."""
+        options = self._options
+        most = options.max_connections
+        if self._addresses.total() >= most:
+            return LimitReached("connections", most, "max_connections")
         limit = options.max_connections_per_address
         if address and limit and self._addresses[address] >= limit:
-            return f"too many connections from {address}, limit {limit}"
+            what = f"connections from {address}"
+            return LimitReached(what, limit, "max_connections_per_address")
         self._addresses[address] += 1
         return None
 
-    def leave(self, connection: Connection) -> None:
-        self._addresses[connection.address] -= 1
-        if not self._addresses[connection.address]:
-            del self._addresses[connection.address]
+    def let_go(self, address: str) -> None:
+        """Count a connection out."""
+        self._addresses[address] -= 1
+        if not self._addresses[address]:
+            del self._addresses[address]
 
     def check(self, request: LoginRequest, answer: Callable[[bool], None]) -> None:
         assert self._users is not None, "gateways ask only if there are users"

@@ -67,6 +67,7 @@ class ListenOptions:
     maze_client_port: int | None = _port("port of the maze gateway for clients", 9099)
     native_port: int | None = _port("port of the native gateway", 8410)
     control_port: int | None = _port("port of the control gateway", None)
+    http_port: int | None = _port("port of the HTTP gateway and dashboard", 8420)
 
     def __post_init__(self) -> None:
         check_options(self)

@@ -22,6 +22,8 @@ from penstock.server.settings import Settings
 
 # The socket in the data directory: whoever may open it is trusted.
 LOCAL = "local"
+# Spoken by an application of its own: http.py.
+HTTP = "http"
 
 _CONNECTIONS: dict[str, type[Connection]] = {"maze_event": MazeSourceConnection}
 # Protocols that have no word for a login.
@@ -29,20 +31,24 @@ _WITHOUT_LOGIN = ("maze_event", "maze_client", "control")
 
 
 class Ports:
+    """``desk`` is the one that everybody asks, whatever they ask through."""
+
     def __init__(
         self,
         settings: Settings,
         broker: Broker,
+        desk: Desk,
         state: MazeState,
         sockets: dict[str, socket.socket],
     ) -> None:
         self._settings = settings
         self._broker = broker
+        self._desk = desk
         self._sockets = sockets
         self._hub = _maze_hub(settings, broker, state)
 
     def ports(self, *, authenticate: bool) -> list[Port]:
-        """All listeners that have a socket."""
+        """All listeners that have a socket, and a gateway behind it."""
         makers = self._makers(authenticate=authenticate)
         return [
             Port(
@@ -53,6 +59,7 @@ class Ports:
                 local_only=authenticate and name in _WITHOUT_LOGIN,
             )
             for name, sock in self._sockets.items()
+            if name != HTTP
         ]
 
     def tick(self, now_s: float) -> None:
@@ -62,7 +69,7 @@ class Ports:
     def _makers(self, *, authenticate: bool) -> dict[str, Callable[[], Gateway]]:
         settings, broker, hub = self._settings, self._broker, self._hub
         users: dict[str, ConsumerGateway] = {}
-        desk = Desk(broker)
+        desk = self._desk
         native = settings.native
         return {
             "line": lambda: LineGateway(

@@ -11,16 +11,21 @@ from dataclasses import dataclass
 class Ready:
     """``ports`` has the port of each listener that is on.
 
-    Their names are line, consumer, publisher, maze_event, maze_client, native and
-    control.
+    Their names are line, consumer, publisher, maze_event, maze_client, native, control
+    and http. ``login`` is an address that logs a browser in, while the admin token is
+    as the server made it; ``first``: it was made just now.
     """
 
     pid: int
     data: str
     host: str
     ports: Mapping[str, int]
+    login: str | None = None
+    first: bool = False
 
     def to_json(self) -> bytes:
         """The content of a ready file."""
         told = {"pid": self.pid, "data": self.data, "ports": dict(self.ports)}
+        if self.login is not None:
+            told["login"] = self.login
         return json.dumps(told, ensure_ascii=False).encode() + b"\n"

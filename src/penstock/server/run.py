@@ -22,18 +22,24 @@ from pathlib import Path
 import uvloop
 
 from penstock.broker.broker import Broker
+from penstock.broker.desk import Desk
+from penstock.broker.figures import Figures
 from penstock.broker.kinds import MAZE
 from penstock.clock import SystemClock
 from penstock.files import Files, replace_file
 from penstock.gateway.maze import MazeState
+from penstock.http.key_file import PrivateFiles
 from penstock.log import Log
+from penstock.server.around import ServerAround
 from penstock.server.engine import TICK_S, Engine
 from penstock.server.listeners import Listeners, Port, bind, bind_local
-from penstock.server.ports import LOCAL, Ports
+from penstock.server.ports import HTTP, LOCAL, Ports
 from penstock.server.ready import Ready
 from penstock.server.settings import Settings
 from penstock.server.upkeep import Upkeep
 from penstock.server.users import Users
+from penstock.server.web import Web
+from penstock.tracing import of_options
 
 logger = logging.getLogger(__name__)
 
@@ -53,6 +59,7 @@ def serve(settings: Settings, *, ready_file: str | None, announce: Announce) -> 
     Raises PenstockError or OSError if it cannot start; then nothing was started.
     """
     _clear_way(ready_file)
+    tracing = of_options(settings.tracing)
     sys.setswitchinterval(SWITCH_INTERVAL_S)
     gc.set_threshold(GC_THRESHOLD)
     with ExitStack() as stack:
@@ -65,6 +72,9 @@ def serve(settings: Settings, *, ready_file: str | None, announce: Announce) -> 
             owners={MAZE: state},
         )
         stack.callback(broker.log.abandon)  # nothing, once it is closed
+        if tracing is not None:
+            broker.traffic.tracing = tracing
+            stack.callback(tracing.close)
         sockets[LOCAL] = stack.enter_context(bind_local(settings.server.data))
         server = Server(settings, broker, state, sockets)
         if ready_file is not None:
@@ -118,15 +128,22 @@ class Server:
         engine = Engine(self._broker, clock, loop)
         users = None if options.users_file is None else Users.load(options.users_file)
         listeners = Listeners(engine, options, users)
-        ports = Ports(self._settings, self._broker, self._state, self._sockets)
+        around = ServerAround(engine, self._settings)
+        desk = Desk(self._broker, Figures(self._broker, around))
+        ports = Ports(self._settings, self._broker, desk, self._state, self._sockets)
+        web = Web(self._settings, engine, desk, clock, listeners)
+        if HTTP in self._sockets:
+            web.prepare(self._sockets[HTTP])
         self._catch_signals(loop)
         try:
             await self._listen(listeners, ports.ports(authenticate=users is not None))
-            self._say_ready(ready_file, announce)
-            await self._tick(engine, ports, self._upkeep(), listeners)
+            await web.start()
+            self._say_ready(ready_file, announce, web)
+            await self._tick(engine, ports, self._upkeep(), listeners, web)
         finally:
             listeners.close()
-        await self._drain(engine)
+            web.close()
+        await self._drain(engine, web)
         await engine.stop()
         self._broker.chains.close()
         self._broker.log.close()
@@ -140,7 +157,12 @@ class Server:
             await listeners.listen(port)
 
     async def _tick(
-        self, engine: Engine, ports: Ports, upkeep: Upkeep, listeners: Listeners
+        self,
+        engine: Engine,
+        ports: Ports,
+        upkeep: Upkeep,
+        listeners: Listeners,
+        web: Web,
     ) -> None:
         """What time brings, until told to stop."""
         seconds = 0.0
@@ -153,6 +175,7 @@ class Server:
                 now_s = engine.now_s()
                 listeners.check_idle(now_s)
                 ports.tick(now_s)
+                await web.tick()
                 if engine.idle:
                     upkeep.step(now_s)
             try:
@@ -160,12 +183,13 @@ class Server:
             except TimeoutError:
                 continue
 
-    async def _drain(self, engine: Engine) -> None:
+    async def _drain(self, engine: Engine, web: Web) -> None:
         """Finish what was begun: commit it, and let the answers go out."""
         for connection in list(engine.connections.values()):
             connection.stop_reading()
         try:
             async with asyncio.timeout(self._settings.server.drain_s):
+                await web.drain()
                 await engine.drain()
                 for connection in list(engine.connections.values()):
                     connection.finish()
@@ -178,6 +202,7 @@ class Server:
             )
         for connection in list(engine.connections.values()):
             connection.abort()
+        await web.abort()
 
     def _catch_signals(self, loop: asyncio.AbstractEventLoop) -> None:
         for number in (signal.SIGTERM, signal.SIGINT):
@@ -189,7 +214,7 @@ class Server:
             os._exit(1)
         self._stop.set()
 
-    def _say_ready(self, ready_file: str | None, announce: Announce) -> None:
+    def _say_ready(self, ready_file: str | None, announce: Announce, web: Web) -> None:
         ready = Ready(
             pid=os.getpid(),
             data=str(Path(self._settings.server.data).absolute()),
@@ -199,8 +224,12 @@ class Server:
                 for name, sock in self._sockets.items()
                 if name != LOCAL
             },
+            login=web.login,
+            first=web.first,
         )
         if ready_file is not None:
             path = Path(ready_file).absolute()
-            replace_file(Files(), str(path), ready.to_json())
+            # What logs a browser in is for the owner's eyes only.
+            files = Files() if ready.login is None else PrivateFiles()
+            replace_file(files, str(path), ready.to_json())
         announce(ready)

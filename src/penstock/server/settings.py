@@ -13,8 +13,40 @@ from penstock.gateway.options import (
     MazeOptions,
     NativeOptions,
 )
+from penstock.http.options import HttpOptions
 from penstock.log import LogOptions, TopicOptions
 from penstock.server.options import ListenOptions, ServerOptions
+from penstock.tracing.options import TracingOptions
+
+# The log describes its options in docs/operations.md; this is the short form.
+LOG_HELP = {
+    "log.journal_file_bytes": "a journal file is ended when it would grow larger",
+    "log.checkpoint_bytes": (
+        "journal since the last checkpoint that calls for one; "
+        "bounds what a start replays"
+    ),
+    "log.group_bytes": (
+        "a commit is due when this much waits; twice as much is refused"
+    ),
+    "log.write_out_bytes": (
+        "confirmed events kept in memory before they go to segments"
+    ),
+    "log.tail_cache_bytes": "recent events kept in memory for readers after that",
+    "log.start_check_bytes": "part of the segments verified on start",
+    "log.max_event_bytes": "largest payload of an event",
+    "log.max_topics": "how many topics the log may hold",
+    "topics.durability": (
+        "when an event is confirmed: `sync` when it is on disk, "
+        "`os` when the operating system has it"
+    ),
+    "topics.retention_age_s": "sealed segments go when all their events are older",
+    "topics.retention_bytes": (
+        "the oldest sealed segments go when the topic is larger"
+    ),
+    "topics.compact": "whether only the last event of each key is kept",
+    "topics.segment_bytes": "a segment is sealed when it would grow larger",
+    "topics.segment_age_s": "a segment is sealed when it is older",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,6 +65,8 @@ class Settings:
     maze: MazeOptions = field(default_factory=MazeOptions)
     native: NativeOptions = field(default_factory=NativeOptions)
     control: ControlOptions = field(default_factory=ControlOptions)
+    http: HttpOptions = field(default_factory=HttpOptions)
+    tracing: TracingOptions = field(default_factory=TracingOptions)
     broker: BrokerOptions = field(default_factory=BrokerOptions)
     log: LogOptions = field(default_factory=LogOptions)
     topics: TopicOptions = field(default_factory=TopicOptions)

@@ -175,6 +175,28 @@ def test_the_state_of_a_subscription_follows_its_consumers(office: Office) -> No
     assert state() == "suspended"
 
 
+def test_a_suspended_subscription_goes_on_when_it_is_told_to(office: Office) -> None:
+    office.publish("t", b"0")
+    office.bury(office.subscribe("me", "t", tries=1, exhausted="suspend"))
+
+    resumed = office.desk.resume(subscriber="me", topic="t")
+    office.commit()
+    office.restart()
+
+    assert resumed.state == "waiting"
+    assert office.desk.subscription(subscriber="me", topic="t").state == "waiting"
+    assert office.take(office.subscribe("me", "t")) == [(0, 1)]
+
+
+def test_resuming_changes_nothing_else(office: Office) -> None:
+    office.publish("t", b"0")
+    office.broker.unsubscribe(office.subscribe("me", "t"))
+
+    assert office.desk.resume(subscriber="me", topic="t").state == "unsubscribed"
+    with pytest.raises(UnknownSubscription):
+        office.desk.resume(subscriber="you", topic="t")
+
+
 def test_a_forgotten_subscription_is_gone(office: Office) -> None:
     office.publish("t", b"0")
     me = office.subscribe("me", "t")
@@ -243,6 +265,8 @@ def test_what_cannot_be_asked_is_said_clearly(
 def test_every_verb_is_known_by_name(office: Office) -> None:
     assert sorted(office.desk.verbs) == [
         "chains.show",
+        "config",
+        "connections",
         "dead-letters",
         "dead-letters.audit",
         "dead-letters.drop",
@@ -253,7 +277,13 @@ def test_every_verb_is_known_by_name(office: Office) -> None:
         "errors",
         "errors.groups",
         "errors.show",
+        "events.find",
+        "events.show",
+        "flow",
         "logs",
+        "overview",
+        "pipeline",
+        "processes",
         "schemas",
         "schemas.check",
         "schemas.mock",
@@ -267,6 +297,7 @@ def test_every_verb_is_known_by_name(office: Office) -> None:
         "subscriptions",
         "subscriptions.forget",
         "subscriptions.progress",
+        "subscriptions.resume",
         "subscriptions.seek",
         "subscriptions.show",
         "topics",

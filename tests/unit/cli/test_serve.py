@@ -83,6 +83,42 @@ def test_the_announcement_is_one_aligned_block() -> None:
     ]
 
 
+LOGIN = "http://127.0.0.1:8420/#token=pk_secret"
+
+
+@pytest.mark.parametrize(
+    ("first", "show_login", "said"),
+    [
+        (True, False, f"Open the dashboard: {LOGIN}"),
+        (False, True, f"Open the dashboard: {LOGIN}"),
+        (
+            False,
+            False,
+            (
+                "Open the dashboard: http://127.0.0.1:8420/ "
+                "(penstock token shows the way in)"
+            ),
+        ),
+    ],
+)
+def test_the_way_into_the_dashboard_is_told_once_or_to_a_person(
+    *, first: bool, show_login: bool, said: str
+) -> None:
+    ready = Ready(
+        pid=1,
+        data="d",
+        host="127.0.0.1",
+        ports={"http": 8420},
+        login=LOGIN,
+        first=first,
+    )
+
+    lines = list(announcement(ready, show_login=show_login))
+
+    assert lines[-2] == said
+    assert "\n".join(lines).count("pk_secret") == (first or show_login)
+
+
 def test_an_address_with_colons_is_put_in_brackets() -> None:
     ready = Ready(pid=1, data="d", host="::1", ports={"line": 8000})
 
@@ -166,7 +202,7 @@ def test_other_machines_are_let_in_with_users(server: Server, tmp_path: Path) ->
             "error: --line-port and --no-line exclude each other\n",
         ),
         (
-            ["--no-line", "--no-json", "--no-maze", "--no-native"],
+            ["--no-line", "--no-json", "--no-maze", "--no-native", "--no-http"],
             "error: every gateway is off\nhint: leave at least one of them on\n",
         ),
         (

@@ -112,3 +112,12 @@ def test_a_subscription_is_moved(two: DeskRun) -> None:
 def test_seeking_needs_a_place(two: DeskRun) -> None:
     assert two("subscriptions", "seek", "me", "t").exit_code == 2
     assert "no place" in two.refused("subscriptions", "seek", "me", "t", "--to", "x")
+
+
+def test_a_subscription_is_resumed(two: DeskRun) -> None:
+    said = two.lines("subscriptions", "resume", "me", "t")
+    row = json.loads(two.lines("subscriptions", "resume", "me", "t", "--json")[0])
+
+    assert said == ["the subscription of me to t is unsubscribed"]
+    assert (row["subscriber"], row["state"]) == ("me", "unsubscribed")
+    assert "nobody" in two.refused("subscriptions", "resume", "nobody", "t")

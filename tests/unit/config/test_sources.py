@@ -6,9 +6,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.config.sources import Flag, of_environment, of_file, of_flags
+from penstock.config.sources import (
+    OF_COMMANDS,
+    Flag,
+    of_environment,
+    of_file,
+    of_flags,
+)
 from penstock.config.tree import SETTINGS
 from penstock.errors import BadConfigFile, ConfigError, UnknownSetting
+from penstock.store import store
 
 Found = list[tuple[str, object, str]]
 
@@ -22,6 +29,11 @@ def test_a_file_gives_the_values_it_has(tmp_path: Path) -> None:
         ("line.max_line_bytes", 65536, f"file {path}"),
         ("listen.line_port", 0, f"file {path}"),
     ]
+
+
+def test_variables_that_are_options_of_commands_are_no_settings() -> None:
+    assert store.VARIABLE in OF_COMMANDS
+    assert list(of_environment({store.VARIABLE: "mongodb://h/db"})) == []
 
 
 def test_an_empty_file_gives_nothing(tmp_path: Path) -> None:

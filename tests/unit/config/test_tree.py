@@ -4,8 +4,9 @@ from dataclasses import fields
 
 import pytest
 
-from penstock.config.tree import LOG_HELP, SETTINGS, TABLES, nearest, nearest_key
+from penstock.config.tree import SETTINGS, TABLES, nearest, nearest_key
 from penstock.config.values import from_text, text_of
+from penstock.server.settings import LOG_HELP
 
 
 def test_every_field_of_every_table_is_a_setting() -> None:

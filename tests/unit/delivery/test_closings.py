@@ -79,3 +79,13 @@ def test_neighbours_are_one_run() -> None:
 @pytest.mark.parametrize("runs", [[], [(0, 3, "dropped"), (7, 8, "republished")]])
 def test_runs_are_made_from_runs(runs: list[tuple[int, int, Verdict]]) -> None:
     assert Closings(runs).runs() == runs
+
+
+@pytest.mark.parametrize(
+    ("first", "end", "count"),
+    [(0, 100, 5), (0, 2, 0), (2, 3, 1), (3, 8, 4), (9, 100, 0), (7, 7, 0), (0, 0, 0)],
+)
+def test_numbers_that_are_closed_are_counted(first: int, end: int, count: int) -> None:
+    closings = Closings([(2, 5, "dropped"), (6, 7, "republished"), (7, 8, "dropped")])
+
+    assert closings.count(first, end) == count

@@ -204,3 +204,18 @@ def test_start_comes_back_to_the_end_of_a_shorter_topic(
     cursor.clamp(3)
 
     assert cursor.start == clamped
+
+
+@ORDERS
+@pytest.mark.parametrize("start", [0, 2, 9])
+def test_what_is_unsent_is_the_same_when_it_is_told_at_once(
+    order: Order, start: int
+) -> None:
+    scene = Scene()
+    scene.publish(0, 0, 0)
+    cursor = cursor_of(scene, order, start)
+
+    for _ in range(3):
+        ends = scene.broker.pages.start("t"), scene.broker.pages.end("t")
+        assert cursor.unsent_plainly(*ends) == cursor.unsent()
+        offsets(cursor.runs(1))

@@ -15,6 +15,8 @@ import pytest
 from penstock.client import aio
 from penstock.clock import ManualClock
 from penstock.embedded.aio import AsyncBroker
+from penstock.embedded.domain import Domain
+from penstock.embedded.event import Event
 from penstock.embedded.local import LocalLink
 from penstock.embedded.local_broker import LocalOptions
 from penstock.embedded.outgoing import Intent
@@ -298,3 +300,26 @@ def test_what_others_were_at_when_it_closes_is_lost_and_noted(
     assert [one["kind"] for one in found["errors"]] == ["Lost"]
     assert "consumer" in found["errors"][0]["message"]
     assert caplog.records == []
+
+
+def test_handlers_are_told_as_connected_with_what_they_consume() -> None:
+    billing = Domain("billing")
+
+    @billing.on("orders")
+    async def charge(event: Event[bytes]) -> None: ...
+
+    async def program() -> None:
+        async with opened() as link:
+            broker = AsyncBroker(link)
+            await broker.start(billing)
+
+            page: Any = await broker.ask("connections")
+            look: Any = await broker.ask("overview")
+
+            (row,) = page.connections
+            assert (row.gateway, row.name) == ("embedded", "billing")
+            assert [one.topic for one in row.subscriptions] == ["orders"]
+            assert look.connections == {"embedded": 1}
+            await broker.close()
+
+    asyncio.run(program())

@@ -170,3 +170,28 @@ def row_of(event: Event) -> tuple:
         event.parent,
         event.producer,
     )
+
+
+@given(st.lists(columns(), max_size=4))
+def test_pieces_of_a_stream_are_the_whole_of_it(parts: list[Columns]) -> None:
+    batches = [Batch.of("t", one.encode(7, ID_BASE)) for one in parts]
+    pieces = arrow.ArrowPieces("t")
+
+    data = b"".join([pieces.piece(batch) for batch in batches] + [pieces.end()])
+
+    with pa.ipc.open_stream(data) as reader:
+        assert reader.schema.metadata == {b"penstock.topic": b"t"}
+        table = reader.read_all()
+    expected = [arrow.record_batch(batch) for batch in batches]
+    assert table.replace_schema_metadata(None) == pa.Table.from_batches(
+        expected, arrow.SCHEMA
+    )
+
+
+def test_a_piece_is_not_kept_for_the_next() -> None:
+    batch = Batch.of("t", Columns([b"x" * 1000], 5).encode(0, ID_BASE))
+    pieces = arrow.ArrowPieces("t")
+
+    sizes = [len(pieces.piece(batch)) for _ in range(3)]
+
+    assert sizes[0] > sizes[1] == sizes[2] > 1000

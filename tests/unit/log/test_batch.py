@@ -180,3 +180,13 @@ def test_nulls_are_where_they_were_in_any_part(lo: int, hi: int) -> None:
     part = Batch("t", whole.body, whole.header, lo, hi)
 
     assert part.parents() == parents[lo:hi]
+
+
+def test_headers_of_a_view_are_those_of_its_events() -> None:
+    headers = [{"a": "1"}, {}, {"b": "2", "c": "3"}, {"d": "4"}, {}]
+    columns = Columns([b"x"] * 5, 5, headers=headers)
+    whole = Batch.of("t", columns.encode(0, bytes(16)))
+
+    for lo in range(5):
+        for hi in range(lo, 6):
+            assert whole.since(lo).before(hi).headers() == headers[lo:hi]

@@ -17,6 +17,8 @@ from penstock.log.options import LogOptions, TopicOptions
         ("retention_age_s", 0),
         ("retention_age_s", -1.5),
         ("retention_bytes", 0),
+        ("retention_bytes", 1 << 63),
+        ("segment_bytes", 1 << 63),
         ("segment_age_s", 0),
     ],
 )

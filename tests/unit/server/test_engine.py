@@ -158,7 +158,7 @@ def test_too_much_under_way_stops_the_readers_until_it_is_less(tmp_path: Path) -
             found.append(one.engine.congested)
 
             paused = Paused()
-            one.engine.pause(paused)  # type: ignore[arg-type]
+            one.engine.pause(paused)
             await one.until(lambda: paused.resumed)
             found.append(one.engine.congested)
 
@@ -296,3 +296,18 @@ async def settled(one: House) -> None:
     """Return when nothing is left to be committed."""
     one.engine.kick()
     await one.until(lambda: one.engine.idle and not one.broker.urgent)
+
+
+def test_how_long_a_sync_took_is_noted(tmp_path: Path) -> None:
+    async def scene() -> None:
+        async with house(tmp_path) as one:
+            one.broker.publish("t", EVENT)
+            one.engine.kick()
+
+            await one.until(lambda: one.engine.idle and not one.broker.dirty)
+
+            traffic = one.broker.traffic
+            assert len(traffic.syncs) == sum(traffic.buckets) >= 1
+            assert all(seconds > 0 for seconds in traffic.syncs)
+
+    run(scene())

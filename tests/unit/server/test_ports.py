@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from penstock.broker.broker import Broker
+from penstock.broker.desk import Desk
 from penstock.broker.kinds import MAZE
 from penstock.clock import ManualClock
 from penstock.gateway.gateway import Gateway
@@ -57,7 +58,9 @@ def sockets() -> Iterator[dict[str, socket.socket]]:
 def test_each_port_speaks_its_protocol(
     broker: Broker, state: MazeState, sockets: dict[str, socket.socket]
 ) -> None:
-    ports = Ports(Settings(), broker, state, sockets).ports(authenticate=False)
+    ports = Ports(Settings(), broker, Desk(broker), state, sockets).ports(
+        authenticate=False
+    )
 
     assert {port.name: type(port.make_gateway()) for port in ports} == KINDS
     assert all(port.sock is sockets[port.name] for port in ports)
@@ -71,7 +74,9 @@ def test_only_ports_that_have_a_socket_are_there(
 ) -> None:
     some = {"line": sockets["line"]}
 
-    (port,) = Ports(Settings(), broker, state, some).ports(authenticate=False)
+    (port,) = Ports(Settings(), broker, Desk(broker), state, some).ports(
+        authenticate=False
+    )
 
     assert port.name == "line"
 
@@ -85,7 +90,7 @@ def test_with_users_everybody_logs_in_except_at_the_local_socket(
     open_, asked = (
         {
             port.name: greeting(port.make_gateway())
-            for port in Ports(Settings(), broker, state, sockets).ports(
+            for port in Ports(Settings(), broker, Desk(broker), state, sockets).ports(
                 authenticate=authenticate
             )
         }
@@ -95,7 +100,9 @@ def test_with_users_everybody_logs_in_except_at_the_local_socket(
     assert open_["publisher"] == b""
     assert asked["publisher"] == b"Please login!\r\n"
     assert open_["consumer"] == asked["consumer"] == b"Please login!\r\n"
-    line = Ports(Settings(), broker, state, sockets).ports(authenticate=True)[0]
+    line = Ports(Settings(), broker, Desk(broker), state, sockets).ports(
+        authenticate=True
+    )[0]
     assert not line.make_gateway().settled
 
 
@@ -103,7 +110,9 @@ def test_users_of_one_server_know_of_each_other(
     broker: Broker, state: MazeState, sockets: dict[str, socket.socket]
 ) -> None:
     some = {"consumer": sockets["consumer"]}
-    (port,) = Ports(Settings(), broker, state, some).ports(authenticate=False)
+    (port,) = Ports(Settings(), broker, Desk(broker), state, some).ports(
+        authenticate=False
+    )
     first, second = port.make_gateway(), port.make_gateway()
 
     first.receive(b"log anna\n", 0.0)
@@ -116,7 +125,7 @@ def test_users_of_one_server_know_of_each_other(
 def test_the_maze_has_its_topic_with_its_durability(
     broker: Broker, state: MazeState
 ) -> None:
-    Ports(Settings(), broker, state, {})
+    Ports(Settings(), broker, Desk(broker), state, {})
 
     assert broker.log.topic("maze").options.durability == "os"
 
@@ -124,7 +133,7 @@ def test_the_maze_has_its_topic_with_its_durability(
 def test_without_a_source_there_is_no_topic(broker: Broker, state: MazeState) -> None:
     listen = ListenOptions(maze_event_port=None, maze_client_port=None)
 
-    Ports(Settings(listen=listen), broker, state, {})
+    Ports(Settings(listen=listen), broker, Desk(broker), state, {})
 
     assert broker.log.topics() == []
 
@@ -135,7 +144,7 @@ def test_the_maze_catches_up_with_its_topic(broker: Broker, state: MazeState) ->
         broker.publish("maze", Columns(lines, 0))
         broker.log.commit()
 
-    Ports(Settings(), broker, state, {}).tick(0.0)
+    Ports(Settings(), broker, Desk(broker), state, {}).tick(0.0)
 
     assert state.applied == 3
     assert set(state.followers.of(2)) == {3}
@@ -148,7 +157,7 @@ def test_the_maze_survives_the_deletion_of_its_topic(
     state = MazeState()
     open_log = partial(Log.open, tmp_path, clock=ManualClock())
     with Broker(open_log, owners={MAZE: state}) as broker:
-        Ports(Settings(), broker, state, {}).tick(0.0)
+        Ports(Settings(), broker, Desk(broker), state, {}).tick(0.0)
         lines = [b"%d|F|%d|9" % (n, n) for n in range(1, 11)]
         broker.publish("maze", Columns(lines, 0))
         broker.log.commit()
@@ -161,7 +170,7 @@ def test_the_maze_survives_the_deletion_of_its_topic(
     for _ in range(2):
         reopened = MazeState()
         with Broker(open_log, owners={MAZE: reopened}) as broker:
-            Ports(Settings(), broker, reopened, {}).tick(0.0)
+            Ports(Settings(), broker, Desk(broker), reopened, {}).tick(0.0)
 
             assert reopened.applied == again
             assert len(set(reopened.followers.of(7))) == again

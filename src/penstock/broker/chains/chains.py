@@ -69,6 +69,21 @@ class Chains:
             return True
         return bool(spent) and bool(self._filler and self._filler.waiting)
 
+    def topic_of(self, text: str) -> str | None:
+        """The topic of an event with this id, as far as the index knows one."""
+        try:
+            self._fill(0)
+            if self._store is None or self._filler is None:
+                return None
+            finder = Finder(self._log, self._store, self._filler, Meter())
+            hits = (hit for hit in finder.with_id(text) if hit is not None)
+            return next((hit.topic.name for hit in hits), None)
+        except Unusable as error:
+            self._make_anew(str(error))
+        except WriteFailed:
+            pass  # whoever fills the index says so
+        return None
+
     def close(self) -> None:
         """Let go of the index; the log is closed by others."""
         if self._store is not None:

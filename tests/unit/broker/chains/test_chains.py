@@ -190,3 +190,24 @@ def test_a_closed_index_can_be_used_again(scene: Scene) -> None:
     scene.publish("a", ids=["x"])
 
     assert scene.ask("x") == {"a:0": 0, "a:1": 0}
+
+
+def test_the_topic_of_an_id_is_found_as_far_as_it_is_indexed(scene: Scene) -> None:
+    scene.publish("a", ids=["x"])
+    assert scene.chains.topic_of("x") is None  # nobody has indexed it yet
+    while scene.chains.step():
+        pass
+
+    assert scene.chains.topic_of("x") == "a"
+    assert scene.chains.topic_of("nobody") is None
+
+
+def test_the_topic_of_an_id_is_unknown_where_the_index_is_of_no_use(
+    scene: Scene, caplog: pytest.LogCaptureFixture
+) -> None:
+    scene.publish("a", 5000, ids=["x"] * 5000)
+    scene.fill()
+    damage(scene)
+
+    assert scene.chains.topic_of("x") is None
+    assert "chains_rebuilt" in actions(caplog)

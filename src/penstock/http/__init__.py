@@ -1,0 +1,1 @@
+"""HTTP: routes over the desk, streams of events, the files of the dashboard."""

@@ -1,0 +1,122 @@
+"""One request on its way: what a route's function gets, and how it is described."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+from starlette.websockets import WebSocket
+
+from penstock.errors import NotAllowed, TooLarge, TooSlow
+from penstock.http.access import Access, Who
+from penstock.http.guard import Guard
+from penstock.http.house import House
+from penstock.http.sessions import Session
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """A request whose sender may do what its route needs.
+
+    ``path`` has the parameters of the path, unquoted; ``session`` is there if a cookie
+    said who it is.
+    """
+
+    house: House
+    guard: Guard
+    request: Request
+    path: Mapping[str, str]
+    who: Who
+    session: Session | None = None
+
+    async def body(self, most: int | None = None) -> bytes:
+        """The whole body, within the limits; raises TooLarge, TooSlow.
+
+        What is declared too large is refused before any of it is read. ``most``: this
+        route takes even less than the settings say.
+        """
+        options = self.house.options
+        limit = min(options.max_body_bytes, most or options.max_body_bytes)
+        setting = "http.max_body_bytes" if most is None else "the limit here"
+        declared = self.request.headers.get("content-length", "")
+        if declared.isdecimal() and int(declared) > limit:
+            raise TooLarge("the body", int(declared), limit, setting)
+        parts: list[bytes] = []
+        size = 0
+        try:
+            async with asyncio.timeout(options.body_s):
+                async for part in self.request.stream():
+                    size += len(part)
+                    if size > limit:
+                        raise TooLarge("the body", size, limit, setting)
+                    parts.append(part)
+        except TimeoutError:
+            raise TooSlow("the body", options.body_s, "http.body_s") from None
+        return b"".join(parts)
+
+    async def parts(self) -> AsyncIterator[bytes]:
+        """The body as it comes, without an end to wait for; ends with its sender."""
+        try:
+            async for part in self.request.stream():
+                if part:
+                    yield part
+        except ClientDisconnect:
+            return
+
+    def need(self, access: Access, topic: str | None = None) -> None:
+        """Go on only with that access as well; raises NotAllowed."""
+        if not self.who.may(access, topic):
+            raise NotAllowed(self.who.name, access.value)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SocketCall:
+    """A WebSocket that is not accepted yet, of somebody who may have it."""
+
+    house: House
+    socket: WebSocket
+    path: Mapping[str, str]
+    who: Who
+
+    def need(self, access: Access, topic: str | None = None) -> None:
+        """Go on only with that access as well; raises NotAllowed."""
+        if not self.who.may(access, topic):
+            raise NotAllowed(self.who.name, access.value)
+
+
+Handle = Callable[[Call], Awaitable[Response]]
+HandleSocket = Callable[[SocketCall], Awaitable[None]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Special:
+    """A route that is more than a question to the desk.
+
+    ``path`` has parameters in braces, each one segment; ``topic`` names the one that
+    access is about. ``describe`` is the operation as OpenAPI has it, but that a body or
+    an answer in JSON may be given by its type: ``"body": Type`` (or in a content of
+    ``requestBody``), and in a response ``"answer": Type``. Parameters of the path,
+    problems and security are added.
+    """
+
+    method: str
+    path: str
+    access: Access
+    handle: Handle
+    describe: Mapping[str, Any] = field(default_factory=dict)
+    topic: str = "topic"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpecialSocket:
+    """A WebSocket; raising PenstockError before it is accepted refuses it."""
+
+    path: str
+    access: Access
+    handle: HandleSocket
+    describe: Mapping[str, Any] = field(default_factory=dict)
+    topic: str = "topic"

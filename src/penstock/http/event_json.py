@@ -1,0 +1,219 @@
+"""Events as JSON, the same everywhere in HTTP: pages, streams, pulls and sockets.
+
+A payload that is JSON is embedded as it was published: numbers keep their spelling, and
+nothing is decoded to be encoded again. Any other payload becomes text, or base64 if it
+is not UTF-8. No event has a line end in it, so that one is one line.
+"""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections.abc import Sequence
+
+import msgspec
+from msgspec import UNSET, Raw, UnsetType
+
+from penstock.delivery.owed import Portion
+from penstock.delivery.pages import Page
+from penstock.log import Batch
+from penstock.log.frame import Column
+from penstock.wire.json_text import NOT_JSON, all_utf8
+
+# Of a payload, in a list that was not asked for whole ones.
+CUT_BYTES = 64 << 10
+
+_FORMAT = "http"
+_check = msgspec.json.Decoder(Raw).decode
+
+
+class EventJson(msgspec.Struct, gc=False):
+    """One event, in the order of its fields.
+
+    ``payload`` is the JSON value, text, or base64 text, as ``encoding`` says; a key
+    that is not UTF-8 is base64 text and has ``key_encoding``. ``bytes`` is the size of
+    the payload as it is stored; ``cut``: this is only its beginning.
+    """
+
+    topic: str
+    offset: int
+    id: str
+    timestamp: int
+    priority: int
+    key: str | None
+    key_encoding: str | UnsetType
+    headers: dict[str, str]
+    parent: str | None
+    producer: str | None
+    encoding: str
+    payload: Raw | str
+    bytes: int
+    cut: bool | UnsetType = UNSET
+
+
+_encode = msgspec.json.Encoder().encode
+
+
+def events_json(batch: Batch, cut_bytes: int | None = None) -> list[bytes]:
+    """The events in view, each as JSON without line ends.
+
+    ``cut_bytes``: of longer payloads only so much is shown.
+    """
+    payloads = batch.payloads()
+    shown: Sequence[Raw] | None = None
+    if cut_bytes is None or max(map(len, payloads), default=0) <= cut_bytes:
+        shown = _all_json(payloads)
+    if shown is not None:
+        encodings: Sequence[str] = ["json"] * len(payloads)
+        cuts: Sequence[bool | UnsetType] = [UNSET] * len(payloads)
+        return _encoded(batch, encodings, shown, payloads, cuts)
+    each = [payload_json(payload, cut_bytes) for payload in payloads]
+    encodings, values, cuts = zip(*each, strict=True)
+    return _encoded(batch, encodings, values, payloads, cuts)
+
+
+def portion_json(portion: Portion) -> list[bytes]:
+    """The events of a portion; those of a whole page are made once for everybody."""
+    page, lo, hi = portion.page, portion.lo, portion.hi
+    known = page.rendered.get(_FORMAT)
+    if known is None:
+        if 2 * (hi - lo) < len(page):
+            return events_json(_view(page, lo, hi))
+        known = page.rendered[_FORMAT] = events_json(_view(page, 0, len(page)))
+    return known if hi - lo == len(page) else known[lo:hi]
+
+
+def with_tries(events: list[bytes], tries: int) -> list[bytes]:
+    """The same events, each with the try that this delivery is."""
+    end = b',"tries":%d}' % tries
+    return [event[:-1] + end for event in events]
+
+
+def payload_json(
+    payload: bytes, cut_bytes: int | None = None
+) -> tuple[str, Raw | str, bool | UnsetType]:
+    """Encoding and value of a payload, and whether it is only a part of it."""
+    if cut_bytes is not None and len(payload) > cut_bytes:
+        encoding, text = _text(payload[:cut_bytes], whole=False)
+        return encoding, text, True
+    value = json_value(payload)
+    if value is not None:
+        return "json", value, UNSET
+    encoding, text = _text(payload, whole=True)
+    return encoding, text, UNSET
+
+
+def json_value(payload: bytes) -> Raw | None:
+    """A payload that is JSON, on one line; None if it is none."""
+    try:
+        _check(payload)
+        payload.decode()
+    except NOT_JSON:
+        return None
+    return Raw(_on_one_line(payload))
+
+
+def key_json(key: bytes | None) -> tuple[str | None, str | UnsetType]:
+    """A key as text, and how it is encoded if that is not its text."""
+    if key is None:
+        return None, UNSET
+    try:
+        return key.decode(), UNSET
+    except UnicodeDecodeError:
+        return b64encode(key).decode(), "base64"
+
+
+def _all_json(payloads: Sequence[bytes]) -> list[Raw] | None:
+    """All payloads as they are, if all are JSON without line ends."""
+    try:
+        for _ in map(_check, payloads):
+            pass
+    except NOT_JSON:
+        return None
+    if not all_utf8(payloads):
+        return None
+    text = b"".join(payloads)
+    if b"\n" in text or b"\r" in text:
+        return list(map(Raw, map(_on_one_line, payloads)))
+    return list(map(Raw, payloads))
+
+
+def _on_one_line(payload: bytes) -> bytes:
+    """JSON without line ends: in strings there are none, elsewhere they are spaces."""
+    return payload.replace(b"\n", b" ").replace(b"\r", b" ").strip()
+
+
+def _text(data: bytes, *, whole: bool) -> tuple[str, str]:
+    try:
+        return "text", data.decode()
+    except UnicodeDecodeError as error:
+        # A character that the cut goes through is left out, and no reason to despair.
+        if not whole and error.reason == "unexpected end of data":
+            return "text", data[: error.start].decode()
+    return "base64", b64encode(data).decode()
+
+
+def _encoded(
+    batch: Batch,
+    encodings: Sequence[str],
+    values: Sequence[Raw | str],
+    payloads: Sequence[bytes],
+    cuts: Sequence[bool | UnsetType],
+) -> list[bytes]:
+    has, count, topic = batch.columns(), len(batch), batch.topic
+    keys: Sequence[tuple[str | None, str | UnsetType]] = [(None, UNSET)] * count
+    if Column.KEY in has:
+        keys = list(map(key_json, batch.keys()))
+    rows = zip(
+        batch.offsets(),
+        batch.ids(),
+        batch.timestamps(),
+        batch.priorities(),
+        keys,
+        batch.headers() if Column.HEADERS in has else [{}] * count,
+        batch.parents(),
+        batch.producers(),
+        encodings,
+        values,
+        map(len, payloads),
+        cuts,
+        strict=True,
+    )
+    return [
+        _encode(
+            EventJson(
+                topic,
+                offset,
+                id_,
+                at_ms,
+                priority,
+                key,
+                key_encoding,
+                headers,
+                parent,
+                producer,
+                encoding,
+                value,
+                size,
+                cut,
+            )
+        )
+        for (
+            offset,
+            id_,
+            at_ms,
+            priority,
+            (key, key_encoding),
+            headers,
+            parent,
+            producer,
+            encoding,
+            value,
+            size,
+            cut,
+        ) in rows
+    ]
+
+
+def _view(page: Page, lo: int, hi: int) -> Batch:
+    whole = page.batch
+    return Batch(whole.topic, whole.body, whole.header, lo, hi)

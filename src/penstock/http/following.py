@@ -1,0 +1,90 @@
+"""Who follows a topic: a named subscriber, or somebody who is gone tomorrow."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated
+
+import msgspec
+from msgspec import Meta
+from starlette.requests import HTTPConnection
+
+from penstock.broker.acceptance import accepted_subscriber
+from penstock.broker.desk_start import accepted_start
+from penstock.delivery.subscription import Subscription
+from penstock.http.tap import Tap, temporary_name
+from penstock.model.policy import MAX_WINDOW, Policy
+
+if TYPE_CHECKING:
+    from penstock.http.house import House
+
+Window = Annotated[int, Meta(ge=1, le=MAX_WINDOW)]
+# Of deliveries that nobody has said a number for.
+WINDOW = 1000
+
+
+class Terms(msgspec.Struct, frozen=True, kw_only=True):
+    """How a subscriber wants its events; None: as it is, or as it is by default."""
+
+    window: Window | None = None
+    ack_timeout_s: float | None = None
+    tries: int | None = None
+
+    def policy(self, known: Subscription | None, default: Policy) -> Policy:
+        """What is said here counts, then what was said before; raises InvalidOption.
+
+        Whoever acknowledges needs a subscription that waits for it.
+        """
+        before = default if known is None else known.policy
+        said = msgspec.structs.asdict(self)
+        given = {name: value for name, value in said.items() if value is not None}
+        if default.qos > before.qos:
+            given["qos"] = default.qos
+        return replace(before, **given) if given else before
+
+
+def address_of(connection: HTTPConnection) -> str:
+    """Where a client is, if that is known."""
+    return "" if connection.client is None else connection.client.host
+
+
+def start_in(text: str | None) -> str | int:
+    """A start as a query says it; raises InvalidOption."""
+    if text is None:
+        return "latest"
+    if text.isascii() and text.isdigit() and len(text) <= 18:
+        return int(text)
+    return accepted_start(text)
+
+
+async def follow(
+    house: House,
+    topic: str,
+    subscriber: str | None,
+    *,
+    start: str | int,
+    terms: Terms,
+    default: Policy,
+    address: str = "",
+) -> Tap:
+    """Subscribe and attach; returns when a new subscription is on disk.
+
+    Raises UnknownTopic, InvalidName, ReservedName, WrongOrder, WrongQos, TakenInOrder,
+    LimitReached, InvalidOption.
+    """
+    broker = house.broker
+    if subscriber is None:
+        policy = terms.policy(None, default)
+        name = temporary_name()
+        made = broker.subscribe(name, topic, policy, start, temporary=True)
+        return Tap(house, made, address)
+    name = accepted_subscriber(subscriber)
+    known = broker.subscriptions.get(name, topic)
+    found = broker.subscribe(name, topic, terms.policy(known, default), start)
+    tap = Tap(house, found, address)
+    try:
+        await house.promises.kept_at_last(broker.promised)
+    except BaseException:
+        tap.close()
+        raise
+    return tap

@@ -1,0 +1,64 @@
+"""All that the HTTP application knows of the server around it."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from penstock.broker.broker import Broker
+from penstock.broker.desk import Desk
+from penstock.broker.figures import Figures
+from penstock.clock import Clock
+from penstock.http.keys import Keys
+from penstock.http.opened import Opened
+from penstock.http.options import HttpOptions
+from penstock.http.promises import Promises
+from penstock.http.sessions import Sessions
+
+if TYPE_CHECKING:
+    from penstock.http.live import Live
+    from penstock.http.metrics import Metrics
+    from penstock.http.seats import Seats
+
+CheckUser = Callable[[str, str], Awaitable[bool]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class House:
+    """``check_user`` is there if the server has a users file.
+
+    What only the process knows (connections, settings, parts) is in ``figures``.
+    ``opened`` and what stands below it are made from the rest; they belong to the app.
+    """
+
+    broker: Broker
+    desk: Desk
+    options: HttpOptions
+    promises: Promises
+    keys: Keys
+    clock: Clock
+    figures: Figures
+    check_user: CheckUser | None = None
+    opened: Opened = field(init=False)
+    sessions: Sessions = field(init=False)
+    seats: Seats = field(init=False)
+    live: Live = field(init=False)
+    metrics: Metrics = field(init=False)
+
+    def __post_init__(self) -> None:
+        # Here, as they know the house themselves.
+        from penstock.http.live import Live
+        from penstock.http.metrics import Metrics
+        from penstock.http.seats import Seats
+
+        options, figures = self.options, self.figures
+        made = {
+            "opened": Opened(options.max_streams),
+            "sessions": Sessions(options, self.clock),
+            "seats": Seats(options.pull_idle_s),
+            "live": Live(figures),
+            "metrics": Metrics(self.broker, figures, options.metrics_topics),
+        }
+        for name, value in made.items():
+            object.__setattr__(self, name, value)  # frozen for everybody else

@@ -1,0 +1,196 @@
+"""Lines of events into a topic, and what is to be said about each.
+
+Good lines are stored together; a bad one is refused by its number and harms no other.
+A line that its sender did not end counts only if the body was ended.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import msgspec
+
+from penstock.errors import InvalidPayload, PenstockError, TooLarge, WriteFailed
+from penstock.http.house import House
+from penstock.http.incoming import Incoming, arrived, arrived_lines, read_one
+from penstock.http.storing import Stored, store, store_in_time
+from penstock.wire.lines import TOO_LONG, LineSplitter
+
+
+class Refused(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The answer to a line that was not stored; lines are counted from 1."""
+
+    error: str
+    detail: str
+    line: int
+    hint: str = ""
+
+
+class Answers(NamedTuple):
+    """What is said about some lines, once their group is on disk; 0: at once."""
+
+    lines: int
+    group: int
+    said: Callable[[], bytes]
+    lost: Callable[[WriteFailed], bytes]
+
+
+class Intake:
+    """Stores lines as they come; answers are about those that ended."""
+
+    def __init__(self, house: House, topic: str, producer: str | None) -> None:
+        self._house = house
+        self._topic = topic
+        self._producer = producer
+        self._limit = house.options.max_body_bytes
+        self._splitter = LineSplitter(self._limit)
+        self.lines = 0
+        """How many lines there were so far."""
+
+    async def take_in(self, data: bytes, *, last: bool) -> Answers | None:
+        """Store the lines that this completes; ``last``: all of them are complete."""
+        if last and not data.endswith(b"\n"):
+            data += b"\n"
+        block = self._splitter.block(data)
+        if block is None:
+            return await self._one_by_one(self._splitter.feed(data))
+        if not block:
+            return None
+        now_ms = int(self._house.promises.now_s() * 1000)
+        new = arrived_lines(block, now_ms, self._producer)
+        if new is None:
+            return await self._one_by_one(block.split(b"\n")[:-1])
+        count, stored_ = block.count(b"\n"), len(new.columns)
+        numbers: Sequence[int] = range(self.lines + 1, self.lines + 1 + count)
+        if stored_ < count:
+            lines = zip(numbers, block.split(b"\n"), strict=False)
+            numbers = [number for number, line in lines if line.strip()]
+        if not stored_:
+            self.lines += count
+            return None
+        try:
+            stored = await store_in_time(self._house, self._topic, new)
+        except PenstockError:
+            return await self._one_by_one(block.split(b"\n")[:-1])
+        self.lines += count
+        broker = self._house.broker
+        return Answers(
+            stored_,
+            stored.group,
+            lambda: "".join(said(stored.offsets, stored.ids(broker))).encode(),
+            lambda error: b"".join(refusal(error, number) for number in numbers),
+        )
+
+    async def _one_by_one(self, lines: Sequence[bytes]) -> Answers | None:
+        """Lines of which some are bad: the others are stored, each answer in place."""
+        rows: list[tuple[int, Incoming]] = []
+        refusals: dict[int, bytes] = {}
+        for number, line in enumerate(lines, self.lines + 1):
+            if line == TOO_LONG:
+                too_long = TooLarge(
+                    "a line", self._limit + 1, self._limit, "http.max_body_bytes"
+                )
+                refusals[number] = refusal(too_long, number)
+            elif line.strip():
+                try:
+                    rows.append((number, read_one(line)))
+                except PenstockError as error:
+                    refusals[number] = refusal(error, number)
+        self.lines += len(lines)
+        await self._house.promises.room()
+        return self._answers(self._stored_of(rows, refusals), refusals)
+
+    def _stored_of(
+        self, rows: list[tuple[int, Incoming]], refusals: dict[int, bytes]
+    ) -> dict[int, tuple[Stored, int]]:
+        """Store good rows: line -> where it is; those that are refused are added."""
+        places: dict[int, tuple[Stored, int]] = {}
+        while rows:
+            try:
+                stored = self._store([row for _, row in rows])
+            except InvalidPayload as error:
+                number, _ = rows.pop(error.index)
+                refusals[number] = refusal(error.at(0), number)
+                continue
+            except PenstockError as error:
+                if len(rows) == 1:
+                    refusals[rows[0][0]] = refusal(error, rows[0][0])
+                    break
+                half = len(rows) // 2  # whoever is refused is found in a few steps
+                places.update(self._stored_of(rows[:half], refusals))
+                rows = rows[half:]
+                continue
+            for place, (number, _) in enumerate(rows):
+                places[number] = stored, place
+            break
+        return places
+
+    def _store(self, rows: list[Incoming]) -> Stored:
+        promises = self._house.promises
+        now_s = promises.now_s()
+        new = arrived(rows, int(now_s * 1000), self._producer)
+        try:
+            return store(self._house.broker, self._topic, new, now_s)
+        finally:
+            promises.kick()
+
+    def _answers(
+        self, places: dict[int, tuple[Stored, int]], refusals: dict[int, bytes]
+    ) -> Answers | None:
+        if not places and not refusals:
+            return None
+        log = self._house.broker.log
+        group = max((stored.group for stored, _ in places.values()), default=0)
+
+        def said_() -> bytes:
+            answers = {**refusals, **self._said_of(places)}
+            return b"".join([answers[number] for number in sorted(answers)])
+
+        def lost(error: WriteFailed) -> bytes:
+            """Those in a group of their own may have been written all the same."""
+            kept = {
+                number: place
+                for number, place in places.items()
+                if log.outcome(place[0].group) != "failed"
+            }
+            gone = {number: refusal(error, number) for number in places}
+            answers = {**refusals, **gone, **self._said_of(kept)}
+            return b"".join([answers[number] for number in sorted(answers)])
+
+        return Answers(len(places) + len(refusals), group, said_, lost)
+
+    def _said_of(self, places: dict[int, tuple[Stored, int]]) -> dict[int, bytes]:
+        """Line -> what is said of it."""
+        lines: dict[int, list[str]] = {}
+        broker = self._house.broker
+        for stored, _ in places.values():
+            if id(stored) not in lines:
+                lines[id(stored)] = said(stored.offsets, stored.ids(broker))
+        return {
+            number: lines[id(stored)][place].encode()
+            for number, (stored, place) in places.items()
+        }
+
+
+def said(offsets: Sequence[int], ids: list[str | None]) -> list[str]:
+    """A line for each event that is stored."""
+    texts = [id_ for id_ in ids if id_ is not None]
+    joined = "".join(texts)
+    if len(texts) == len(ids) and joined.isascii() and not _needs_care(joined):
+        pairs = zip(offsets, texts, strict=True)
+        return [f'{{"offset":{offset},"id":"{id_}"}}\n' for offset, id_ in pairs]
+    rows, encode = zip(offsets, ids, strict=True), msgspec.json.encode
+    return [encode({"offset": at, "id": id_}).decode() + "\n" for at, id_ in rows]
+
+
+def refusal(error: PenstockError, line: int) -> bytes:
+    """The line for one that was not stored."""
+    refused = Refused(
+        error=type(error).__name__, detail=str(error), line=line, hint=error.hint
+    )
+    return msgspec.json.encode(refused) + b"\n"
+
+
+def _needs_care(text: str) -> bool:
+    return '"' in text or "\\" in text or not text.isprintable()

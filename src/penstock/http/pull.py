@@ -1,0 +1,168 @@
+"""Consuming by long polls: a request brings acks, the answer brings events.
+
+Whoever pulls under a name shares one consumer, which stays attached for a while after
+each pull; then what was not acknowledged goes back. An answer promises that the acks of
+its request are on disk. Events that an answer could not bring to its client come again
+when their time to be acknowledged has passed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Annotated, cast
+
+import msgspec
+from msgspec import Meta, Raw
+from starlette.requests import ClientDisconnect
+from starlette.responses import Response
+
+from penstock.delivery.owed import Portion
+from penstock.http.answers import json_answer
+from penstock.http.call import Call
+from penstock.http.event_json import EventJson, portion_json, with_tries
+from penstock.http.following import WINDOW, Terms, Window, start_in
+from penstock.http.house import House
+from penstock.http.options import MAX_WAIT_S
+from penstock.http.reading import json_body
+from penstock.http.seats import Seat
+from penstock.http.tap import Tap, offsets_of
+from penstock.http.watching import Watch, watched
+from penstock.model.failure import REFUSED, Failure
+from penstock.model.policy import Policy
+
+MAX_EVENTS = 10_000
+# Events that nobody acknowledges go to others after this.
+ACK_TIMEOUT_S = 30.0
+
+_DEFAULT = Policy(window=WINDOW, ack_timeout_s=ACK_TIMEOUT_S)
+
+Offset = Annotated[int, Meta(ge=0)]
+
+
+class Nack(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """An event that could not be handled; ``final``: it is not to be tried again."""
+
+    offset: Offset
+    error: str = ""
+    kind: str = ""
+    final: bool = False
+
+
+class Pull(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What was done with earlier events, and how many more are wanted.
+
+    ``wait_s``: how long to wait if there are none. ``start`` counts for a subscription
+    that is new: ``latest``, ``earliest``, an offset, or ``time:`` with milliseconds.
+    ``window``, ``ack_timeout_s`` and ``tries`` change what the subscription had.
+    """
+
+    max: Annotated[int, Meta(ge=0, le=MAX_EVENTS)] = 100
+    wait_s: Annotated[float, Meta(ge=0, le=MAX_WAIT_S)] = 0.0
+    ack: list[Offset] = []
+    nack: list[Nack] = []
+    start: str | Offset = "latest"
+    window: Window | None = None
+    ack_timeout_s: Annotated[float, Meta(gt=0)] | None = None
+    tries: Annotated[int, Meta(ge=1)] | None = None
+
+    @property
+    def terms(self) -> Terms:
+        return Terms(
+            window=self.window, ack_timeout_s=self.ack_timeout_s, tries=self.tries
+        )
+
+
+class Delivery(EventJson, kw_only=True):
+    """An event, and the try that this is: 1 is the first."""
+
+    tries: int
+
+
+class Pulled(msgspec.Struct, kw_only=True):
+    """Events to be handled; ``settled`` acks and nacks were about events in flight.
+
+    ``ended``: why there is no such subscription any more; a pull begins it anew.
+    """
+
+    events: list[Delivery]
+    settled: int
+    ended: str | None
+
+
+async def pull(call: Call) -> Response:
+    """Settle, and get more; raises what subscribing raises."""
+    wish = await json_body(call, Pull, "pull")
+    house, topic = call.house, call.path["topic"]
+    subscriber = call.path["subscriber"]
+    with house.opened.one():
+        seat = await house.seats.taken(
+            house, subscriber, topic, wish.terms, _DEFAULT, _start(wish)
+        )
+        with seat.pulling():
+            return await _pull(call, seat, wish)
+
+
+async def _pull(call: Call, seat: Seat, wish: Pull) -> Response:
+    house, tap = call.house, seat.tap
+    settled = _settle(house, tap, wish)
+    group = house.broker.promised
+    async with watched(call.request.receive, house.opened, tap.bell) as watch:
+        portions = await _taken(tap, wish, watch)
+        try:
+            if settled:
+                await house.promises.kept_at_last(group)
+            await asyncio.sleep(0)  # we hear whether the client is still there
+            if watch.gone:
+                raise ClientDisconnect
+        except BaseException:
+            # Nobody gets them: they are for the next one who asks.
+            tap.put_back(offsets_of(portions))
+            raise
+    events = [Raw(event) for one in portions for event in _events(one)]
+    return json_answer(
+        Pulled(
+            # JSON already, which the encoder takes as it is.
+            events=cast("list[Delivery]", events),
+            settled=settled,
+            ended=tap.ended_by,
+        )
+    )
+
+
+def _settle(house: House, tap: Tap, wish: Pull) -> int:
+    """Carry out acks and nacks; how many were about events in flight."""
+    settled = tap.settle(wish.ack)
+    now_s = house.promises.now_s()
+    for one in wish.nack:
+        settled += refused(house, tap, one, now_s)
+    return settled
+
+
+def refused(house: House, tap: Tap, nack: Nack, now_s: float) -> bool:
+    """A client could not handle an event; False if it has no such event."""
+    failure = Failure(0, 0, nack.kind or REFUSED, nack.error)
+    done = tap.ended_by is None and house.broker.refuse(
+        tap.consumer, nack.offset, failure, now_s, final=nack.final
+    )
+    house.promises.kick()
+    return done
+
+
+async def _taken(tap: Tap, wish: Pull, watch: Watch) -> list[Portion]:
+    """Up to as many events as are wanted, as soon as there is one."""
+    loop = asyncio.get_running_loop()
+    until_s = loop.time() + wish.wait_s
+    while True:
+        portions = tap.take(wish.max) if wish.max else []
+        left_s = until_s - loop.time()
+        if portions or watch.over or tap.ended_by is not None or left_s <= 0:
+            return portions
+        await tap.bell.wait(left_s)
+
+
+def _events(portion: Portion) -> list[bytes]:
+    return with_tries(portion_json(portion), portion.tries)
+
+
+def _start(wish: Pull) -> str | int:
+    return wish.start if isinstance(wish.start, int) else start_in(wish.start)

@@ -1,0 +1,74 @@
+"""Which route a path leads to: a tree of segments, where what is written wins.
+
+``/v1/dead-letters/groups`` is itself and not letter ``groups``; ``/v1/events/{id}``
+takes any segment but an empty one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Generic, TypeVar
+
+from penstock.errors import NoRoute, WrongMethod
+
+Target = TypeVar("Target")
+
+
+class _Node(Generic[Target]):
+    __slots__ = ("any", "targets", "written")
+
+    def __init__(self) -> None:
+        self.written: dict[str, _Node[Target]] = {}
+        self.any: _Node[Target] | None = None
+        self.targets: dict[str, tuple[Target, tuple[str, ...]]] = {}
+
+
+class Router(Generic[Target]):
+    def __init__(self) -> None:
+        self._root: _Node[Target] = _Node()
+
+    def add(self, method: str, path: str, target: Target) -> None:
+        """Lead requests of that kind to a target, of which there is none yet."""
+        node, names = self._root, []
+        for part in path.split("/")[1:]:
+            if part.startswith("{"):
+                names.append(part[1:-1])
+                node.any = node.any or _Node()
+                node = node.any
+            else:
+                node = node.written.setdefault(part, _Node())
+        assert method not in node.targets, f"two routes for {method} {path}"
+        node.targets[method] = target, tuple(names)
+
+    def find(
+        self, method: str, segments: tuple[str, ...]
+    ) -> tuple[Target, dict[str, str]]:
+        """The target, and the parameters by name; raises NoRoute, WrongMethod."""
+        allowed: set[str] = set()
+        wanted = "GET" if method == "HEAD" else method
+        for node, values in _leaves(self._root, segments, ()):
+            if wanted in node.targets:
+                target, names = node.targets[wanted]
+                return target, dict(zip(names, values, strict=True))
+            allowed.update(node.targets)
+        path = "/" + "/".join(segments)
+        if not allowed:
+            raise NoRoute(path)
+        if "GET" in allowed:
+            allowed.add("HEAD")
+        raise WrongMethod(method, path, tuple(sorted(allowed)))
+
+
+def _leaves(
+    node: _Node[Target], segments: tuple[str, ...], values: tuple[str, ...]
+) -> Iterator[tuple[_Node[Target], tuple[str, ...]]]:
+    """The nodes that a path may mean, the most exact first."""
+    if not segments:
+        if node.targets:
+            yield node, values
+        return
+    first, rest = segments[0], segments[1:]
+    if first in node.written:
+        yield from _leaves(node.written[first], rest, values)
+    if first and node.any is not None:
+        yield from _leaves(node.any, rest, (*values, first))

@@ -1,0 +1,110 @@
+"""Consumers that outlive a request: whoever pulls comes back to its own."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from penstock.http.following import Terms, follow
+from penstock.http.tap import Tap
+from penstock.model.policy import Policy
+
+if TYPE_CHECKING:
+    from penstock.http.house import House
+
+# How often it is looked for those that nobody comes back to.
+SWEEP_S = 1.0
+
+
+class Seat:
+    """The consumer of one subscription, and how many pull with it now."""
+
+    __slots__ = ("left_s", "tap", "users")
+
+    def __init__(self, tap: Tap) -> None:
+        self.tap = tap
+        self.users = 0
+        self.left_s = _now_s()
+        """When the last pull ended."""
+
+    @contextmanager
+    def pulling(self) -> Iterator[None]:
+        self.users += 1
+        try:
+            yield
+        finally:
+            self.users -= 1
+            self.left_s = _now_s()
+
+
+class Seats:
+    """All of them, by subscriber and topic; each for ``idle_s`` after its last use."""
+
+    def __init__(self, idle_s: float) -> None:
+        self._idle_s = idle_s
+        self._seats: dict[tuple[str, str], Seat] = {}
+        self._sweeping: asyncio.TimerHandle | None = None
+
+    def __len__(self) -> int:
+        return len(self._seats)
+
+    async def taken(
+        self,
+        house: House,
+        subscriber: str,
+        topic: str,
+        terms: Terms,
+        default: Policy,
+        start: str | int,
+    ) -> Seat:
+        """The consumer of a subscription, attached; raises what subscribing raises."""
+        known = self._known(subscriber, topic)
+        if known is not None:
+            if terms != Terms():
+                policy = terms.policy(known.tap.subscription, default)
+                house.broker.subscribe(subscriber, topic, policy)
+                house.promises.kick()
+            return known
+        tap = await follow(
+            house, topic, subscriber, start=start, terms=terms, default=default
+        )
+        if (other := self._known(subscriber, topic)) is not None:
+            tap.close()  # somebody else was faster
+            return other
+        made = self._seats[subscriber, topic] = Seat(tap)
+        self._sweep_later()
+        return made
+
+    def close(self) -> None:
+        """Detach everybody: what they held goes back."""
+        for seat in self._seats.values():
+            seat.tap.close()
+        self._seats.clear()
+        if self._sweeping is not None:
+            self._sweeping.cancel()
+            self._sweeping = None
+
+    def _known(self, subscriber: str, topic: str) -> Seat | None:
+        seat = self._seats.get((subscriber, topic))
+        return None if seat is None or seat.tap.ended_by is not None else seat
+
+    def _sweep_later(self) -> None:
+        if self._sweeping is None and self._seats:
+            loop = asyncio.get_running_loop()
+            self._sweeping = loop.call_later(min(SWEEP_S, self._idle_s), self._sweep)
+
+    def _sweep(self) -> None:
+        self._sweeping = None
+        now_s = _now_s()
+        for place, seat in list(self._seats.items()):
+            idle = not seat.users and now_s - seat.left_s >= self._idle_s
+            if idle or seat.tap.ended_by is not None:
+                seat.tap.close()
+                del self._seats[place]
+        self._sweep_later()
+
+
+def _now_s() -> float:
+    return asyncio.get_running_loop().time()

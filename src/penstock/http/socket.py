@@ -1,0 +1,183 @@
+"""Events over a WebSocket: sent within a window, settled by the client's acks.
+
+The server sends ``{"events": […]}``, each event with the try that it is. The client
+sends ``{"ack": [offsets]}`` and ``{"nack": [{"offset", "error", "final"}]}``, both at
+any time, in any order. One message holds all that a turn of the broker brought. A
+subscription that is moved or ends takes its socket with it: acks of before must not
+count for what comes after.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import ExitStack
+
+import msgspec
+from starlette.websockets import WebSocket, WebSocketDisconnect
+
+from penstock.http.access import Access
+from penstock.http.bell import Bell
+from penstock.http.call import SocketCall
+from penstock.http.event_json import portion_json, with_tries
+from penstock.http.following import (
+    WINDOW,
+    Terms,
+    Window,
+    address_of,
+    follow,
+    start_in,
+)
+from penstock.http.house import House
+from penstock.http.pull import Nack, Offset, refused
+from penstock.http.reading import query_of, typed
+from penstock.http.tap import Tap
+from penstock.model.policy import Policy
+from penstock.wire.json_text import NOT_JSON
+
+# Why a socket is closed, for programs; the reason says it to people.
+GOING_AWAY = 1001
+BAD_MESSAGE = 1008
+ENDED = 4000
+MOVED = 4001
+# Longer ones do not fit into a close frame.
+MAX_REASON_BYTES = 123
+
+_DEFAULT = Policy(window=WINDOW)
+
+
+class SocketQuery(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """``window``: how many events may be without an ack. ``start``: where to begin.
+
+    ``subscriber``: a name that keeps its place and what it owes.
+    """
+
+    subscriber: str | None = None
+    window: Window | None = None
+    start: str | None = None
+
+
+class FromClient(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
+    """What became of events."""
+
+    ack: list[Offset] = []
+    nack: list[Nack] = []
+
+
+_decode = msgspec.json.Decoder(FromClient).decode
+
+
+async def socket(call: SocketCall) -> None:
+    """Serve one socket; raises what subscribing raises before it is accepted."""
+    query = typed(query_of(call.socket.scope["query_string"]), SocketQuery, "socket")
+    house, topic = call.house, call.path["topic"]
+    if query.subscriber is not None:
+        call.need(Access.CONSUME, topic)
+    with ExitStack() as stack:
+        stack.enter_context(house.opened.one())
+        tap = await follow(
+            house,
+            topic,
+            query.subscriber,
+            start=start_in(query.start),
+            terms=Terms(window=query.window),
+            default=_DEFAULT,
+            address=address_of(call.socket),
+        )
+        stack.callback(tap.close)
+        await call.socket.accept()
+        await _Serving(house, call.socket, tap).run()
+
+
+class _Serving:
+    def __init__(self, house: House, socket: WebSocket, tap: Tap) -> None:
+        self._house = house
+        self._socket = socket
+        self._tap = tap
+        self._wrong: str | None = None
+        """What the client has said that makes no sense."""
+        self._gone = False
+
+    async def run(self) -> None:
+        tasks = [
+            asyncio.create_task(self._listen()),
+            asyncio.create_task(self._until_ended(self._tap.bell)),
+        ]
+        try:
+            await self._talk()
+            if not self._gone:
+                await self._say_goodbye()
+        except WebSocketDisconnect:
+            return
+        finally:
+            for task in tasks:
+                task.cancel()
+
+    async def _talk(self) -> None:
+        tap, opened = self._tap, self._house.opened
+        idle_s = self._house.options.stream_idle_s
+        while not (self._gone or self._wrong or tap.moves or opened.ending):
+            if tap.ended_by is not None:
+                return
+            portions = tap.take()
+            if not portions:
+                await tap.bell.wait(idle_s)
+                continue
+            events = [
+                event
+                for one in portions
+                for event in with_tries(portion_json(one), one.tries)
+            ]
+            text = b'{"events":[%b]}' % b",".join(events)
+            try:
+                async with asyncio.timeout(idle_s):
+                    await self._socket.send_text(text.decode())
+                tap.peer.bytes_out += len(text)
+            except TimeoutError:  # it does not read, so it would not read a farewell
+                self._gone = True
+            await asyncio.sleep(0)  # others have a turn
+
+    async def _listen(self) -> None:
+        """Take in what the client says, until it is gone or talks nonsense."""
+        tap = self._tap
+        try:
+            while self._wrong is None:
+                message = await self._socket.receive()
+                if message["type"] == "websocket.disconnect":
+                    self._gone = True
+                    break
+                said = message.get("text") or message.get("bytes") or b""
+                self._settle(said)
+        except NOT_JSON as error:
+            self._wrong = str(error)
+        except WebSocketDisconnect:
+            self._gone = True
+        finally:
+            tap.bell.ring()
+
+    def _settle(self, said: str | bytes) -> None:
+        told = _decode(said)
+        if self._tap.moves:
+            return  # it was about what counts no more
+        self._tap.settle(told.ack)
+        now_s = self._house.promises.now_s()
+        for nack in told.nack:
+            refused(self._house, self._tap, nack, now_s)
+
+    async def _until_ended(self, bell: Bell) -> None:
+        await self._house.opened.ended.wait()
+        bell.ring()
+
+    async def _say_goodbye(self) -> None:
+        tap = self._tap
+        if self._wrong is not None:
+            await self._close(BAD_MESSAGE, self._wrong)
+        elif tap.ended_by is not None:
+            await self._close(ENDED, tap.ended_by)
+        elif tap.moves:
+            await self._close(MOVED, "the subscription was moved: connect again")
+        else:
+            await self._close(GOING_AWAY, "the server ends")
+
+    async def _close(self, code: int, reason: str) -> None:
+        text = reason.encode()[:MAX_REASON_BYTES].decode(errors="ignore")
+        await self._socket.close(code, text)

@@ -1,0 +1,87 @@
+"""Whether somebody who gets a stream is still there, and whether we are.
+
+Two tasks a stream, none a message: one waits for the client to go, one for the server
+to end.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+
+from starlette.types import Receive, Send
+
+from penstock.http.bell import Bell
+from penstock.http.opened import Opened
+
+
+class Watch:
+    """What is known of the other side of a stream."""
+
+    __slots__ = ("_bell", "_opened", "_rung", "gone")
+
+    def __init__(self, opened: Opened, bell: Bell | None) -> None:
+        self.gone = False
+        """Whether the client is not there any more, or does not read."""
+        self._opened = opened
+        self._bell = bell
+        self._rung = asyncio.Event()
+
+    @property
+    def over(self) -> bool:
+        """Whether there is no reason to go on."""
+        return self.gone or self._opened.ending
+
+    async def write(self, send: Send, data: bytes, idle_s: float) -> None:
+        """Send a piece of a body; who takes nothing for so long counts as gone."""
+        message = {"type": "http.response.body", "body": data, "more_body": True}
+        try:
+            async with asyncio.timeout(idle_s):
+                await send(message)
+        except TimeoutError:
+            self.gone = True
+
+    async def pause(self, seconds: float) -> None:
+        """Let others have a turn, or more; not longer than there is a reason to."""
+        if not seconds:
+            await asyncio.sleep(0)
+            return
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._rung.wait()
+
+    def ring(self) -> None:
+        """It may be over."""
+        self._rung.set()
+        if self._bell is not None:
+            self._bell.ring()
+
+
+@asynccontextmanager
+async def watched(
+    receive: Receive, opened: Opened, bell: Bell | None = None
+) -> AsyncIterator[Watch]:
+    """Watch while the block runs, and ring when it may be over."""
+    watch = Watch(opened, bell)
+    tasks = [
+        asyncio.create_task(_until_gone(receive, watch)),
+        asyncio.create_task(_until_ended(opened, watch)),
+    ]
+    try:
+        yield watch
+    finally:
+        for task in tasks:
+            task.cancel()
+
+
+async def _until_gone(receive: Receive, watch: Watch) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+    watch.gone = True
+    watch.ring()
+
+
+async def _until_ended(opened: Opened, watch: Watch) -> None:
+    await opened.ended.wait()
+    watch.ring()

@@ -1,0 +1,124 @@
+"""HTTP as a part of the server: the house, its application and its listener.
+
+What it takes is loaded when a server listens for HTTP, and not before.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from typing import TYPE_CHECKING
+
+from penstock.broker.desk import Desk
+from penstock.clock import Clock
+from penstock.gateway.gateway import LoginRequest
+from penstock.http.key_file import KeyFile
+from penstock.http.links import login_link
+from penstock.server.engine import Engine
+from penstock.server.listeners import Listeners
+from penstock.server.settings import Settings
+
+if TYPE_CHECKING:
+    from penstock.server.http import HttpServer
+
+
+class Web:
+    """Nothing until it is prepared and started.
+
+    Then ``tick``, ``close``, ``drain``, ``abort``.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        engine: Engine,
+        desk: Desk,
+        clock: Clock,
+        listeners: Listeners,
+    ) -> None:
+        self.login: str | None = None
+        """An address that logs a browser in, if the admin token can be shown."""
+        self.first = False
+        """Whether the admin token was made now."""
+        self._settings = settings
+        self._engine = engine
+        self._desk = desk
+        self._clock = clock
+        self._listeners = listeners
+        self._server: HttpServer | None = None
+        self._sock: socket.socket | None = None
+
+    def prepare(self, sock: socket.socket) -> None:
+        """Have all that it takes to accept there; raises BadTokenFile, OSError."""
+        from penstock.http.app import make_app
+        from penstock.http.house import House
+        from penstock.http.keys import Keys
+        from penstock.server.http import HttpServer
+        from penstock.server.promises import EnginePromises
+
+        settings = self._settings
+        file = KeyFile(settings.server.data)
+        made = file.begin(int(self._clock.now_s() * 1000))
+        token = made or file.admin_token()
+        self.first = made is not None
+        if token is not None:
+            port: int = sock.getsockname()[1]
+            self.login = login_link(settings.server.host, port, token)
+        house = House(
+            broker=self._engine.broker,
+            desk=self._desk,
+            options=settings.http,
+            promises=EnginePromises(self._engine),
+            keys=Keys(file),
+            clock=self._clock,
+            figures=self._desk.figures,
+            check_user=None if settings.server.users_file is None else self._check,
+        )
+        self._server = HttpServer(
+            make_app(house), settings.http, self._listeners, house.opened.ended.set
+        )
+        self._sock = sock
+
+    async def start(self) -> None:
+        """Accept, if that was prepared."""
+        if self._server is not None and self._sock is not None:
+            await self._server.start(self._sock)
+
+    async def tick(self) -> None:
+        """What time brings; called every second."""
+        if self._server is not None:
+            await self._server.tick()
+
+    def close(self) -> None:
+        """Accept no more."""
+        if self._server is not None:
+            self._server.close()
+
+    async def drain(self) -> None:
+        """Answer what was begun and end streams; return when all have gone."""
+        if self._server is None:
+            return
+        draining = asyncio.ensure_future(self._server.drain())
+        try:
+            while not draining.done():
+                self._engine.kick()  # a commit that failed is tried again
+                await asyncio.wait([draining], timeout=0.1)
+        finally:
+            draining.cancel()
+
+    async def abort(self) -> None:
+        """Cut off whoever is left."""
+        if self._server is not None:
+            await self._server.abort()
+
+    async def _check(self, user: str, password: str) -> bool:
+        """A password, in the thread where passwords are checked."""
+        loop = self._engine.loop
+        answered: asyncio.Future[bool] = loop.create_future()
+
+        def answer(ok: bool) -> None:
+            if not answered.done():
+                answered.set_result(ok)
+
+        self._listeners.check(LoginRequest(user, password), answer)
+        return await answered

@@ -1,0 +1,33 @@
+"""The benchmark of HTTP runs, and says what it promised to say."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from bench import http
+from bench.rounds import Settings
+
+pytestmark = pytest.mark.slow
+
+
+def test_every_contender_is_measured_beside_the_line_gateway(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(http, "QUICK_SECONDS", 0.05)
+    monkeypatch.setattr(http, "SIZES", {"100 B": 100})
+    monkeypatch.setattr(http, "LONG_TOPIC", 100_000)
+    monkeypatch.setattr(http, "ASKED", 5)
+
+    rows = http.run(Settings(directory=tmp_path, quick=True))
+
+    published = [row for row in rows if row.benchmark == http.PUBLISH]
+    pages = [row for row in rows if row.benchmark == http.PAGES]
+    assert [row.contender for row in published] == list(http.CONTENDERS)
+    assert all(row.ratio for row in published[1:])
+    assert len(pages) == 6
+    assert {row.case for row in pages} == {
+        "0.01 M events, after a restart",
+        "0.01 M events, again",
+    }

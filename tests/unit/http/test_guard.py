@@ -1,0 +1,316 @@
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from penstock.http.options import HttpOptions
+from tests.unit.http.scene import HOST, Answer, HttpHouse, http_house
+from tests.unit.server.scene import run
+
+OWN = f"http://{HOST}"
+
+
+async def login(house: HttpHouse, token: str | None = None) -> tuple[str, str]:
+    """A session: its cookie, and the word against forgery."""
+    said = {"token": token or house.token}
+    answer = await house.ask("POST", "/v1/session", said, token=None)
+    assert answer.status == 200, answer.body
+    cookie = answer.headers["set-cookie"].partition(";")[0]
+    return cookie, answer.json()["csrf"]
+
+
+async def change(house: HttpHouse, headers: Mapping[str, str]) -> Answer:
+    """Something that needs a token, and changes something."""
+    body = {"name": "made"}
+    return await house.ask("POST", "/v1/topics", body, token=None, headers=headers)
+
+
+def test_without_a_token_there_is_nothing_to_see(tmp_path: Path) -> None:
+    async def scene() -> None:
+        async with http_house(tmp_path) as house:
+            answer = await house.ask("GET", "/v1/topics", token=None)
+
+            assert answer.status == 401
+            assert answer.json()["error"] == "LoginRefused"
+            assert "Basic" not in answer.headers["www-authenticate"]
+
+    run(scene())
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Bearer",
+        "Bearer ",
+        "Bearer pk_" + "x" * 43,
+        "Bearer x",
+        "Digest x",
+        "x",
+        "Basic !",
+        "Basic eA==",
+        "Basic /w==",
+        "",
+    ],
+)
+def test_a_wrong_token_is_refused(tmp_path: Path, said: str) -> None:
+    async def scene() -> None:
+        async with http_house(tmp_path) as house:
+            headers = {"authorization": said}
+            answer = await house.ask("GET", "/v1/topics", headers=headers)
+
+            assert answer.status == 401
+
+    run(scene())
+
+
+def test_a_wrong_token_is_refused_beside_a_good_session(tmp_path: Path) -> None:
+    async def scene() -> None:
+        async with http_house(tmp_path) as house:
+            cookie, _ = await login(house)
+            headers = {"authorization": "Bearer pk_no", "cookie": cookie}
+            answer = await house.ask("GET", "/v1/topics", headers=headers)
+
+            assert answer.status == 401
+
+    run(scene())
+
+
+def test_a_token_that_expires_takes_its_sessions_along(tmp_path: Path) -> None:
+    async def scene() -> None:
+        async with http_house(tmp_path) as house:
+            ends_ms = int(house.clock.now_s() * 1000) + 60_000
+            token = house.new_token("brief", expires_ms=ends_ms)
+            cookie, _ = await login(house, token)
+            headers = {"cookie": cookie}
+            before = await house.ask("GET", "/v1/topics", token=None, headers=headers)
+
+            house.clock.advance(60)
+
+            after = await house.ask("GET", "/v1/topics", token=None, headers=headers)
+            assert (before.status, after.status) == (200, 401)
+            assert (await house.ask("GET", "/v1/topics", token=token)).status == 401
+
+    run(scene())
+
+
+def test_a_token_that_is_removed_takes_its_sessions_along(tmp_path: Path) -> None:
+    async def scene() -> None:
+        async with http_house(tmp_path) as house:
+            cookie, _ = await login(house, house.new_token("brief"))
+            removed = await house.ask("DELETE", "/v1/tokens/brief")
+
+            headers = {"cookie": cookie}
+            answer = await house.ask("GET", "/v1/topics", token=None, headers=headers)
+
+            assert (removed.status, answer.status) == (200, 401)
+
+    run(scene())
+
+
+def test_a_session_changes_things_with_its_word(tmp_path: Path) -> None:
+    async def scene() -> None:
+        async with http_house(tmp_path) as house:
+            cookie, csrf = await login(house)
+            headers = {
+                "cookie": cookie,
+                "x-csrf-token": csrf,
+                "origin": OWN,
+                "sec-fetch-site": "same-origin",
+            }
+
+            assert (await change(house, headers)).status == 201
+
+    run(scene())
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {},
+        {"x-csrf-token": ""},
+        {"x-csrf-token": "wrong"},
+        {"x-csrf-token": "right", "origin": "http://evil.example"},
+        {"x-csrf-token": "right", "origin": "null"},
+        {"x-csrf-token": "right", "origin": "http://127.0.0.1:9999"},
+        {"x-csrf-token": "right", "origin": f"ftp://{HOST}"},
+        {"x-csrf-token": "right", "origin": "http://[::1"},
+        {"x-csrf-token": "right", "sec-fetch-site": "cross-site"},
+        {"x-csrf-token": "right", "sec-fetch-site": "same-site"},
+    ],
+)
+def test_what_other_pages_send_with_our_cookie_is_forged(
+    tmp_path: Path, headers: dict[str, str]
+) -> None:
+    async def scene() -> None:
+        async with http_house(tmp_path) as house:
+            cookie, csrf = await login(house)
+            said = {**headers, "cookie": cookie}
+            if said.get("x-csrf-token") == "right":
+                said["x-csrf-token"] = csrf
+
+            answer = await change(house, said)
+
+            assert answer.status == 403
+            assert answer.json()["error"] == "Forged"
+            assert "made" not in house.broker.log.catalog
+
+    run(scene())
+
+
+def test_other_pages_may_not_even_look_with_our_cookie(tmp_path: Path) -> None:
+    async def scene() -> None:
+        async with http_house(tmp_path) as house:
+            cookie, _ = await login(house)
+            headers = {"cookie": cookie, "sec-fetch-site": "same-site"}
+
+            answer = await house.ask("GET", "/v1/topics", token=None, headers=headers)
+
+            assert answer.status == 403
+
+    run(scene())
+
+
+def test_a_token_needs_no_word_and_may_come_from_anywhere(tmp_path: Path) -> None:
+    async def scene() -> None:
+        async with http_house(tmp_path) as house:
+            headers = {
+                "authorization": f"Bearer {house.token}",
+                "origin": "http://elsewhere.example",
+            }
+
+            assert (await change(house, headers)).status == 201
+
+    run(scene())
+
+
+def test_behind_a_proxy_its_address_is_our_own(tmp_path: Path) -> None:
+    async def scene() -> None:
+        options = HttpOptions(public_url="https://events.example")
+        async with http_house(tmp_path, options) as house:
+            cookie, csrf = await login(house)
+            headers = {"cookie": cookie, "x-csrf-token": csrf}
+            own = {**headers, "origin": "https://events.example"}
+            other = {**headers, "origin": "http://events.example"}
+
+            assert (await change(house, other)).status == 403
+            assert (await change(house, own)).status == 201
+
+    run(scene())
+
+
+def test_loopback_is_open_only_if_the_settings_say_so(tmp_path: Path) -> None:
+    async def scene() -> None:
+        async with http_house(tmp_path, HttpOptions(open_on_loopback=True)) as house:
+            assert (await house.ask("GET", "/v1/topics", token=None)).status == 200
+            assert (await change(house, {})).status == 201
+            who = await house.ask("GET", "/v1/session", token=None)
+            assert who.json()["scope"] == "open"
+
+    run(scene())
+
+
+@pytest.mark.parametrize(
+    ("client", "headers"),
+    [
+        (("192.0.2.1", 1), {}),
+        (("not an address", 1), {}),
+        (("127.0.0.1", 1), {"host": "evil.example:8420"}),
+        (("127.0.0.1", 1), {"host": "[::1"}),
+        (("127.0.0.1", 1), {"host": ""}),
+    ],
+)
+def test_an_open_loopback_is_open_to_this_machine_by_its_own_name(
+    tmp_path: Path, client: tuple[str, int], headers: dict[str, str]
+) -> None:
+    async def scene() -> None:
+        async with http_house(tmp_path, HttpOptions(open_on_loopback=True)) as house:
+            answer = await house.ask(
+                "GET", "/v1/topics", token=None, client=client, headers=headers
+            )
+
+            assert answer.status == 401
+
+    run(scene())
+
+
+def test_other_pages_do_not_get_in_by_an_open_loopback(tmp_path: Path) -> None:
+    async def scene() -> None:
+        async with http_house(tmp_path, HttpOptions(open_on_loopback=True)) as house:
+            answer = await change(house, {"origin": "http://evil.example"})
+
+            assert answer.status == 403
+
+    run(scene())
+
+
+class Users:
+    """Anna's password is ``right``; counts how often somebody asked."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+
+    async def __call__(self, user: str, password: str) -> bool:
+        self.asked += 1
+        return (user.lower(), password) == ("anna", "right")
+
+
+def basic(user: str, password: str) -> dict[str, Any]:
+    said = base64.b64encode(f"{user}:{password}".encode()).decode()
+    return {"authorization": f"Basic {said}"}
+
+
+def test_users_come_in_with_their_passwords(tmp_path: Path) -> None:
+    async def scene() -> None:
+        users = Users()
+        async with http_house(tmp_path, check_user=users) as house:
+            for user, password, status in [
+                ("anna", "right", 200),
+                ("Anna", "right", 200),
+                ("anna", "wrong", 401),
+                ("", "", 401),
+            ]:
+                headers = basic(user, password)
+                answer = await house.ask("GET", "/v1/topics", headers=headers)
+                assert answer.status == status
+
+            assert users.asked == 3, "who has just shown the password is known"
+            house.clock.advance(10)
+            await house.ask("GET", "/v1/topics", headers=basic("anna", "right"))
+            assert users.asked == 4
+
+    run(scene())
+
+
+def test_guessing_passwords_takes_for_ever(tmp_path: Path) -> None:
+    async def scene() -> None:
+        users = Users()
+        options = HttpOptions(login_attempts=3)
+        async with http_house(tmp_path, options, users) as house:
+            for _ in range(3):
+                await house.ask("GET", "/v1/topics", headers=basic("anna", "x"))
+
+            answer = await house.ask("GET", "/v1/topics", headers=basic("anna", "y"))
+
+            assert answer.status == 429
+            assert answer.headers["retry-after"] == "61"
+            assert users.asked == 3
+            house.clock.advance(60)
+            again = await house.ask("GET", "/v1/topics", headers=basic("anna", "right"))
+            assert again.status == 200
+
+    run(scene())
+
+
+def test_without_a_users_file_there_are_no_users(tmp_path: Path) -> None:
+    async def scene() -> None:
+        async with http_house(tmp_path) as house:
+            headers = basic("anna", "right")
+            answer = await house.ask("GET", "/v1/topics", headers=headers)
+
+            assert answer.status == 401
+
+    run(scene())

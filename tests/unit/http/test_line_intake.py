@@ -1,0 +1,93 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from penstock.errors import UnknownTopic
+from penstock.http.line_intake import Intake, refusal, said
+from tests.unit.http.scene import HttpHouse, http_house
+from tests.unit.server.scene import run
+
+
+async def answered(intake: Intake, house: HttpHouse, *parts: bytes) -> list[Any]:
+    """What is said about lines that come in these parts."""
+    data = b""
+    for number, part in enumerate(parts, 1):
+        answers = await intake.take_in(part, last=number == len(parts))
+        if answers is not None:
+            if answers.group:
+                await house.house.promises.kept(answers.group)
+            data += answers.said()
+    return [json.loads(line) for line in data.splitlines()]
+
+
+def test_lines_are_counted_over_all_parts(tmp_path: Path) -> None:
+    async def scene() -> None:
+        async with http_house(tmp_path) as house:
+            intake = Intake(house.house, "t", "shop")
+
+            answers = await answered(
+                intake, house, b'{"payload":1}\n\n{"pay', b'load":2}\nx\n{"payload":3}'
+            )
+
+            assert [one.get("offset") for one in answers] == [0, 1, None, 2]
+            assert answers[2]["line"] == 4
+            assert intake.lines == 5
+
+    run(scene())
+
+
+GOOD, BAD, EMPTY = b'{"payload":1}', b"{", b""
+
+
+@settings(max_examples=20, deadline=None)
+@given(
+    lines=st.lists(st.sampled_from([GOOD, GOOD, GOOD, BAD, EMPTY]), max_size=30),
+    cuts=st.lists(st.integers(0, 400), max_size=5),
+    ended=st.booleans(),
+)
+def test_answers_do_not_depend_on_how_the_body_is_cut(
+    tmp_path_factory: Any, lines: list[bytes], cuts: list[int], ended: bool
+) -> None:
+    body = b"\n".join(lines) + (b"\n" if ended else b"")
+    places = [0, *sorted(min(cut, len(body)) for cut in cuts), len(body)]
+    parts = [body[a:b] for a, b in zip(places, places[1:], strict=False)]
+
+    async def scene() -> None:
+        async with http_house(tmp_path_factory.mktemp("house")) as house:
+            intake = Intake(house.house, "t", None)
+
+            answers = await answered(intake, house, *parts)
+
+            wanted = [
+                (number, line) for number, line in enumerate(lines, 1) if line != EMPTY
+            ]
+            assert len(answers) == len(wanted)
+            offset = 0
+            for answer, (number, line) in zip(answers, wanted, strict=True):
+                if line == GOOD:
+                    assert answer["offset"] == offset
+                    offset += 1
+                else:
+                    assert (answer["error"], answer["line"]) == ("BadRequest", number)
+
+    run(scene())
+
+
+def test_a_refusal_says_which_line_and_why() -> None:
+    answer = json.loads(refusal(UnknownTopic("t"), 7))
+
+    assert (answer["error"], answer["line"]) == ("UnknownTopic", 7)
+    assert "t" in answer["detail"]
+
+
+def test_ids_that_need_care_are_still_json() -> None:
+    ids = ['quote"', "back\\slash", "Straße", None]
+
+    answers = [json.loads(line) for line in said([1, 2, 3, 4], ids)]
+
+    assert [one["id"] for one in answers] == ids

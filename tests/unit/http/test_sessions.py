@@ -1,0 +1,72 @@
+from __future__ import annotations
+
+from penstock.clock import ManualClock
+from penstock.http.access import Who
+from penstock.http.options import HttpOptions
+from penstock.http.sessions import Sessions
+
+WHO = Who(name="anna", scope="admin")
+
+
+def test_a_session_is_found_by_its_cookie_and_lasts_anew() -> None:
+    clock = ManualClock()
+    sessions = Sessions(HttpOptions(session_s=60), clock)
+    begun = sessions.begin(WHO, None)
+    first_ms = begun.expires_ms
+
+    clock.advance(59)
+    found = sessions.find(begun.id)
+
+    assert found is begun
+    assert found.expires_ms == first_ms + 59_000
+    assert found.who == WHO
+
+
+def test_a_session_that_was_not_used_is_over() -> None:
+    clock = ManualClock()
+    sessions = Sessions(HttpOptions(session_s=60), clock)
+    begun = sessions.begin(WHO, None)
+
+    clock.advance(60)
+
+    assert sessions.find(begun.id) is None
+    assert len(sessions) == 0
+
+
+def test_of_too_many_the_one_unused_for_longest_goes() -> None:
+    sessions = Sessions(HttpOptions(max_sessions=2), ManualClock())
+    first, second = sessions.begin(WHO, None), sessions.begin(WHO, None)
+    sessions.find(first.id)
+
+    third = sessions.begin(WHO, None)
+
+    assert sessions.find(second.id) is None
+    assert sessions.find(first.id) is first
+    assert sessions.find(third.id) is third
+
+
+def test_who_logs_out_is_out() -> None:
+    sessions = Sessions(HttpOptions(), ManualClock())
+    begun = sessions.begin(WHO, None)
+
+    sessions.end(begun.id)
+    sessions.end("never was")
+
+    assert sessions.find(begun.id) is None
+
+
+def test_cookies_of_others_are_no_sessions() -> None:
+    sessions = Sessions(HttpOptions(), ManualClock())
+
+    assert sessions.find("") is None
+    assert sessions.find("x" * 10_000) is None
+
+
+def test_only_the_word_of_the_session_is_no_forgery() -> None:
+    sessions = Sessions(HttpOptions(), ManualClock())
+    one, other = sessions.begin(WHO, None), sessions.begin(WHO, None)
+
+    assert not one.forged(one.csrf)
+    for said in (None, "", other.csrf, one.csrf + "x", "\udcff"):
+        assert one.forged(said)
+    assert one.id not in (other.id, one.csrf)
