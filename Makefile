@@ -22,25 +22,34 @@ RUN_ARGS ?=
 # The same for the server alone: make serve SERVE_ARGS="--line-port 0"
 SERVE_ARGS ?=
 
+# The dashboard: built into the package, not kept in the repository.
+WEB := src/penstock/http/static/index.html
+WEB_SOURCES := $(shell find web \( -name node_modules -o -name 'dist*' \) -prune -o -type f -print)
+NPM := npm --prefix web --loglevel error
+NODE_WANTED := Node 20.19 or newer with npm
+
 # Tests that share something dear stay in one worker: tests/conftest.py says which.
 # Extra arguments for pytest, for example: make test PYTEST_ARGS="-x -k recovery",
 # or PYTEST_ARGS="-n 0" for one process.
 PYTEST_ARGS ?=
 HYPOTHESIS_PROFILE ?= fast
 PYTEST = HYPOTHESIS_PROFILE=$(HYPOTHESIS_PROFILE) $(PY) -m pytest -q \
-  -n 2 --dist loadgroup $(PYTEST_ARGS)
+  -n 2 --dist loadscope $(PYTEST_ARGS)
 
 ##@ Main
 .PHONY: run
-run: setup ## Run everything: tweets, broker, Spark, store, changes (Ctrl-C stops it)
+run: setup dashboard ## Run everything: tweets, broker, Spark, store, changes (Ctrl-C stops it)
 	@$(BIN)/penstock up $(RUN_ARGS)
 
 .PHONY: serve
-serve: setup ## Run the broker alone, with all its gateways
+serve: setup dashboard ## Run the broker alone, with all its gateways
 	@$(BIN)/penstock serve $(SERVE_ARGS)
 
 .PHONY: test
-test: lint types ## Run everything: format, lint, contracts, types, all tests
+test: lint types dashboard browser ## Run everything: format, lint, contracts, types, all tests
+	@if test -d web/node_modules; then \
+	  echo "== types of the dashboard"; $(MAKE) -s web-check; \
+	fi
 	@echo "== tests ($(HYPOTHESIS_PROFILE) profile)"
 	@$(PYTEST)
 
@@ -53,6 +62,51 @@ check: lint types ## Inner loop: lint, types and the fast tests
 .PHONY: deep
 deep: ## Like test, with many random examples (long)
 	@$(MAKE) test HYPOTHESIS_PROFILE=deep
+
+.PHONY: web
+web: $(WEB) ## Build the dashboard, if a source is newer (needs Node)
+
+# Tests of the dashboard need a browser; without one they are skipped by name.
+.PHONY: browser
+browser:
+	@if ! command -v chromium >/dev/null && command -v apt-get >/dev/null \
+	  && test "$$(id -u)" = 0; then \
+	  echo "Installing Chromium for the tests of the dashboard"; \
+	  { apt-get -qq update && DEBIAN_FRONTEND=noninteractive apt-get -qq install -y \
+	    --no-install-recommends chromium; } >/dev/null 2>&1 \
+	  || echo "Chromium could not be installed; its tests are skipped."; \
+	fi
+
+# The same for targets that can do without it.
+.PHONY: dashboard
+dashboard:
+	@if $(node_fits); then \
+	  $(MAKE) -s $(WEB) || echo "The dashboard could not be built; going on without."; \
+	elif ! test -f $(WEB); then \
+	  echo "No dashboard: building it needs $(NODE_WANTED)."; \
+	fi
+
+$(WEB): web/node_modules/.package-lock.json $(WEB_SOURCES)
+	@echo "Building the dashboard"
+	@$(NPM) run --silent build
+
+web/node_modules/.package-lock.json: web/package.json web/package-lock.json
+	@if ! $(node_fits); then \
+	  echo "The dashboard needs $(NODE_WANTED)." >&2; exit 1; \
+	fi
+	@echo "Installing what the dashboard is built with"
+	@# Not "ci": it wants builds of all systems in the lock file, also of other ones.
+	@$(NPM) install --no-save
+	@touch $@
+
+.PHONY: web-check
+web-check: web/node_modules/.package-lock.json ## Check the types of the dashboard
+	@$(NPM) run --silent check
+
+.PHONY: wheel
+wheel: setup web ## Build the wheel, with the dashboard, into dist/
+	@$(PY) -m pip --disable-pip-version-check wheel -qq --no-deps \
+	  --no-build-isolation --wheel-dir dist .
 
 .PHONY: lint
 lint: setup ## Check format, lint rules and import contracts
@@ -139,6 +193,7 @@ pins: ## Rewrite constraints.txt with the newest versions
 clean: ## Remove the environment, caches and build results
 	@rm -rf $(VENV) build dist htmlcov .coverage .coverage.* .hypothesis
 	@rm -rf .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	@rm -rf web/node_modules web/dist* src/penstock/http/static
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 .PHONY: help
@@ -146,6 +201,11 @@ help: ## Show this list
 	@awk 'BEGIN { FS = ":.*## " } \
 	  /^##@ / { printf "%s%s\n", sep, substr($$0, 5); sep = "\n" } \
 	  /^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+# Whether Node is new enough; a group, so that it can be negated.
+node_fits = { node -e \
+  'const [a, b] = process.versions.node.split("."); process.exit(+(a * 100 + +b < 2019))' \
+  2>/dev/null && command -v npm >/dev/null; }
 
 # Sets $python to the first interpreter that is new enough and can make
 # environments, or stops with what to install.
