@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Iterator
+from dataclasses import fields
 from pathlib import Path
 
 import click
@@ -12,6 +13,9 @@ import pytest
 
 from penstock import errors
 from penstock.cli.main import cli
+from penstock.http.access import Access
+from penstock.http.options import HttpOptions
+from penstock.http.routes import ROUTES, SPECIAL
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
@@ -89,6 +93,36 @@ def test_no_option_is_documented_that_is_not_there() -> None:
         said = set(re.findall(r"^\| .*?`(--[a-z-]+)", section(path), re.MULTILINE))
         known = {option for owner, option in OPTIONS if owner == path}
         assert said <= {*known, "--help"}, path
+
+
+ROUTED = [
+    *((one.method, one.path, one.access) for one in ROUTES),
+    *(
+        (getattr(one, "method", "GET"), one.path, one.access)  # a WebSocket is a GET
+        for one in SPECIAL
+    ),
+    ("GET", "/openapi.json", Access.NONE),
+]
+
+
+@pytest.mark.parametrize(("method", "path", "access"), ROUTED)
+def test_every_route_is_documented_with_its_access(
+    method: str, path: str, access: Access
+) -> None:
+    assert f"| `{method} {path}` | {access.name.lower()} |" in page("http.md")
+
+
+def test_no_route_is_documented_that_is_not_there() -> None:
+    said = re.findall(r"^\| `([A-Z]+) (/[^`]*)` \|", page("http.md"), re.MULTILINE)
+
+    assert sorted(said) == sorted((method, path) for method, path, _ in ROUTED)
+
+
+@pytest.mark.parametrize("name", [one.name for one in fields(HttpOptions)])
+def test_every_setting_of_http_is_on_its_page(name: str) -> None:
+    limits = page("http.md").split("\n## Limits")[1]
+
+    assert re.search(rf"^\| .*`{name}`.* \|", limits, re.MULTILINE)
 
 
 def section(path: str) -> str:

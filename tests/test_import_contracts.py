@@ -57,6 +57,18 @@ PLANTED = {
     "the broker opens a socket": Violation(
         {"broker/planted.py": "import socket"}, {"io"}
     ),
+    "an HTTP route opens a socket": Violation(
+        {"http/planted.py": "import socket"}, {"io"}
+    ),
+    "an HTTP route starts a thread": Violation(
+        {"http/planted.py": "import threading"}, {"io"}
+    ),
+    "HTTP imports a gateway": Violation(
+        {"http/planted.py": "import penstock.gateway.outbox"}, {"layers"}
+    ),
+    "the command line imports a web server": Violation(
+        {"cli/planted.py": "import uvicorn"}, {"web"}
+    ),
     "the delivery room starts a thread": Violation(
         {"delivery/planted.py": "from concurrent.futures import Future"}, {"io"}
     ),
@@ -105,6 +117,7 @@ PLANTED = {
 ALLOWED = {
     "server/planted.py": "import asyncio, penstock.gateway.planted",
     "gateway/planted.py": "import penstock.broker.planted",
+    "http/planted.py": "import asyncio, starlette.requests, penstock.broker.planted",
     "broker/planted.py": "import penstock.log",
     "client/planted.py": "import socket, threading",
     "embedded/__init__.py": "import threading",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 import subprocess
 import sys
 import zipfile
@@ -10,6 +12,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
+STATIC = ROOT / "src" / "penstock" / "http" / "static"
 TIMEOUT_S = 300.0
 
 IMPORTS = """
@@ -54,6 +57,32 @@ def test_the_wheel_holds_the_package_and_what_spark_looks_for(wheel: Path) -> No
         "pyspark_penstock.py",
     }
     assert {"penstock/spark/source.py", "penstock/spark/log4j2.properties"} < set(names)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(
+    not (STATIC / "index.html").exists(),
+    reason="component: dashboard (not built, run make web)",
+)
+def test_the_wheel_holds_the_dashboard_and_none_of_its_sources(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        names = archive.namelist()
+        page = archive.read("penstock/http/static/index.html").decode()
+
+    held = {name for name in names if name.startswith("penstock/http/static/")}
+    scripts = re.findall(r'src="/([^"]+)"', page)
+    assert len(scripts) == 2
+    assert {f"penstock/http/static/{name}" for name in scripts} < held
+    assert not [name for name in names if name.endswith((".svelte", ".ts", ".map"))]
+
+
+def test_what_the_dashboard_is_built_with_comes_from_no_fixed_place() -> None:
+    lock = json.loads((ROOT / "web" / "package-lock.json").read_bytes())
+
+    packages = {name: one for name, one in lock["packages"].items() if name}
+    assert len(packages) > 10
+    assert [name for name, one in packages.items() if "resolved" in one] == []
+    assert [name for name, one in packages.items() if "integrity" not in one] == []
 
 
 @pytest.mark.slow
