@@ -14,7 +14,7 @@ from bench.spark.scene import Scene, register
 
 pytestmark = pytest.mark.spark
 
-ROWS = {"batch": 8, "network": 9, "json": 3, "stream": 3, "latency": 3}
+ROWS = {"batch": 10, "network": 9, "json": 3, "stream": 3, "latency": 3}
 
 
 @pytest.fixture(scope="module")
