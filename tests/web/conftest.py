@@ -49,19 +49,19 @@ LOOPBACK = re.compile(r"(?:https?|wss?)://(?:127\.0\.0\.1|localhost|\[::1\])[:/]
 PATIENCE_MS = 15_000
 
 
-def pytest_collection_modifyitems(
-    config: pytest.Config, items: list[pytest.Item]
-) -> None:
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.path.is_relative_to(HERE):
             item.add_marker(pytest.mark.web)
             item.add_marker(pytest.mark.slow)
-            if config.pluginmanager.hasplugin("xdist"):
-                item.add_marker(pytest.mark.xdist_group("web"))
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
+    """For the tests of a file: while it is there, this thread has an event loop.
+
+    Tests that come after it may want one of their own.
+    """
     path = os.environ.get("CHROMIUM") or next(
         filter(None, map(shutil.which, NAMES)), ""
     )
