@@ -34,7 +34,7 @@ def test_axe_finds_nothing_serious(
     page.emulate_media(color_scheme=scheme)
     page.goto(filled.url + addresses(filled)[name])
     expect(page.get_by_role("heading", level=1)).to_be_visible()
-    page.wait_for_function("!document.querySelector('.skeleton')")
+    expect(page.locator(".skeleton")).to_have_count(0)
 
     assert faults(page) == []
 

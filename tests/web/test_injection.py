@@ -68,7 +68,7 @@ ADDRESSES = (
 def test_nothing_evil_runs(poisoned: Site, page: Page, address: str) -> None:
     page.goto(poisoned.url + address)
     expect(page.get_by_role("main")).to_be_visible()
-    page.wait_for_function("!document.querySelector('.skeleton')")
+    expect(page.locator(".skeleton")).to_have_count(0)
     for one in page.locator("main details > summary").all():
         one.click()
 

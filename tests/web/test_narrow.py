@@ -38,7 +38,7 @@ def test_a_page_fits_into_400_pixels(filled: Site, page: Page, name: str) -> Non
     page.set_viewport_size({"width": 400, "height": 800})
     page.goto(filled.url + addresses(filled)[name])
     expect(page.get_by_role("heading", level=1)).to_be_visible()
-    page.wait_for_function("!document.querySelector('.skeleton')")
+    expect(page.locator(".skeleton")).to_have_count(0)
 
     assert page.evaluate(STICKING_OUT) == []
     wide = page.evaluate("document.documentElement.scrollWidth")

@@ -28,5 +28,5 @@ async def _written(
     writer: ArrowPieces, views: AsyncIterator[Batch]
 ) -> AsyncGenerator[bytes, None]:
     async for view in views:
-        yield writer.piece(view)
+        yield writer.piece(view) if len(view) else b""
     yield writer.end()

@@ -29,6 +29,14 @@ class Attempts:
         if not failures:
             del self._failures[address]
 
+    def forgive(self, address: str) -> None:
+        """A login that was noted as failed has succeeded."""
+        failures = self._failures.get(address)
+        if failures:
+            failures.pop()
+        if not failures:
+            self._failures.pop(address, None)
+
     def failed(self, address: str, now_s: float) -> None:
         """Note a failed login."""
         failures = self._failures.pop(address, None)

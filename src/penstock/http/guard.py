@@ -93,9 +93,11 @@ class Guard:
             return who
         address = address_of(scope)
         self._attempts.check(address, now_s)
+        # Before it is checked: many may ask at once.
+        self._attempts.failed(address, now_s)
         if not await check(user, password):
-            self._attempts.failed(address, now_s)
             raise LoginRefused(f"wrong password for {user[:80]}")
+        self._attempts.forgive(address)
         if len(self._shown) >= MAX_PASSWORDS:
             self._shown.clear()
         self._shown[shown] = now_s + PASSWORD_S

@@ -59,6 +59,10 @@ class _Plain(msgspec.Struct, forbid_unknown_fields=True, gc=False):
     payload: Raw
 
 
+# Of one request; more can be sent as lines.
+MAX_ARRAY = 100_000
+
+
 class Arrived(msgspec.Struct, gc=False):
     """Events in columns, with the dedup ids if there are any."""
 
@@ -67,7 +71,9 @@ class Arrived(msgspec.Struct, gc=False):
 
 
 _decode_one = msgspec.json.Decoder(Incoming).decode
-_decode_array = msgspec.json.Decoder(list[Incoming]).decode
+_decode_array = msgspec.json.Decoder(
+    Annotated[list[Incoming], msgspec.Meta(max_length=MAX_ARRAY)]
+).decode
 _decode_plain_lines = msgspec.json.Decoder(_Plain).decode_lines
 _decode_lines = msgspec.json.Decoder(Incoming).decode_lines
 

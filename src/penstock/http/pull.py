@@ -28,7 +28,7 @@ from penstock.http.seats import Seat
 from penstock.http.tap import Tap, offsets_of
 from penstock.http.watching import Watch, watched
 from penstock.model.failure import REFUSED, Failure
-from penstock.model.policy import Policy
+from penstock.model.policy import MAX_WINDOW, Policy
 
 MAX_EVENTS = 10_000
 # Events that nobody acknowledges go to others after this.
@@ -48,6 +48,11 @@ class Nack(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     final: bool = False
 
 
+# As many as can be in flight.
+Acks = Annotated[list[Offset], Meta(max_length=MAX_WINDOW)]
+Nacks = Annotated[list[Nack], Meta(max_length=MAX_EVENTS)]
+
+
 class Pull(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What was done with earlier events, and how many more are wanted.
 
@@ -58,8 +63,8 @@ class Pull(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
     max: Annotated[int, Meta(ge=0, le=MAX_EVENTS)] = 100
     wait_s: Annotated[float, Meta(ge=0, le=MAX_WAIT_S)] = 0.0
-    ack: list[Offset] = []
-    nack: list[Nack] = []
+    ack: Acks = []
+    nack: Nacks = []
     start: str | Offset = "latest"
     window: Window | None = None
     ack_timeout_s: Annotated[float, Meta(gt=0)] | None = None
@@ -109,7 +114,7 @@ async def _pull(call: Call, seat: Seat, wish: Pull) -> Response:
     async with watched(call.request.receive, house.opened, tap.bell) as watch:
         portions = await _taken(tap, wish, watch)
         try:
-            if settled:
+            if wish.ack or wish.nack:  # also those that an earlier request brought
                 await house.promises.kept_at_last(group)
             await asyncio.sleep(0)  # we hear whether the client is still there
             if watch.gone:

@@ -6,6 +6,7 @@ down the reading, and nobody else.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import ExitStack, aclosing
 from typing import Annotated
@@ -109,7 +110,10 @@ class Streamed(Response):
         ):
             try:
                 async for piece in pieces:
-                    await watch.write(send, piece, idle_s)
+                    if piece:
+                        await watch.write(send, piece, idle_s)
+                    else:
+                        await asyncio.sleep(0)
                     if watch.over:
                         return False
             except PenstockError:
@@ -142,6 +146,8 @@ async def _chosen(
 ) -> AsyncIterator[Batch]:
     async for batch in batches(house.broker.log, name, *range_):
         views = picked(batch, sieve.indexes(batch)) if sieve else [batch]
+        if not views:  # so that whoever has gone is noticed
+            yield Batch(batch.topic, batch.body, batch.header, batch.lo, batch.lo)
         for view in views:
             view.hi = min(view.hi, view.lo + limit)
             limit -= len(view)

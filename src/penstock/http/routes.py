@@ -108,7 +108,8 @@ ROUTES: tuple[Route, ...] = (
     _see(f"{_TOPIC}/comments", "topics.comments", **_NAMED),
     _change("POST", f"{_TOPIC}/comments", "topics.comment", **_NAMED, status=201),
     _change("DELETE", f"{_TOPIC}/comments/{{number}}", "topics.uncomment", **_NAMED),
-    _see(f"{_TOPIC}/log", "logs"),
+    # It shows payloads: for those who may read them.
+    _route("GET", f"{_TOPIC}/log", "logs", Access.FOLLOW),
     # Schemas
     _read("/v1/schemas", "schemas"),
     _see(f"{_TOPIC}/schema", "schemas.show"),

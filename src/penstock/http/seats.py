@@ -99,11 +99,18 @@ class Seats:
         self._sweeping = None
         now_s = _now_s()
         for place, seat in list(self._seats.items()):
-            idle = not seat.users and now_s - seat.left_s >= self._idle_s
+            idle = not seat.users and now_s - seat.left_s >= self._patience_s(seat)
             if idle or seat.tap.ended_by is not None:
                 seat.tap.close()
                 del self._seats[place]
         self._sweep_later()
+
+    def _patience_s(self, seat: Seat) -> float:
+        """Whoever has events at hand has the time to acknowledge them."""
+        one = seat.tap.subscription
+        if not one.owed.count_of(seat.tap.consumer):
+            return self._idle_s
+        return max(self._idle_s, one.policy.ack_timeout_s or 0.0)
 
 
 def _now_s() -> float:

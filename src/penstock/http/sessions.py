@@ -2,7 +2,7 @@
 
 Sessions are in memory: a server that starts again has none. A session ends when it was
 not used for ``session_s``, when its token is removed, renewed or expires, or when the
-person logs out.
+person logs out; that of a user of the users file ``session_s`` after the login.
 """
 
 from __future__ import annotations
@@ -63,13 +63,14 @@ class Sessions:
         return session
 
     def find(self, id_: str) -> Session | None:
-        """The session of a cookie, which then lasts anew."""
+        """The session of a cookie, which then lasts anew, unless it is a user's."""
         if len(id_) > _MAX_CHARACTERS:
             return None
         session = self._sessions.pop(id_, None)
         if session is None or session.expires_ms <= self._now_ms():
             return None
-        session.expires_ms = self._expiry_ms()
+        if session.key is not None:  # of a user nobody says that he may still come
+            session.expires_ms = self._expiry_ms()
         self._sessions[id_] = session  # last in the row
         return session
 

@@ -28,7 +28,7 @@ from penstock.http.following import (
     start_in,
 )
 from penstock.http.house import House
-from penstock.http.pull import Nack, Offset, refused
+from penstock.http.pull import Acks, Nacks, refused
 from penstock.http.reading import query_of, typed
 from penstock.http.tap import Tap
 from penstock.model.policy import Policy
@@ -59,8 +59,8 @@ class SocketQuery(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 class FromClient(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
     """What became of events."""
 
-    ack: list[Offset] = []
-    nack: list[Nack] = []
+    ack: Acks = []
+    nack: Nacks = []
 
 
 _decode = msgspec.json.Decoder(FromClient).decode
@@ -85,14 +85,18 @@ async def socket(call: SocketCall) -> None:
         )
         stack.callback(tap.close)
         await call.socket.accept()
-        await _Serving(house, call.socket, tap).run()
+        may_refuse = call.who.may(Access.CONSUME, topic)
+        await _Serving(house, call.socket, tap, may_refuse=may_refuse).run()
 
 
 class _Serving:
-    def __init__(self, house: House, socket: WebSocket, tap: Tap) -> None:
+    def __init__(
+        self, house: House, socket: WebSocket, tap: Tap, *, may_refuse: bool
+    ) -> None:
         self._house = house
         self._socket = socket
         self._tap = tap
+        self._may_refuse = may_refuse
         self._wrong: str | None = None
         """What the client has said that makes no sense."""
         self._gone = False
@@ -156,6 +160,8 @@ class _Serving:
 
     def _settle(self, said: str | bytes) -> None:
         told = _decode(said)
+        if told.nack and not self._may_refuse:  # it would leave dead letters
+            raise ValueError("this token may not refuse events")
         if self._tap.moves:
             return  # it was about what counts no more
         self._tap.settle(told.ack)

@@ -91,3 +91,42 @@ def test_ids_that_need_care_are_still_json() -> None:
     answers = [json.loads(line) for line in said([1, 2, 3, 4], ids)]
 
     assert [one["id"] for one in answers] == ids
+
+
+def test_events_that_do_not_keep_to_their_lines_are_refused(tmp_path: Path) -> None:
+    async def scene() -> None:
+        async with http_house(tmp_path) as house:
+            intake = Intake(house.house, "t", None)
+
+            body = b'{"payload":1}{"payload":2}\n{"payload":3}\n'
+            answers = await answered(intake, house, body)
+
+            assert [one.get("offset") for one in answers] == [None, 0]
+            assert answers[0]["line"] == 1
+
+    run(scene())
+
+
+def test_misfits_of_a_schema_are_found_in_few_steps(tmp_path: Path) -> None:
+    async def scene() -> None:
+        async with http_house(tmp_path) as house:
+            await house.ask("POST", "/v1/topics", {"name": "t"})
+            schema = {"schema": {"type": "integer"}, "type": "N"}
+            await house.ask("PUT", "/v1/topics/t/schema", schema)
+            intake = Intake(house.house, "t", None)
+            steps = 0
+            store = intake._store
+
+            def counted(rows: list[Any]) -> Any:
+                nonlocal steps
+                steps += len(rows)
+                return store(rows)
+
+            intake._store = counted  # type: ignore[method-assign]
+            body = b'{"payload":"x"}\n' * 512
+            answers = await answered(intake, house, body)
+
+            assert [one["line"] for one in answers] == list(range(1, 513))
+            assert steps <= 512 * 10  # not the square of them
+
+    run(scene())

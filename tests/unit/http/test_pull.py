@@ -165,12 +165,32 @@ def test_who_does_not_come_back_loses_what_it_holds(tmp_path: Path) -> None:
         options = HttpOptions(pull_idle_s=0.05)
         async with http_house(tmp_path, options) as house:
             await published(house, 1)
-            assert await pulled(house) == [(0, 1)]
+            assert await pulled(house, ack_timeout_s=0.05) == [(0, 1)]
             subscription = house.broker.subscription("anna", "t")
 
             await happens(lambda: not subscription.consumers)
 
             assert await pulled(house) == [(0, 2)]
+
+    run(scene())
+
+
+def test_who_holds_events_has_the_time_to_acknowledge_them(tmp_path: Path) -> None:
+    async def scene() -> None:
+        options = HttpOptions(pull_idle_s=0.01)
+        async with http_house(tmp_path, options) as house:
+            await published(house, 1)
+            assert await pulled(house, ack_timeout_s=300) == [(0, 1)]
+            subscription = house.broker.subscription("anna", "t")
+            seats = house.house.seats
+
+            for _ in range(3):
+                seats._sweep()
+                await asyncio.sleep(0.02)
+
+            assert subscription.consumers
+            answer = await house.ask("POST", PULL, {"ack": [0]})
+            assert answer.json()["settled"] == 1
 
     run(scene())
 

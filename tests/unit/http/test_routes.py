@@ -166,3 +166,9 @@ def test_every_question_of_a_get_has_an_answer(tmp_path: Path) -> None:
                         assert answer.status == 200, path
 
     run(scene())
+
+
+def test_payloads_in_logs_are_for_those_who_may_read_them() -> None:
+    logs = next(route for route in ROUTES if route.verb == "logs")
+
+    assert logs.access is Access.FOLLOW

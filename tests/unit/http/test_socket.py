@@ -246,3 +246,23 @@ def test_reading_does_not_make_subscriptions(tmp_path: Path) -> None:
                 assert socket.status == 403
 
     run(scene())
+
+
+def test_who_may_only_read_cannot_refuse_events(tmp_path: Path) -> None:
+    async def scene() -> None:
+        async with http_house(tmp_path) as house:
+            await published(house, 1)
+            token = house.new_token("reader", scope="read")
+            async with opened(house, "start=0", token=token) as socket:
+                await got(socket, (0, 1))
+
+                say(socket, nack=[{"offset": 0, "final": True}])
+
+                assert await closed(socket) == (
+                    BAD_MESSAGE,
+                    "this token may not refuse events",
+                )
+            letters = await house.ask("GET", "/v1/dead-letters")
+            assert letters.json()["letters"] == []
+
+    run(scene())
