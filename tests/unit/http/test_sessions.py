@@ -2,16 +2,18 @@ from __future__ import annotations
 
 from penstock.clock import ManualClock
 from penstock.http.access import Who
+from penstock.http.key_file import Key
 from penstock.http.options import HttpOptions
 from penstock.http.sessions import Sessions
 
 WHO = Who(name="anna", scope="admin")
+KEY = Key(name="anna", scope="admin", salt=b"", hash=b"", made_ms=0)
 
 
 def test_a_session_is_found_by_its_cookie_and_lasts_anew() -> None:
     clock = ManualClock()
     sessions = Sessions(HttpOptions(session_s=60), clock)
-    begun = sessions.begin(WHO, None)
+    begun = sessions.begin(WHO, KEY)
     first_ms = begun.expires_ms
 
     clock.advance(59)
@@ -20,6 +22,18 @@ def test_a_session_is_found_by_its_cookie_and_lasts_anew() -> None:
     assert found is begun
     assert found.expires_ms == first_ms + 59_000
     assert found.who == WHO
+
+
+def test_a_session_of_a_user_ends_however_often_it_is_used() -> None:
+    clock = ManualClock()
+    sessions = Sessions(HttpOptions(session_s=60), clock)
+    begun = sessions.begin(WHO, None)
+
+    clock.advance(59)
+    assert sessions.find(begun.id) is begun
+    clock.advance(1)
+
+    assert sessions.find(begun.id) is None
 
 
 def test_a_session_that_was_not_used_is_over() -> None:
