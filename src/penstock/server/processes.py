@@ -30,16 +30,24 @@ _PAGE = os.sysconf("SC_PAGE_SIZE")
 class Seen:
     """One process at one moment."""
 
-    __slots__ = ("at_s", "began_s", "cpu_s", "memory_bytes", "threads")
+    __slots__ = ("at_s", "began_s", "cpu_s", "ended_s", "memory_bytes", "threads")
 
     def __init__(self, stat: str, at_s: float) -> None:
         """``stat`` is that of /proc: the name in brackets may hold anything."""
         found = stat[stat.rindex(")") + 2 :].split()
         self.at_s = at_s
         self.cpu_s = (int(found[11]) + int(found[12])) / _TICKS
+        self.ended_s = (int(found[13]) + int(found[14])) / _TICKS
+        """The same of what it has started and has ended."""
         self.threads = int(found[17])
         self.began_s = int(found[19]) / _TICKS
         self.memory_bytes = int(found[21]) * _PAGE
+
+    def add(self, other: Seen) -> None:
+        """Count a process that this one has started."""
+        self.cpu_s += other.cpu_s
+        self.threads += other.threads
+        self.memory_bytes += other.memory_bytes
 
 
 class ProcessWatch:
@@ -74,7 +82,8 @@ class ProcessWatch:
         )
 
     def _row(self, name: str, pid: int | None, restarts: int, state: str) -> ProcessRow:
-        seen = None if pid is None else seen_of(pid)
+        look = seen_of if name == BROKER else tree_of
+        seen = None if pid is None else look(pid)
         return ProcessRow(
             name=name,
             pid=pid,
@@ -93,7 +102,7 @@ class ProcessWatch:
             seconds = now.at_s - before.at_s
             if seconds < LEAST_S:
                 return self._shares[pid]
-            spent = now.cpu_s - before.cpu_s
+            spent = max(now.cpu_s - before.cpu_s, 0.0)
         else:
             seconds, spent = now.at_s - now.began_s, now.cpu_s
         self._seen[pid] = now
@@ -114,6 +123,28 @@ class ProcessWatch:
                     continue
             self._versions = found
         return self._versions
+
+
+def tree_of(pid: int) -> Seen | None:
+    """A process and all that it has started: Spark is a driver, Java and workers."""
+    seen = seen_of(pid)
+    if seen is not None:
+        seen.cpu_s += seen.ended_s  # workers come and go
+        for child in children_of(pid):
+            if (below := tree_of(child)) is not None:
+                seen.add(below)
+    return seen
+
+
+def children_of(pid: int) -> list[int]:
+    """The processes that one has started; none if it is gone."""
+    found: list[int] = []
+    try:
+        for task in Path(f"/proc/{pid}/task").iterdir():
+            found += map(int, (task / "children").read_text().split())
+    except OSError:
+        pass
+    return found
 
 
 def seen_of(pid: int) -> Seen | None:

@@ -12,7 +12,7 @@ from penstock import __version__
 from penstock.broker.figure_views import Pipeline, StageRow
 from penstock.server import processes
 from penstock.server.pipeline_status import NOT_RUNNING
-from penstock.server.processes import ProcessWatch, Seen, seen_of
+from penstock.server.processes import ProcessWatch, Seen, seen_of, tree_of
 
 
 def test_this_process_is_the_broker() -> None:
@@ -86,3 +86,25 @@ def test_a_process_that_is_gone_is_none() -> None:
     done.wait()
 
     assert seen_of(done.pid) is None
+
+
+def test_what_a_part_has_started_counts_with_it() -> None:
+    script = (
+        "import subprocess, sys; sum(range(3_000_000));"
+        "child = subprocess.Popen([sys.executable, '-c', 'print(flush=1); input()']);"
+        "child.wait()"
+    )
+    command = [sys.executable, "-c", script]
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as part:
+        assert part.stdout is not None
+        part.stdout.readline()  # the child is there
+
+        alone, whole = seen_of(part.pid), tree_of(part.pid)
+
+        assert alone is not None
+        assert whole is not None
+        assert whole.threads == alone.threads + 1
+        assert whole.memory_bytes > 1.5 * alone.memory_bytes
+        part.communicate(b"\n")
