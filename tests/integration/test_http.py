@@ -22,7 +22,7 @@ from tests.serving import PENSTOCK, Serving, serving
 pytestmark = pytest.mark.slow
 
 ONLY_HTTP = ("--no-line", "--no-json", "--no-maze", "--no-native")
-QUICK = 10.0
+QUICK = 45.0
 
 
 @pytest.fixture(scope="module")
@@ -305,7 +305,7 @@ def test_headers_that_trickle_in_are_not_waited_for(strict: Serving) -> None:
                 break
             got += data
 
-    assert time.monotonic() - began_s < 5
+    assert time.monotonic() - began_s < QUICK
     assert got.startswith(b"HTTP/1.1 408 ")
     assert b"http.header_s" in got
 
@@ -316,7 +316,7 @@ def test_a_connection_without_a_request_is_closed(strict: Serving) -> None:
 
         assert sock.recv(1) == b""
 
-        assert time.monotonic() - began_s < 5
+        assert time.monotonic() - began_s < QUICK
 
 
 def test_a_body_that_trickles_in_is_not_waited_for(strict: Serving) -> None:

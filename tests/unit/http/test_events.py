@@ -274,12 +274,12 @@ def test_a_long_search_lets_others_go_on(
                 await filled(house, 20)
             searching = asyncio.create_task(house.ask("GET", f"{EVENTS}?search=n=-1"))
 
-            answers = 0
+            turns = 0
             while not searching.done():
-                await house.ask("POST", "/v1/topics/u/events", b"x")
-                answers += 1
+                await asyncio.sleep(0)
+                turns += 1
 
             assert numbers(await searching) == []
-            assert answers > 2
+            assert turns > 20
 
     run(scene())
