@@ -46,7 +46,7 @@ FLAGS = [
     "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
 ]
 LOOPBACK = re.compile(r"(?:https?|wss?)://(?:127\.0\.0\.1|localhost|\[::1\])[:/]")
-PATIENCE_MS = 15_000
+PATIENCE_MS = 60_000
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 from tests.unit.http.scene import HOST, LOCAL, HttpHouse
 
-WAIT_S = 10.0
+WAIT_S = 45.0
 
 
 async def happens(condition: Callable[[], object]) -> None:
