@@ -68,6 +68,13 @@ CREATE = """\
 CREATE TABLE IF NOT EXISTS {table}
 (id text PRIMARY KEY, version bigint NOT NULL, doc jsonb NOT NULL)
 """
+# What one of two gets who create a table at the same time: its name is in three
+# catalogs, and it depends on where they meet.
+ALREADY = (
+    psycopg.errors.UniqueViolation,
+    psycopg.errors.DuplicateTable,
+    psycopg.errors.DuplicateObject,
+)
 IDENTITY = "SELECT relreplident::text FROM pg_class WHERE oid = to_regclass({name})"
 READ = "SELECT id, version, doc FROM {table} ORDER BY id LIMIT {limit}"
 COLLECTIONS = b"""\
@@ -222,7 +229,7 @@ def _have_table(connection: Connection, table: sql.Identifier) -> None:
     if identity is None:
         try:
             connection.execute(sql.SQL(CREATE).format(table=table))
-        except (psycopg.errors.UniqueViolation, psycopg.errors.DuplicateTable) as error:
+        except ALREADY as error:
             raise Away("somebody else creates the same table") from error
     if identity != "f":
         # It locks the table: only if it is not so already.
