@@ -27,6 +27,15 @@ ROUNDS = 10
 MEMORY = 64 << 20
 
 WORDS: dict[str, list[bytes]] = {
+    "http": [
+        b"GET /v1/topics HTTP/1.1\r\n",
+        b"POST /v1/topics/t/events HTTP/1.1\r\n",
+        b"Host: x\r\n",
+        b"Content-Length: 5\r\n",
+        b"Transfer-Encoding: chunked\r\n",
+        b"Upgrade: websocket\r\n",
+        b"\r\n",
+    ],
     "line": [
         b"pub ", b"sub ", b"unsub ", b"ack ", b"as ", b"confirm on", b"window 9",
         b"fuzz ", b'{"id":"1"}', b'{"id":1,"msg":[],"priority":3}', b'{"id":',
