@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from bench.peers.adapter import Place
+from penstock.server.processes import children_of
 
 START_S = 180.0
 STOP_S = 20.0
@@ -101,17 +102,8 @@ def cpu_s(pids: Sequence[int]) -> float:
 
 def descendants(pid: int) -> list[int]:
     found: list[int] = []
-    try:
-        tasks = list(Path(f"/proc/{pid}/task").iterdir())
-    except OSError:  # it has ended meanwhile
-        return found
-    for task in tasks:
-        try:
-            children = [int(child) for child in (task / "children").read_text().split()]
-        except OSError:
-            continue
-        for child in children:
-            found += [child, *descendants(child)]
+    for child in children_of(pid):
+        found += [child, *descendants(child)]
     return found
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 from penstock import __version__
@@ -140,10 +141,12 @@ def children_of(pid: int) -> list[int]:
     """The processes that one has started; none if it is gone."""
     found: list[int] = []
     try:
-        for task in Path(f"/proc/{pid}/task").iterdir():
-            found += map(int, (task / "children").read_text().split())
+        tasks = list(Path(f"/proc/{pid}/task").iterdir())
     except OSError:
-        pass
+        return found
+    for task in tasks:
+        with suppress(OSError):  # a thread that has ended meanwhile hides no other
+            found += map(int, (task / "children").read_text().split())
     return found
 
 
