@@ -233,12 +233,19 @@ def _headers(batch: Batch, count: int) -> pa.Array | None:
     found = batch.region(Column.HEADERS)
     if found is None:
         return None
-    bounds, names, values = split_maps(found[1], batch.header.events)
-    entries = bounds[batch.header.events]
+    if found[0] & _CONSTANT:
+        one = _maps(found[1], 1, 0, 1)
+        return one.take(pa.repeat(pa.scalar(0), count))
+    return _maps(found[1], batch.header.events, batch.lo, count)
+
+
+def _maps(data: memoryview, events: int, lo: int, count: int) -> pa.Array:
+    bounds, names, values = split_maps(data, events)
+    entries = bounds[events]
     pairs = [_binary(TEXT, data, entries, None, 0, entries) for data in (names, values)]
     children = [pa.Array.from_buffers(_ENTRIES, entries, _NO_NULLS, 0, 0, pairs)]
     buffers = [None, pa.py_buffer(bounds)]
-    return pa.Array.from_buffers(HEADERS, count, buffers, 0, batch.lo, children)
+    return pa.Array.from_buffers(HEADERS, count, buffers, 0, lo, children)
 
 
 def _parents(batch: Batch, count: int) -> pa.Array | None:

@@ -155,10 +155,25 @@ class Batch:
             for index, text in enumerate(given)
         ]
 
-    def headers(self) -> list[dict[str, str]]:
+    def common_headers(self) -> dict[str, str] | None:
+        """The headers that all events have, if the frame says so at once."""
         found = self.region(Column.HEADERS)
         if found is None:
-            return [{} for _ in range(len(self))]
+            return {}
+        encoding, data = found
+        if not encoding & Encoding.CONSTANT and self.header.events > 1:
+            return None
+        bounds, names, values = split_maps(data, 1)
+        keys = [name.decode() for name in self._binary(names, bounds[1], 0, bounds[1])]
+        texts = [one.decode() for one in self._binary(values, bounds[1], 0, bounds[1])]
+        return dict(zip(keys, texts, strict=True))
+
+    def headers(self) -> list[dict[str, str]]:
+        common = self.common_headers()
+        if common is not None:
+            return [common.copy() for _ in range(len(self))]
+        found = self.region(Column.HEADERS)
+        assert found is not None, "then they have none in common"
         bounds, names, values = split_maps(found[1], self.header.events)
         entries = bounds[self.header.events]
         # Those in view only: the whole frame may have very many more.

@@ -200,9 +200,11 @@ class Columns:
                     size += len("".join(given).encode())
             if self.headers is not None:
                 what, limit = "headers", "mappings of valid Unicode text"
-                pairs = [pair for header in self.headers for pair in header.items()]
+                distinct = _distinct(self.headers)
+                pairs = [pair for header in distinct for pair in header.items()]
                 texts_of = "".join(chain.from_iterable(pairs))
-                size += len(texts_of.encode()) + _ENTRY_BYTES * len(pairs)
+                once = len(texts_of.encode()) + _ENTRY_BYTES * len(pairs)
+                size += once * (count // len(distinct))
         except (TypeError, ValueError, OverflowError, AttributeError) as error:
             raise _unacceptable(what, error, limit) from None
         return size
@@ -323,11 +325,21 @@ def validity(values: Sequence[object | None]) -> bytes:
     return int(text, 2).to_bytes((len(values) + 7) // 8, "little")
 
 
+def _distinct(headers: Sequence[Headers]) -> Sequence[Headers]:
+    """The headers, or the only ones there are: a publisher tends to repeat them."""
+    return headers[:1] if headers.count(headers[0]) == len(headers) else headers
+
+
 def _maps(headers: Sequence[Headers]) -> Encoded:
-    """Arrow's layout of map<string, string>: entry offsets, then keys, then values."""
+    """Arrow's layout of map<string, string>: entry offsets, then keys, then values.
+
+    Once if they are all the same.
+    """
+    count, headers = len(headers), _distinct(headers)
+    encoding = Encoding.PLAIN if len(headers) == count else Encoding.CONSTANT
     entries = array("i", accumulate(map(len, headers), initial=0)).tobytes()
     names = [name.encode() for header in headers for name in header]
     values = [value.encode() for header in headers for value in header.values()]
     keys = b"".join(_plain(names))
     head: list[Buffer] = [entries, padding(len(entries)), keys, padding(len(keys))]
-    return Encoding.PLAIN, head + _plain(values)
+    return encoding, head + _plain(values)

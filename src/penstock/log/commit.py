@@ -52,12 +52,12 @@ class OpenGroup:
     then: list[Callable[[], None]] = field(default_factory=list)
     """Run when the group is committed, before its frames become readable."""
 
-    def touch(self, topic: Topic) -> None:
+    def touch(self, topic: Topic, *, relaxed: bool = False) -> None:
         """Note where a topic stood before this group."""
         if topic.id not in self.first_offsets:
             self.first_offsets[topic.id] = (topic, topic.next_offset)
-            if topic.options.durability == "sync":
-                self.sync = True
+        if not relaxed and topic.options.durability == "sync":
+            self.sync = True
 
     def roll_back(self) -> None:
         """Undo what this group did to the state in memory."""

@@ -25,7 +25,7 @@ from penstock.errors import Backlogged, LogClosed, WriteFailed
 from penstock.files import FileSystem
 from penstock.log.catalog import Catalog
 from penstock.log.checkpoint import KEPT
-from penstock.log.commit import Commit
+from penstock.log.commit import Commit, OpenGroup
 from penstock.log.damage import DamageRegister, RecoveryReport
 from penstock.log.intake import Intake, Outcome
 from penstock.log.journal import Journal
@@ -68,6 +68,8 @@ class LogCore:
         self._ended: list[TakeCheckpoint] = []
         self.on_commit: Callable[[Commit], None] = _ignore
         """Told of every commit that has ended, also of those inside ``append``."""
+        self.on_close: Callable[[OpenGroup], None] = _ignore_group
+        """Told of every group that closes, before the owners are asked for records."""
         self.damages = DamageRegister(files, layout)
         self.catalog = Catalog(files, layout, self.damages.add)
         self.keeper = Keeper(files, layout, options, self.catalog)
@@ -169,6 +171,7 @@ class LogCore:
         self.check_open()
         self._tell_journal()
         if self.intake.idle:
+            self.on_close(self.intake.group)
             self._collect()
         commit = self.intake.begin_commit(self.now_ms(), sync=sync)
         if commit is not None and self._checkpoint_due() and self.keeper.idle:
@@ -317,6 +320,10 @@ class LogCore:
     def scrub(self, max_bytes: int) -> bool:
         """Verify a part of the segments; True when all of them have been."""
         return self._scrub.step(max_bytes)
+
+
+def _ignore_group(group: OpenGroup) -> None:
+    """Nobody has anything to add."""
 
 
 def _ignore(commit: Commit) -> None:

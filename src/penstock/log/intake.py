@@ -76,10 +76,12 @@ class Intake:
     def idle(self) -> bool:
         return self._commit is None
 
-    def append(self, topic: Topic, events: Columns | Batch) -> Appended:
+    def append(
+        self, topic: Topic, events: Columns | Batch, *, relaxed: bool = False
+    ) -> Appended:
         """Add checked events to the open group."""
         group, base, count = self.group, topic.next_offset, len(events)
-        group.touch(topic)
+        group.touch(topic, relaxed=relaxed)
         topic.next_offset += count
         if isinstance(events, Batch):
             frame = self._restamp(topic, events, base)

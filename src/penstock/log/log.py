@@ -124,10 +124,13 @@ class Log(LogCore):
 
     # Appending
 
-    def append(self, name: str, events: Columns | Batch) -> Appended:
+    def append(
+        self, name: str, events: Columns | Batch, *, relaxed: bool = False
+    ) -> Appended:
         """Add events to a topic; they count when their group is committed.
 
         The bytes of a Batch are not copied: they must not change until then.
+        ``relaxed``: nobody is promised that they are on disk, whatever the topic says.
 
         Raises UnknownTopic, InvalidBatch, Backlogged, or DiskFull while events
         from before cannot be written out.
@@ -135,7 +138,7 @@ class Log(LogCore):
         self.check_open()
         topic = self.catalog.get(name)
         self._make_room(checked_size(events, self.options.max_event_bytes))
-        return self.intake.append(topic, events)
+        return self.intake.append(topic, events, relaxed=relaxed)
 
     def append_group(
         self, batches: Mapping[str, Columns | Batch]

@@ -262,3 +262,30 @@ def test_validity_has_the_least_significant_bit_first(
     values: list[str | None], bits: str
 ) -> None:
     assert validity(values).hex() == bits
+
+
+def test_headers_that_all_events_have_are_stored_once():
+    same = Columns([b"x"] * 1000, 1, headers=[{"colour": "blue"}] * 1000)
+    mixed = Columns(
+        [b"x"] * 1000, 1, headers=[{"colour": "blue"}] * 999 + [{"colour": "red"}]
+    )
+
+    once = Batch.of("t", same.encode(5, bytes(16)))
+    each = Batch.of("t", mixed.encode(5, bytes(16)))
+
+    assert once.common_headers() == {"colour": "blue"}
+    assert once.headers() == [{"colour": "blue"}] * 1000
+    assert once.header.length < each.header.length - 10_000
+    assert each.common_headers() is None
+    assert each.headers()[-1] == {"colour": "red"}
+
+
+def test_headers_that_all_events_have_do_not_hide_each_other():
+    batch = Batch.of(
+        "t", Columns([b"a", b"b"], 1, headers=[{"k": "v"}] * 2).encode(0, bytes(16))
+    )
+
+    first, second = batch.headers()
+    first["k"] = "changed"
+
+    assert second == {"k": "v"}

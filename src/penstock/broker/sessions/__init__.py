@@ -1,0 +1,14 @@
+"""Sessions: clients by name, what they wish to hear, and what is in flight to them.
+
+A session outlives its connections. Its wishes are topic filters; of the topics they
+match only those that have events for it have a subscription, made with the group that
+brings the first of them: see routes.py.
+"""
+
+from __future__ import annotations
+
+from penstock.broker.sessions.book import Sessions
+from penstock.broker.sessions.session import Session, Share
+from penstock.broker.sessions.wishes import Will, Wish
+
+__all__ = ["Session", "Sessions", "Share", "Will", "Wish"]

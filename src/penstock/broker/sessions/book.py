@@ -1,0 +1,328 @@
+"""All sessions of a broker, and how the journal keeps them.
+
+A record holds sessions as they are (new ones, those whose wishes changed, and all of
+them after a failed commit), the trails of packet ids of others, and the numbers of
+those that are gone. Sessions that end with their connection are not in it.
+
+Crash promise: precious. Replayed from the journal, carried by every checkpoint. Acks of
+QoS 1 wait for the next commit; what a client was promised, and what is sent with QoS 2,
+does not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from penstock.broker.sessions.routes import Routes
+from penstock.broker.sessions.session import NAME, SHARED_NAME, Session
+from penstock.broker.sessions.wishes import Will, Wish
+from penstock.delivery.consumer import Outlet
+from penstock.delivery.unconfirmed import Unconfirmed
+from penstock.log import Record
+from penstock.log.commit import OpenGroup
+
+if TYPE_CHECKING:
+    from penstock.broker.broker import Broker
+
+
+class Row(msgspec.Struct, array_like=True, frozen=True):
+    """A session with everything that is kept of it."""
+
+    number: int
+    client: str
+    user: str
+    expiry_s: float | None
+    gone_s: float | None
+    wishes: list[Wish]
+    will: Will | None
+    trail: bytes
+
+
+class Changes(msgspec.Struct, array_like=True, frozen=True):
+    full: list[Row] = []
+    trails: list[tuple[int, bytes]] = []
+    gone: list[int] = []
+    whole: bool = False
+    """Whether ``full`` is all there is: others are gone."""
+
+
+class Taken(msgspec.Struct, frozen=True):
+    """Ids of a client that were received, or completed, and may be taken back."""
+
+    session: Session
+    ids: list[int]
+    completed: bool
+
+
+_encode = msgspec.msgpack.Encoder().encode
+_decode_changes = msgspec.msgpack.Decoder(Changes).decode
+_decode_snapshot = msgspec.msgpack.Decoder(tuple[int, list[Row]]).decode
+
+
+class Sessions:
+    """Owner of the sessions' records; see log.Owner."""
+
+    routes: Routes
+
+    def __init__(self) -> None:
+        self._next_number = 0
+        self._by_client: dict[str, Session] = {}
+        self._by_number: dict[int, Session] = {}
+        self._dirty: dict[Session, None] = {}
+        self._unsaid: dict[Session, None] = {}
+        self._gone: list[int] = []
+        self._whole = False
+        self._urgent = False
+        self._taken: Unconfirmed[Taken] = Unconfirmed()
+        self._offline: dict[Session, None] = {}
+        self._broker: Broker
+
+    def wire(self, broker: Broker, now_s: float) -> None:
+        """Find the subscriptions of what the journal has told of."""
+        self._broker, self.routes = broker, Routes(broker)
+        for session in self._by_client.values():
+            self._take_up(session, now_s)
+        known, groups = self._by_client, self.routes.subscribers()
+        for one in list(broker.subscriptions):
+            name = one.subscriber
+            lost = name.startswith(NAME) and name[len(NAME) :] not in known
+            if lost or (name.startswith(SHARED_NAME) and name not in groups):
+                broker.subscriptions.remove(one)
+
+    def _take_up(self, session: Session, now_s: float) -> None:
+        session.restored = True
+        session.gone_s = now_s if session.gone_s is None else session.gone_s
+        if session.will is not None:
+            session.will_due_s = session.gone_s + session.will.delay_s
+        self._offline[session] = None
+        for one in self._broker.subscriptions.of_subscriber(session.name):
+            self.routes.take_up(session, one, None)
+        for wish in session.wishes.values():
+            if wish.qos or wish.share is not None:
+                self.routes.add(session, wish)
+        flights = session.flights
+        for id_ in [
+            i for i, f in flights.out.items() if f.number not in session.shares
+        ]:
+            flights.refused(id_)
+
+    def __len__(self) -> int:
+        return len(self._by_client)
+
+    def __iter__(self) -> Iterator[Session]:
+        return iter(self._by_client.values())
+
+    def get(self, client: str) -> Session | None:
+        return self._by_client.get(client)
+
+    @property
+    def offline(self) -> Iterable[Session]:
+        """Sessions whose client is away, those that went first in front."""
+        return list(self._offline)
+
+    # What clients do
+
+    def open(
+        self, client: str, *, clean: bool, expiry_s: float | None
+    ) -> tuple[Session, bool]:
+        """The session of a client that connects, and whether it was there."""
+        session = self._by_client.get(client)
+        if session is not None and clean:
+            self.end(session)
+            session = None
+        present = session is not None
+        if session is None:
+            self._next_number += 1
+            durable = expiry_s is None or expiry_s > 0
+            session = Session(self._next_number, client, durable=durable)
+            self._by_client[client] = self._by_number[session.number] = session
+        session.expiry_s = expiry_s
+        session.restored = False
+        self.changed(session)
+        return session, present
+
+    def attach(self, session: Session, outlet: Outlet) -> None:
+        """The client is connected."""
+        session.outlet = outlet
+        session.gone_s = session.will_due_s = None
+        self._offline.pop(session, None)
+        for share in list(session.shares.values()):
+            self.routes.attach(session, share)
+        for wish in session.wishes.values():
+            if not wish.qos and wish.share is None:
+                self.routes.add(session, wish)
+
+    def detach(self, session: Session, now_s: float) -> None:
+        """The connection is gone; the session stays as long as it may."""
+        session.outlet = None
+        session.gone_s = now_s
+        if session.will is not None:
+            session.will_due_s = now_s + session.will.delay_s
+        self._offline[session] = None
+        for wish in session.wishes.values():
+            if not wish.qos and wish.share is None:
+                self.routes.rest(session, wish)
+        for share in list(session.shares.values()):
+            self.routes.detach(session, share)
+        session.ready.clear()
+        self.changed(session, urgent=False)
+
+    def wish(self, session: Session, wish: Wish) -> bool:
+        """Let a session hear of a filter; whether it did before."""
+        known = wish.filter in session.wishes
+        session.wishes[wish.filter] = wish
+        self.routes.add(session, wish)
+        self.changed(session)
+        return known
+
+    def unwish(self, session: Session, filter_: str) -> bool:
+        """End a wish; whether there was one."""
+        wish = session.wishes.pop(filter_, None)
+        if wish is None:
+            return False
+        self.routes.remove(session, wish)
+        self.changed(session)
+        return True
+
+    def end(self, session: Session) -> None:
+        """Forget a session with all that is owed to it."""
+        wishes, session.wishes = session.wishes, {}
+        for share in list(session.shares.values()):
+            self.routes.drop(session, share)
+        for wish in wishes.values():
+            self.routes.remove(session, wish)
+        del self._by_client[session.client], self._by_number[session.number]
+        self._offline.pop(session, None)
+        self._unsaid.pop(session, None)
+        self._dirty.pop(session, None)
+        if session.durable:
+            self._gone.append(session.number)
+
+    def received(self, session: Session, ids: list[int]) -> None:
+        """Messages of QoS 2 are stored in this group under these ids."""
+        session.flights.receive(ids)
+        self._taken.add(Taken(session, ids, completed=False))
+        self.note(session, urgent=True)
+
+    def completed(self, session: Session, ids: Iterable[int]) -> list[int]:
+        """Their PUBRELs have come; those that were known."""
+        known = session.flights.complete(ids)
+        if known:
+            self._taken.add(Taken(session, known, completed=True))
+            self.note(session, urgent=True)
+        return known
+
+    def note(self, session: Session, *, urgent: bool = False) -> None:
+        """The packet ids of a session have moved."""
+        if session.durable:
+            self._dirty[session] = None
+            self._urgent = self._urgent or urgent
+
+    def changed(self, session: Session, *, urgent: bool = True) -> None:
+        """Have everything about a session written, soon if somebody waits for it."""
+        if session.durable and session.number in self._by_number:
+            self._unsaid[session] = None
+            self._urgent = self._urgent or urgent
+
+    # The journal's side
+
+    def closing(self, group: OpenGroup) -> None:
+        """Called for every group that closes, before the records are collected."""
+        self.routes.closing(group)
+
+    @property
+    def urgent(self) -> bool:
+        """Whether anything waits that was promised to somebody."""
+        return self._urgent or bool(self._gone) or self._whole
+
+    @property
+    def dirty(self) -> bool:
+        """Whether anything waits to be written."""
+        return bool(self._dirty or self._unsaid) or self.urgent
+
+    def confirmed(self) -> None:
+        """What the committed group changed stays so."""
+        self._taken.confirm()
+
+    def collect(self) -> list[tuple[bytes, bool]]:
+        self._taken.close()
+        if not self.dirty:
+            return []
+        sync = self.urgent
+        full = [_row(session) for session in self._unsaid]
+        for session in self._unsaid:
+            session.flights.said()
+        trails = [
+            (session.number, session.flights.said())
+            for session in self._dirty
+            if session not in self._unsaid
+        ]
+        data = _encode(Changes(full, trails, self._gone, self._whole))
+        self._dirty.clear()
+        self._unsaid.clear()
+        self._gone, self._whole, self._urgent = [], False, False
+        return [(data, sync)]
+
+    def taken_back(self) -> None:
+        """Undo what was received, and say everything else again."""
+        for taken in self._taken.take_back():
+            received = taken.session.flights.received
+            if taken.completed:
+                received.update(taken.ids)
+            else:
+                received.difference_update(taken.ids)
+        self._unsaid = {one: None for one in self if one.durable}
+        self._whole = True
+        self.routes.forget()
+
+    def snapshot(self) -> bytes:
+        rows = [_row(session) for session in self if session.durable]
+        return _encode((self._next_number, rows))
+
+    def restore(self, snapshot: bytes) -> None:
+        self._next_number, rows = _decode_snapshot(snapshot)
+        for row in rows:
+            self._put(row)
+
+    def replay(self, record: Record) -> None:
+        changes = _decode_changes(record.data)
+        if changes.whole:
+            self._by_client.clear()
+            self._by_number.clear()
+        for number in changes.gone:
+            self._remove(number)
+        for row in changes.full:
+            self._remove(row.number)
+            self._put(row)
+        for number, trail in changes.trails:
+            self._by_number[number].flights.follow(trail)
+
+    def _remove(self, number: int) -> None:
+        known = self._by_number.pop(number, None)
+        if known is not None and self._by_client.get(known.client) is known:
+            del self._by_client[known.client]
+
+    def _put(self, row: Row) -> None:
+        self._next_number = max(self._next_number, row.number)
+        session = Session(row.number, row.client, durable=True)
+        session.user, session.expiry_s = row.user, row.expiry_s
+        session.gone_s, session.will = row.gone_s, row.will
+        session.wishes = {wish.filter: wish for wish in row.wishes}
+        session.flights.follow(row.trail)
+        self._by_client[session.client] = self._by_number[row.number] = session
+
+
+def _row(session: Session) -> Row:
+    return Row(
+        session.number,
+        session.client,
+        session.user,
+        session.expiry_s,
+        session.gone_s,
+        list(session.wishes.values()),
+        session.will,
+        session.flights.whole_trail(),
+    )

@@ -1,0 +1,359 @@
+"""Which sessions hear of which topics, and how they come by subscriptions.
+
+A wish may match a hundred thousand topics, so it makes no subscription by itself. When
+a group closes, every topic that got events in it is looked up among the wishes, once,
+and each session that wishes for it and has no subscription yet gets one that begins
+with the first of these events: in the same group, so a crash keeps both or neither.
+A subscription that has nothing left to do may go, and comes back in the same way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from penstock.broker.filters import FilterTree
+from penstock.broker.retained import TOPIC as RETAINED
+from penstock.broker.sessions.session import (
+    NOBODY,
+    SHARED_NAME,
+    Session,
+    Share,
+    Terms,
+)
+from penstock.broker.sessions.wishes import Wish
+from penstock.delivery.flights import MAX_ID
+from penstock.delivery.subscription import Subscription
+from penstock.log.commit import OpenGroup
+from penstock.model.policy import Policy
+from penstock.model.topic_filter import matches
+
+if TYPE_CHECKING:
+    from penstock.broker.broker import Broker
+
+# The handshake of QoS 2 is with the packet ids (delivery/flights.py): towards the
+# subscription an event is settled once its client has it.
+ANSWERED = Policy(order="log", window=MAX_ID, qos=1)
+UNANSWERED = Policy(order="log", window=MAX_ID, qos=0)
+# Where no event ever is.
+BEYOND = 1 << 62
+# Topics known to need nothing, before they are all looked up again.
+MAX_ROUTED = 1_000_000
+
+
+class Group:
+    """Sessions that share the events of a filter among them."""
+
+    __slots__ = ("filter", "members", "name")
+
+    def __init__(self, name: str, filter_: str) -> None:
+        self.name = name
+        self.filter = filter_
+        self.members: dict[Session, Wish] = {}
+
+    @property
+    def subscriber(self) -> str:
+        return f"{SHARED_NAME}{self.name}/{self.filter}"
+
+
+class Routes:
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+        self._tree: FilterTree[Session | Group, Wish | None] = FilterTree()
+        self._groups: dict[tuple[str, str], Group] = {}
+        self._routed: set[str] = set()
+
+    # Wishes
+
+    def add(self, session: Session, wish: Wish) -> None:
+        """Let a session hear of what it wishes, from now on."""
+        share = wish.share
+        if share is not None:
+            self._join(session, wish, share)
+            return
+        self._tree.add(wish.filter, session, wish)
+        self._reconsider(session, wish.filter)
+        for topic, end in self._opened(wish.filter):
+            if topic not in session.topics:
+                self._make(session, topic, end)
+
+    def remove(self, session: Session, wish: Wish) -> None:
+        """Let a session hear of it no more, unless by another wish."""
+        share = wish.share
+        if share is not None:
+            self._leave(session, share)
+            return
+        self._tree.remove(wish.filter, session)
+        self._reconsider(session, wish.filter)
+
+    def rest(self, session: Session, wish: Wish) -> None:
+        """Nobody is there for what is sent without an answer."""
+        if wish.share is None:
+            self._tree.remove(wish.filter, session)
+
+    def terms(self, session: Session, share: Share) -> Terms:
+        """How events of the share's topic reach the session."""
+        if share.terms is None:
+            share.terms = self._terms(session, share)
+        return share.terms
+
+    def _terms(self, session: Session, share: Share) -> Terms:
+        if share.wish is not None:
+            return _terms([share.wish])
+        return self.terms_of(session, share.topic)
+
+    def terms_of(self, session: Session, topic: str) -> Terms:
+        """How events of a topic reach a session by all its own wishes."""
+        found = self._tree.match(topic)
+        return _terms([wish for key, wish in found if key is session and wish])
+
+    def retained_share(self, session: Session, *, durable: bool) -> Share:
+        """The session's share in what is retained: nothing, but what is owed to it."""
+        known = session.topics.get(RETAINED)
+        if known is not None and not known.subscription.ended:
+            return known
+        subscription = self._broker.subscriptions.add(
+            session.name,
+            RETAINED,
+            ANSWERED,
+            BEYOND,
+            temporary=not durable,
+            limited=False,
+        )
+        return self.take_up(session, subscription, None)
+
+    def _reconsider(self, session: Session, filter_: str) -> None:
+        """A wish came, went or changed: look at the shares that it is about."""
+        if "+" in filter_ or "#" in filter_:
+            found = [s for s in session.topics.values() if matches(filter_, s.topic)]
+        else:
+            found = [s for s in (session.topics.get(filter_),) if s is not None]
+        for share in found:
+            share.terms = None
+            wanted = any(key is session for key, _ in self._tree.match(share.topic))
+            if not wanted:
+                self.end(session, share)
+                continue
+            if share.ending:
+                self._begin_again(share)
+            self._toughen(session, share)
+
+    def _begin_again(self, share: Share) -> None:
+        """What came while nobody wished for it is not sent."""
+        share.ending = False
+        end = self._broker.log.topic(share.topic).next_offset
+        share.subscription.cursor.seek(end)
+        self._broker.subscriptions.update(share.subscription)
+
+    def _toughen(self, session: Session, share: Share) -> None:
+        """A share that is wished for with answers now must ask for them."""
+        if share.subscription.policy.qos == 0 and self.terms(session, share).qos:
+            start = share.subscription.cursor.lowest()
+            self.drop(session, share)
+            self._make(session, share.topic, start)
+
+    def _opened(self, filter_: str) -> list[tuple[str, int]]:
+        """Topics that a new wish is about and that have events in the open group.
+
+        What is in front of their ends is older than the wish, and not for it.
+        """
+        if "+" in filter_ or "#" in filter_:
+            self._routed.clear()
+        else:
+            self._routed.discard(filter_)
+        opened = self._broker.log.intake.group.first_offsets.values()
+        return [
+            (topic.name, topic.next_offset)
+            for topic, _ in opened
+            if matches(filter_, topic.name)
+        ]
+
+    # Topics
+
+    def closing(self, group: OpenGroup) -> None:
+        """Topics have got events: see to it that everybody has a subscription."""
+        routed = self._routed
+        if len(self._tree) and group.first_offsets:
+            for topic, first in group.first_offsets.values():
+                if topic.name not in routed:
+                    self._route(topic.name, first)
+
+    def forget(self, topic: str | None = None) -> None:
+        """A topic, or any, is gone or shorter than it was."""
+        if topic is None:
+            self._routed.clear()
+        else:
+            self._routed.discard(topic)
+
+    def _route(self, topic: str, first: int) -> None:
+        for key in dict.fromkeys(key for key, _ in self._tree.match(topic)):
+            if isinstance(key, Group):
+                self._make_shared(key, topic, first)
+            elif (known := key.topics.get(topic)) is None or known.subscription.ended:
+                self._make(key, topic, first)
+        if len(self._routed) >= MAX_ROUTED:
+            self._routed.clear()
+        self._routed.add(topic)
+
+    def _make(self, session: Session, topic: str, first: int) -> None:
+        qos = self.terms_of(session, topic).qos
+        durable = session.durable and qos > 0
+        if not durable and session.outlet is None:
+            return
+        policy = ANSWERED if qos else UNANSWERED
+        subscription = self._broker.subscriptions.add(
+            session.name, topic, policy, first, temporary=not durable, limited=False
+        )
+        session.topics[topic] = self.take_up(session, subscription, None)
+
+    def _make_shared(self, group: Group, topic: str, first: int) -> None:
+        subscriptions = self._broker.subscriptions
+        if subscriptions.get(group.subscriber, topic) is not None:
+            return
+        subscription = subscriptions.add(
+            group.subscriber, topic, ANSWERED, first, temporary=False, limited=False
+        )
+        for session, wish in group.members.items():
+            self.take_up(session, subscription, wish)
+
+    def take_up(
+        self, session: Session, subscription: Subscription, wish: Wish | None
+    ) -> Share:
+        """A session's share in a subscription, at work if its client is there."""
+        share = Share(subscription, wish)
+        session.shares[subscription.number] = share
+        if wish is None:
+            session.topics[subscription.topic] = share
+        if session.outlet is not None:
+            self.attach(session, share)
+        return share
+
+    def attach(self, session: Session, share: Share) -> None:
+        """The client is there."""
+        assert session.outlet is not None, "somebody is there"
+        if share.consumer is None:
+            share.consumer = self._broker.attach(share.subscription, session.outlet)
+            share.consumer.ready = session.ready
+        else:  # it kept what only this client may have
+            share.consumer.outlet = session.outlet
+            now_s = self._broker.log.now_ms() / 1000
+            share.subscription.give_back(share.consumer, now_s)
+        session.ready[share.consumer] = None
+
+    def detach(self, session: Session, share: Share) -> None:
+        """The client has gone."""
+        consumer = share.consumer
+        if consumer is None:
+            return
+        session.ready.pop(consumer, None)
+        if share.wish is not None:
+            # What was begun with QoS 2 is completed with this client, or not at all
+            # (MQTT-4.8.2-4); anything else may go to others.
+            others = session.flights.drop(share.subscription.number, qos=1)
+            share.subscription.put_back(others, consumer)
+            if share.subscription.owed.count_of(consumer):
+                consumer.outlet = NOBODY
+                self._broker.wake(share.subscription)
+                return
+        share.consumer = None
+        self._broker.detach(consumer)
+        if share.subscription.temporary:
+            self._forget(session, share)
+        else:
+            self._broker.wake(share.subscription)
+
+    # Ends
+
+    def end(self, session: Session, share: Share) -> None:
+        """Send nothing more of it; what is in flight is completed (MQTT-3.10.4-3)."""
+        number = share.subscription.number
+        if any(one.number == number for one in session.flights.out.values()):
+            share.ending = True
+        else:
+            self.drop(session, share)
+
+    def drop(self, session: Session, share: Share) -> None:
+        """Forget a share; and its subscription, if nobody else has a part in it."""
+        consumer, share.consumer = share.consumer, None
+        if consumer is not None:
+            session.ready.pop(consumer, None)
+            if share.wish is not None:  # not to be sent to anybody else: MQTT-4.8.2-5
+                offsets = session.flights.drop(share.subscription.number, qos=2)
+                share.subscription.settle_all(offsets, consumer)
+            self._broker.detach(consumer)
+        session.flights.drop(share.subscription.number)
+        self._forget(session, share)
+        subscription = share.subscription
+        if share.wish is None and not subscription.ended:
+            self._broker.subscriptions.remove(subscription)
+            self._routed.discard(subscription.topic)
+        elif share.wish is not None:
+            self._broker.wake(subscription)
+
+    def _forget(self, session: Session, share: Share) -> None:
+        session.shares.pop(share.subscription.number, None)
+        if session.topics.get(share.topic) is share:
+            del session.topics[share.topic]
+            self._routed.discard(share.topic)
+
+    def _join(self, session: Session, wish: Wish, share: tuple[str, str]) -> None:
+        group = self._groups.get(share)
+        if group is None:
+            group = self._groups[share] = Group(*share)
+            self._tree.add(group.filter, group, None)
+            for topic, end in self._opened(group.filter):
+                self._make_shared(group, topic, end)
+        known = session in group.members
+        group.members[session] = wish
+        if known:
+            for one in session.shares.values():
+                if one.subscription.subscriber == group.subscriber:
+                    one.wish, one.terms, one.ending = wish, None, False
+            return
+        for subscription in self.shared_subscriptions(group):
+            self.take_up(session, subscription, wish)
+
+    def _leave(self, session: Session, share: tuple[str, str]) -> None:
+        group = self._groups.get(share)
+        if group is None or group.members.pop(session, None) is None:
+            return
+        mine = [
+            one
+            for one in session.shares.values()
+            if one.subscription.subscriber == group.subscriber
+        ]
+        for one in mine:
+            self.end(session, one)
+        if not group.members:
+            del self._groups[share]
+            self._tree.remove(group.filter, group)
+            for subscription in self.shared_subscriptions(group):
+                self._broker.dismiss(subscription, "nobody is left in its group")
+                self._broker.subscriptions.remove(subscription)
+
+    def shared_subscriptions(self, group: Group) -> Iterable[Subscription]:
+        return self._broker.subscriptions.of_subscriber(group.subscriber)
+
+    def subscribers(self) -> set[str]:
+        """The names of groups that anybody is in."""
+        return {group.subscriber for group in self._groups.values()}
+
+    def sweep(self, session: Session) -> int:
+        """Forget shares that have nothing left to do; how many those were."""
+        idle = [
+            share
+            for share in session.topics.values()
+            if not share.ending and share.subscription.drained
+        ]
+        for share in idle:
+            self.drop(session, share)
+        return len(idle)
+
+
+def _terms(wishes: list[Wish]) -> Terms:
+    return Terms(
+        max((wish.qos for wish in wishes), default=0),
+        bool(wishes) and all(wish.no_local for wish in wishes),
+        any(wish.retain_as_published for wish in wishes),
+        tuple(sorted(wish.identifier for wish in wishes if wish.identifier)),
+    )

@@ -1,0 +1,234 @@
+"""Events of a page as packets: runs of what is said alike.
+
+A delivery has the lower QoS of publish and subscription (MQTT-3.8.4-8). With QoS 2, and
+a session that is to survive a crash, it leaves when the journal knows its packet id:
+the client remembers the id, so nothing else may ever be sent under it before it is
+completed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import groupby
+from typing import NamedTuple
+
+from penstock.broker.retained import TOPIC as RETAINED
+from penstock.broker.sessions import Session, Share, Wish
+from penstock.broker.sessions.session import Terms
+from penstock.delivery.consumer import Consumer
+from penstock.delivery.owed import Portion
+from penstock.delivery.pages import Page
+from penstock.gateway.mqtt.headers import (
+    EXPIRES,
+    RETAIN,
+    is_plain,
+    left_s,
+    published_qos,
+    to_properties,
+)
+from penstock.gateway.mqtt.hub import MqttHub
+from penstock.gateway.mqtt.writing import Form, Writer
+from penstock.gateway.outbox import Outbox
+from penstock.log.frame import Column
+from penstock.wire.mqtt import Properties, Property
+
+
+class Delivery(NamedTuple):
+    """Events of a page on their way to the client."""
+
+    share: Share
+    consumer: Consumer
+    page: Page
+    terms: Terms
+
+
+class Delivering:
+    __slots__ = (
+        "_hub",
+        "_outbox",
+        "_quota",
+        "_resends",
+        "_session",
+        "_stalled",
+        "_window",
+        "_wished",
+        "writer",
+    )
+
+    def __init__(
+        self,
+        hub: MqttHub,
+        session: Session,
+        outbox: Outbox[int],
+        writer: Writer,
+        window: int,
+    ) -> None:
+        self._hub = hub
+        self._session = session
+        self._outbox = outbox
+        self.writer = writer
+        self._window = self._quota = window
+        self._wished: dict[int, Wish] = {}
+        """Which wish a retained message is for, by its place."""
+        self._stalled: dict[Consumer, None] = {}
+        """Who has more than the client may have unanswered."""
+        self._resends: dict[tuple[int, int], int] = {
+            (flight.number, flight.offset): id_
+            for id_, flight in session.flights.out.items()
+        }
+
+    def _portion(self, one: Delivery, portion: Portion, now_s: float) -> list[bytes]:
+        page, lo, hi, terms = portion.page, portion.lo, portion.hi, one.terms
+        if portion.tries > 1 and (again := self._again(one, lo, now_s)):
+            return [again]
+        headers = page.common_headers
+        if (
+            headers is None
+            or terms.no_local
+            or EXPIRES in headers
+            or (self.writer.version == 5 and Column.PRIORITY in page.batch.columns())
+        ):
+            return self._mixed(one, lo, hi, now_s)
+        form = self._form(one.share.topic, terms, headers, 0, now_s)
+        return self._run(one, lo, hi, form)
+
+    def _mixed(self, one: Delivery, lo: int, hi: int, now_s: float) -> list[bytes]:
+        """Events that are not all alike: neighbours that are go together."""
+        batch, terms = one.page.batch, one.terms
+        headers = one.page.headers
+        producers = batch.producers() if terms.no_local else [None] * len(headers)
+        priorities = one.page.priorities
+        sent: list[bytes] = []
+
+        def alike(index: int) -> tuple[dict[str, str], int, bool]:
+            own = terms.no_local and producers[index] == self._session.name
+            return headers[index], priorities[index], own
+
+        for (said, priority, own), run in groupby(range(lo, hi), key=alike):
+            places = list(run)
+            first, end = places[0], places[-1] + 1
+            left = left_s(said, now_s)
+            if own or (left is not None and left <= 0):  # MQTT-3.8.3-3, MQTT-3.3.2-5
+                self._waive(one, first, end)
+                continue
+            form = self._form(one.share.topic, terms, said, priority, now_s)
+            sent += self._run(one, first, end, form)
+        return sent
+
+    def _form(
+        self,
+        topic: str,
+        terms: Terms,
+        headers: Mapping[str, str],
+        priority: int,
+        now_s: float,
+        *,
+        retained: bool = False,
+    ) -> Form:
+        """How an event with these headers is said to the client."""
+        qos = min(terms.qos, published_qos(headers))
+        # MQTT-3.3.1-12, MQTT-3.3.1-13
+        retain = retained or (terms.retain_as_published and RETAIN in headers)
+        properties: Properties | None = None
+        if self.writer.version == 5:
+            properties = {}
+            if priority or not is_plain(headers):
+                properties = to_properties(headers, priority, now_s)
+            if terms.identifiers:  # MQTT-3.3.4-3
+                properties[Property.SUBSCRIPTION_IDENTIFIER] = list(terms.identifiers)
+        return Form(topic, qos, retain, properties)
+
+    def _run(self, one: Delivery, lo: int, hi: int, form: Form) -> list[bytes]:
+        """Events that are said alike."""
+        page, writer = one.page, self.writer
+        if writer.max_packet is not None and hi - lo > 1:
+            return [
+                data
+                for at in range(lo, hi)
+                for data in self._run(one, at, at + 1, form)
+            ]
+        if not writer.fits(form, page.payloads[lo]):
+            self._waive(one, lo, hi)
+            return []
+        if not form.qos:
+            self._waive(one, lo, hi)
+            if lo == 0 and hi == len(page):
+                return [writer.page(form, page)]
+            return [writer.publishes(form, page.payloads[lo:hi])]
+        ids = self._ids(one, lo, hi, form.qos)
+        return self._held(writer.publishes(form, page.payloads[lo:hi], ids), form.qos)
+
+    def _again(self, one: Delivery, index: int, now_s: float) -> bytes | None:
+        """An event that the client was sent before and may have (MQTT-3.3.1-1)."""
+        if not self._resends:
+            return None
+        place = one.share.subscription.number, one.page.batch.offset_of(index)
+        id_ = self._resends.pop(place, None)
+        if id_ is None:
+            return None
+        headers = headers_at(one.page, index)
+        topic, terms = one.share.topic, one.terms
+        retained = topic == RETAINED
+        if retained:
+            topic = retained_topic(one.page, index)
+            terms = self._retained_terms(one.page, index)
+        priority = one.page.priorities[index]
+        form = self._form(topic, terms, headers, priority, now_s, retained=retained)
+        form = form._replace(qos=self._session.flights.out[id_].qos)
+        self._quota -= 1
+        return self.writer.publishes(form, [one.page.payloads[index]], [id_], dup=True)
+
+    # Bookkeeping
+
+    def _ids(self, one: Delivery, lo: int, hi: int, qos: int) -> list[int]:
+        batch, base = one.page.batch, one.page.base
+        offsets: Sequence[int] = range(base + lo, base + hi)
+        if not batch.dense:
+            offsets = batch.offsets()[lo:hi]
+        self._quota -= hi - lo
+        session = self._session
+        number = one.share.subscription.number
+        ids = session.flights.send(number, offsets, qos)
+        self._hub.broker.sessions.note(session, urgent=qos == 2)
+        return ids
+
+    def _held(self, data: bytes, qos: int) -> list[bytes]:
+        """What may leave now; the rest when the journal knows its ids."""
+        if qos == 2 and self._session.durable:
+            self._outbox.after(self._hub.broker.promised, data)
+            return []
+        return [data]
+
+    def _waive(self, one: Delivery, lo: int, hi: int) -> None:
+        """Nobody answers for these: they are settled by being sent, or left out."""
+        subscription = one.share.subscription
+        if subscription.policy.qos:
+            offset_of = one.page.batch.offset_of
+            offsets = [offset_of(index) for index in range(lo, hi)]
+            subscription.settle_all(offsets, one.consumer, urgent=False)
+
+    def _retained_terms(self, page: Page, index: int) -> Terms:
+        """As the wish says that asked for it; after a restart, as all of them do."""
+        wish = self._wished.pop(page.batch.offset_of(index), None)
+        if wish is not None:
+            return terms_of(wish)
+        topic = retained_topic(page, index)
+        return self._hub.broker.sessions.routes.terms_of(self._session, topic)
+
+
+def terms_of(wish: Wish) -> Terms:
+    """How what was retained reaches who makes a wish."""
+    identifiers = (wish.identifier,) if wish.identifier else ()
+    return Terms(wish.qos, False, True, identifiers)
+
+
+def headers_at(page: Page, index: int) -> Mapping[str, str]:
+    common = page.common_headers
+    return page.headers[index] if common is None else common
+
+
+def retained_topic(page: Page, index: int) -> str:
+    """What a retained message was published to."""
+    key = page.keys[index]
+    assert key is not None, "every retained message has its topic"
+    return key.decode()

@@ -1,0 +1,301 @@
+"""One MQTT connection: packets in, answers when their promises hold, events out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import assert_never
+
+from penstock.delivery.consumer import Consumer
+from penstock.delivery.owed import Owed
+from penstock.errors import PenstockError
+from penstock.gateway.gateway import Gateway, LoginRequest
+from penstock.gateway.mqtt.hub import MqttHub
+from penstock.gateway.mqtt.opening import Opened, open_session, refusal
+from penstock.gateway.mqtt.subscribing import Subscribing
+from penstock.gateway.mqtt.writing import Form
+from penstock.gateway.outbox import Outbox
+from penstock.wire.mqtt import (
+    PINGRESP,
+    Ack,
+    Acks,
+    Auth,
+    ClientPacket,
+    Connect,
+    Disconnect,
+    Kind,
+    Malformed,
+    Parser,
+    Pingreq,
+    Properties,
+    Property,
+    Publishes,
+    Reason,
+    Subscribe,
+    Unsubscribe,
+    connack,
+    disconnect,
+    number,
+)
+
+# A client that is silent for one and a half times what it said is gone (MQTT-3.1.2-22).
+PATIENCE = 1.5
+
+
+class MqttGateway(Gateway):
+    """One connection of a client; ``hub`` is what all of them have in common."""
+
+    def __init__(self, hub: MqttHub, *, authenticate: bool = False) -> None:
+        self.settled = False
+        self.patience_s = 0.0
+        self._hub = hub
+        self._authenticate = authenticate
+        self._parser = Parser(hub.options.max_packet_bytes)
+        self._outbox: Outbox[int] = Outbox(hub.broker.log)
+        self._connect: Connect | None = None
+        self._opened: Opened | None = None
+        self._subscribing: Subscribing | None = None
+        self._held: Sequence[ClientPacket] = ()
+        self._will = True
+        """Whether the will is to be published when the connection ends."""
+
+    # Called by the server
+
+    def receive(self, data: bytes, now_s: float) -> None:
+        try:
+            packets = self._parser.feed(data)
+        except Malformed as error:
+            self._violated(error)
+            return
+        self._packets(packets, now_s)
+
+    def eof(self, now_s: float) -> None:
+        self.closing = True
+
+    def logged_in(self, ok: bool, now_s: float) -> None:
+        connect, self.login = self._connect, None
+        assert connect is not None, "nobody asked"
+        if ok:
+            self._open(connect, now_s)
+        else:
+            self._refuse_connect(Reason.BAD_USER_NAME_OR_PASSWORD)
+        held, self._held = self._held, ()
+        self._packets(held, now_s)
+
+    def timed_out(self, now_s: float) -> None:
+        self._bye(Reason.KEEP_ALIVE_TIMEOUT)
+
+    def part(self, now_s: float) -> None:
+        if not self.closing:
+            self._bye(Reason.SERVER_SHUTTING_DOWN)
+
+    def output(self, now_s: float, room: int) -> list[bytes]:
+        out: list[bytes] = []
+        opened = self._opened
+        self._drain(out)
+        if opened is not None and not self.closing and not opened.waiting:
+            room -= sum(map(len, out))
+            if self._subscribing is not None and room > 0:
+                out += self._subscribing.retained(now_s, room)
+                room -= sum(map(len, out))
+            out += opened.outbound.push(now_s, room)
+            self._drain(out)
+        if self._outbox or (self._subscribing and self._subscribing.waits):
+            self._hub.broker.waiting[self] = None
+        return out
+
+    def _drain(self, out: list[bytes]) -> None:
+        """Answers whose time has come."""
+        opened = self._opened
+        for data, answered in self._outbox.take():
+            out.append(data)
+            if opened is not None:
+                opened.waiting = False
+                if answered:
+                    opened.inbound.answered(answered)
+
+    def disconnected(self, now_s: float) -> None:
+        opened, self._opened = self._opened, None
+        if opened is not None:
+            self._hub.system.listeners.pop(self, None)
+            if opened.session.outlet is self:
+                self._hub.leave(opened.session, now_s, will=self._will)
+
+    def taken_over(self, now_s: float) -> None:
+        """The client has come over another connection (MQTT-3.1.4-3)."""
+        self._bye(Reason.SESSION_TAKEN_OVER)
+        self.disconnected(now_s)
+        self._hub.broker.awake[self] = None
+
+    # Called by the broker
+
+    def released(self, consumer: Consumer, owed: list[Owed]) -> None:
+        raise AssertionError("PUBRELs are with the packet ids")
+
+    def moved(self, consumer: Consumer) -> None:
+        """What comes next is sent as if nothing had been."""
+
+    def ended(self, consumer: Consumer, reason: str) -> None:
+        """The topic is gone: nothing is said, and its next event begins anew."""
+        if self._opened is not None:
+            session = self._opened.session
+            if (share := session.share_of(consumer)) is not None:
+                share.consumer = None
+                self._hub.broker.sessions.routes.drop(session, share)
+
+    # $SYS
+
+    @property
+    def system_filters(self) -> list[str]:
+        return self._subscribing.system_filters if self._subscribing else []
+
+    def tell(self, topic: str, payload: bytes, *, retain: bool) -> None:
+        """A value of a ``$SYS`` topic."""
+        if self._opened is not None:
+            writer = self._opened.outbound.writer
+            properties: Properties | None = {} if writer.version == 5 else None
+            form = Form(topic, 0, retain, properties)
+            self._outbox.now(writer.publishes(form, [payload]))
+            self._hub.broker.awake[self] = None
+
+    # Packets
+
+    def _packets(self, packets: Sequence[ClientPacket], now_s: float) -> None:
+        for at, packet in enumerate(packets):
+            if self.closing:
+                return
+            if self.login is not None:
+                self._held = packets[at:]
+                return
+            try:
+                self._packet(packet, now_s)
+            except Malformed as error:
+                self._violated(error)
+            except PenstockError as error:
+                # The broker cannot do it now: not acknowledged, so it comes again.
+                self._bye(Reason.QUOTA_EXCEEDED, str(error))
+        if self.login is None and not self.closing and self._parser.failed is not None:
+            self._violated(self._parser.failed)
+
+    def _packet(self, packet: ClientPacket, now_s: float) -> None:
+        if isinstance(packet, Connect):
+            self._connected(packet, now_s)
+            return
+        opened, subscribing = self._opened, self._subscribing
+        assert opened is not None and subscribing is not None, "CONNECT comes first"
+        match packet:
+            case Publishes():
+                opened.inbound.publish(packet, self.grants, now_s)
+            case Acks(kind=kind, packet_ids=ids):
+                self._answers(opened, kind, ids)
+            case Ack(kind=kind, packet_id=id_, reason=reason):
+                if reason >= Reason.UNSPECIFIED_ERROR and kind <= Kind.PUBREC:
+                    opened.outbound.refused(id_)
+                else:
+                    self._answers(opened, kind, [id_])
+            case Subscribe():
+                subscribing.subscribe(packet, self.grants)
+            case Unsubscribe():
+                subscribing.unsubscribe(packet)
+            case Pingreq():
+                self._outbox.now(PINGRESP)  # MQTT-3.12.4-1
+            case Disconnect():
+                self._leave(packet, opened)
+            case Auth():  # MQTT-4.12.0-7: no method was agreed upon
+                raise Malformed(Reason.PROTOCOL_ERROR, "AUTH without a method")
+            case _:
+                assert_never(packet)
+
+    def _answers(self, opened: Opened, kind: Kind, ids: list[int]) -> None:
+        if kind is Kind.PUBACK:
+            opened.outbound.acked(ids)
+        elif kind is Kind.PUBREC:
+            opened.outbound.received(ids)
+        elif kind is Kind.PUBREL:
+            opened.inbound.release(ids)
+        else:
+            opened.outbound.completed(ids)
+
+    # The beginning and the end
+
+    def _connected(self, connect: Connect, now_s: float) -> None:
+        self._connect = connect
+        reason = refusal(connect, authenticate=self._authenticate)
+        if reason is not None:
+            self._refuse_connect(reason)
+        elif self._authenticate:
+            assert connect.user is not None and connect.password is not None, "checked"
+            password = connect.password.decode(errors="replace")
+            self.login = LoginRequest(connect.user, password)
+        else:
+            self._open(connect, now_s)
+
+    def _open(self, connect: Connect, now_s: float) -> None:
+        try:
+            opened = open_session(
+                self._hub, self, connect, self._outbox, self._lost, now_s
+            )
+        except PenstockError:
+            self._refuse_connect(Reason.SERVER_UNAVAILABLE)
+            return
+        self._opened = opened
+        self.settled = True
+        self.who = opened.session.client
+        self.patience_s = PATIENCE * opened.keep_alive_s
+        self._subscribing = Subscribing(
+            self._hub, opened.session, self._outbox, connect.version, opened.outbound
+        )
+        self._hub.system.listeners[self] = None
+
+    def _leave(self, packet: Disconnect, opened: Opened) -> None:
+        expiry_s = number(packet.properties, Property.SESSION_EXPIRY_INTERVAL)
+        if expiry_s is not None:
+            if expiry_s and opened.session.expiry_s == 0:
+                text = "DISCONNECT gives a session time that had none"
+                raise Malformed(Reason.PROTOCOL_ERROR, text)
+            opened.session.expiry_s = self._hub.expiry(expiry_s)
+            self._hub.broker.sessions.changed(opened.session)
+        # MQTT-3.14.4-3
+        self._will = (
+            packet.reason == Reason.DISCONNECT_WITH_WILL or packet.reason >= 0x80
+        )
+        self.closing = True
+
+    def _lost(self) -> bytes:
+        """The write of what was to be acknowledged failed: the client shall repeat."""
+        self.closing = True
+        if self._parser.version < 5:
+            return b""
+        told = {Property.REASON_STRING: "not stored: the write failed, send it again"}
+        return disconnect(Reason.QUOTA_EXCEEDED, {**told})
+
+    def _violated(self, error: Malformed) -> None:
+        if self._opened is not None:
+            self._bye(error.reason, error.text)
+        elif self._parser.version:
+            self._refuse_connect(error.reason)
+        else:
+            self.closing = True
+
+    def _refuse_connect(self, reason: Reason) -> None:
+        """MQTT-3.2.2-7: a refusal, and the connection is closed."""
+        version = self._parser.version
+        known = version == 5 or reason in (
+            Reason.UNSUPPORTED_PROTOCOL_VERSION,
+            Reason.CLIENT_IDENTIFIER_NOT_VALID,
+            Reason.SERVER_UNAVAILABLE,
+            Reason.BAD_USER_NAME_OR_PASSWORD,
+            Reason.NOT_AUTHORIZED,
+        )
+        if known:  # MQTT-3.2.2-6 (3.1.1): otherwise nothing is said
+            self._outbox.now(connack(version, reason, False, {}))
+        self.closing = True
+
+    def _bye(self, reason: Reason, text: str = "") -> None:
+        """End the connection for a reason of ours: version 5 is told, MQTT-4.13.1-1."""
+        if self._opened is not None and self._parser.version == 5:
+            self._outbox.now(disconnect(reason, _told(text)))
+        self.closing = True
+
+
+def _told(text: str) -> Properties:
+    return {Property.REASON_STRING: text} if text else {}

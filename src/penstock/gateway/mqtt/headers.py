@@ -1,0 +1,151 @@
+"""What MQTT says about a message, as headers of an event, and back.
+
+User properties are headers of the same name. What MQTT has words of its own for goes
+into headers that begin with ``mqtt.``. The QoS of a publish is one of them, as it
+bounds the QoS of every delivery (MQTT-3.8.4-8); no header means QoS 2, which is what
+events of other protocols are worth. User properties that a mapping cannot hold (the
+same name twice, names of ours) keep their order in one header, as JSON.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping
+
+import msgspec
+
+from penstock.model.event import MAX_PRIORITY
+from penstock.wire.mqtt import Properties, Property, user_properties
+
+PREFIX = "mqtt."
+QOS = "mqtt.qos"
+RETAIN = "mqtt.retain"
+EXPIRES = "mqtt.expires-ms"
+_USER = "mqtt.user-properties"
+_FORMAT = "mqtt.payload-format"
+_CORRELATION = "mqtt.correlation-data"
+_TEXTS = {
+    Property.CONTENT_TYPE: "mqtt.content-type",
+    Property.RESPONSE_TOPIC: "mqtt.response-topic",
+}
+PRIORITY = "priority"
+# What says how an event is sent, and not what it is.
+_PLAIN = {QOS, RETAIN}
+
+_decode_pairs = msgspec.json.Decoder(list[tuple[str, str]]).decode
+# One object for all messages alike, so that a batch finds out at once.
+_COMMON: dict[tuple[int, bool], dict[str, str]] = {
+    (qos, retain): {
+        **({QOS: str(qos)} if qos < 2 else {}),
+        **({RETAIN: "1"} if retain else {}),
+    }
+    for qos in (0, 1, 2)
+    for retain in (False, True)
+}
+
+
+def common(qos: int, *, retain: bool) -> dict[str, str]:
+    """The headers of messages without properties; not to be changed."""
+    return _COMMON[qos, retain]
+
+
+def to_headers(
+    properties: Properties, qos: int, now_s: float, *, retain: bool
+) -> dict[str, str]:
+    """The headers of a message with these properties."""
+    headers: dict[str, str] = {}
+    pairs = user_properties(properties)
+    plain = dict(pairs)
+    if len(plain) == len(pairs) and not any(n.startswith(PREFIX) for n in plain):
+        headers.update(plain)
+    elif pairs:
+        headers[_USER] = msgspec.json.encode(pairs).decode()
+    headers.update(common(qos, retain=retain))
+    for name, value in properties.items():
+        if name in _TEXTS:
+            headers[_TEXTS[name]] = str(value)
+        elif name is Property.PAYLOAD_FORMAT_INDICATOR:
+            headers[_FORMAT] = str(value)
+        elif name is Property.CORRELATION_DATA and isinstance(value, bytes):
+            headers[_CORRELATION] = base64.b64encode(value).decode()
+        elif name is Property.MESSAGE_EXPIRY_INTERVAL and isinstance(value, int):
+            headers[EXPIRES] = str(int((now_s + value) * 1000))
+    return headers
+
+
+def priority_of(properties: Properties) -> int:
+    """The priority that a user property gives; 0 if none does."""
+    for name, value in user_properties(properties):
+        if name == PRIORITY and value.isascii() and value.isdigit() and len(value) < 4:
+            return min(int(value), MAX_PRIORITY)
+    return 0
+
+
+def published_qos(headers: Mapping[str, str]) -> int:
+    """The QoS that a message was published with."""
+    given = headers.get(QOS)
+    return int(given) if given in ("0", "1") else 2
+
+
+def left_s(headers: Mapping[str, str], now_s: float) -> float | None:
+    """How long a message still counts; None for ever, nothing or less: no more."""
+    given = headers.get(EXPIRES)
+    if given is None or not given.isdecimal():
+        return None
+    return int(given) / 1000 - now_s
+
+
+def to_properties(
+    headers: Mapping[str, str], priority: int, now_s: float
+) -> Properties:
+    """The properties of a message with these headers."""
+    properties: Properties = {}
+    pairs: list[tuple[str, str]] = []
+    for name, value in headers.items():
+        if not name.startswith(PREFIX):
+            pairs.append((name, value))
+    if given := headers.get(_USER):
+        pairs += _pairs(given)
+    if priority and PRIORITY not in dict(pairs):
+        pairs.append((PRIORITY, str(priority)))
+    if headers.keys() - _PLAIN:
+        for property_, name in _TEXTS.items():
+            if name in headers:
+                properties[property_] = headers[name]
+        if headers.get(_FORMAT) in ("0", "1"):
+            properties[Property.PAYLOAD_FORMAT_INDICATOR] = int(headers[_FORMAT])
+        if (data := _correlation(headers)) is not None:
+            properties[Property.CORRELATION_DATA] = data
+        if (seconds := left_s(headers, now_s)) is not None:  # MQTT-3.3.2-6
+            left = min(max(int(seconds + 0.999), 1), 0xFFFFFFFF)
+            properties[Property.MESSAGE_EXPIRY_INTERVAL] = left
+    if pairs := [pair for pair in pairs if _speakable(*pair)]:
+        properties[Property.USER_PROPERTY] = pairs
+    return properties
+
+
+def is_plain(headers: Mapping[str, str]) -> bool:
+    """Whether nothing but QoS and retain is said, so that there are no properties."""
+    return headers.keys() <= _PLAIN
+
+
+def _pairs(text: str) -> list[tuple[str, str]]:
+    try:
+        return _decode_pairs(text)
+    except msgspec.DecodeError:
+        return []  # somebody else's header of our name
+
+
+def _correlation(headers: Mapping[str, str]) -> bytes | None:
+    given = headers.get(_CORRELATION)
+    if given is None:
+        return None
+    try:
+        return base64.b64decode(given, validate=True)[:0xFFFF]
+    except ValueError:
+        return None
+
+
+def _speakable(*texts: str) -> bool:
+    """Whether MQTT can say these: 64 KiB at most, no NUL."""
+    return all(len(t.encode()) <= 0xFFFF and "\0" not in t for t in texts)

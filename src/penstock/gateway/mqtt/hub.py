@@ -1,0 +1,137 @@
+"""What all MQTT connections of a server have in common: sessions, wills, time.
+
+A session ends when its time without a connection is over, or with its connection if it
+has none. Its will is published when its delay is over or the session ends, whichever
+comes first, unless the client is back before (MQTT-3.1.3-9).
+"""
+
+from __future__ import annotations
+
+import logging
+from itertools import count
+from typing import TYPE_CHECKING
+
+from penstock.broker.broker import Broker
+from penstock.broker.sessions import Session, Will
+from penstock.errors import PenstockError
+from penstock.gateway.mqtt.headers import EXPIRES, common
+from penstock.gateway.mqtt.system import System
+from penstock.gateway.options import MqttOptions
+from penstock.log import Columns
+
+if TYPE_CHECKING:
+    from penstock.gateway.mqtt.gateway import MqttGateway
+
+logger = logging.getLogger(__name__)
+
+# A session with more topics than this has those forgotten that it is done with.
+MANY_TOPICS = 1_000
+
+
+class MqttHub:
+    def __init__(self, broker: Broker, options: MqttOptions) -> None:
+        self.broker = broker
+        self.options = options
+        self.system = System(broker, options)
+        self._assigned = count(1)
+
+    def assigned_id(self) -> str:
+        """A client id that nobody has."""
+        start, sessions = self.broker.log.now_ms(), self.broker.sessions
+        while sessions.get(name := f"auto-{start:x}-{next(self._assigned)}"):
+            pass
+        return name
+
+    def connected(self, session: Session) -> MqttGateway | None:
+        """Who holds the session now."""
+        outlet = session.outlet
+        return outlet if outlet is not None else None  # type: ignore[return-value]
+
+    def expiry(self, asked_s: int) -> float | None:
+        """How long a session is kept; None for ever (MQTT-3.1.2-23)."""
+        most = self.options.max_session_s
+        if asked_s == 0xFFFFFFFF:
+            return most or None
+        return min(float(asked_s), most) if most else float(asked_s)
+
+    def leave(self, session: Session, now_s: float, *, will: bool) -> None:
+        """The connection of a session is gone."""
+        if not will:
+            session.will = None  # MQTT-3.14.4-3
+        self.broker.sessions.detach(session, now_s)
+        self._see_to(session, now_s)
+
+    def end(self, session: Session) -> None:
+        """End a session now; its will is published (MQTT-3.1.2-8)."""
+        self._publish_will(session)
+        self.broker.sessions.end(session)
+
+    def tick(self, now_s: float) -> None:
+        """What time brings."""
+        for session in self.broker.sessions.offline:
+            self._see_to(session, now_s)
+        self.system.tick(now_s)
+
+    def sweep(self) -> None:
+        """Forget the subscriptions that large sessions are done with."""
+        sessions = self.broker.sessions
+        for session in sessions:
+            if len(session.topics) > MANY_TOPICS:
+                sessions.routes.sweep(session)
+
+    def _see_to(self, session: Session, now_s: float) -> None:
+        gone_s = session.gone_s
+        assert gone_s is not None, "it is offline"
+        if session.expiry_s is not None and now_s >= gone_s + session.expiry_s:
+            self.end(session)
+        elif session.will_due_s is not None and now_s >= session.will_due_s:
+            self._publish_will(session)
+            self.broker.sessions.changed(session)
+
+    def _publish_will(self, session: Session) -> None:
+        will, session.will, session.will_due_s = session.will, None, None
+        if will is None:
+            return
+        try:
+            publish_will(self.broker, will, session.name)
+        except PenstockError as error:
+            logger.warning(
+                "the will of %s was not published: %s",
+                session.client,
+                error,
+                extra={"action": "will_failed"},
+            )
+
+
+def publish_will(broker: Broker, will: Will, producer: str) -> None:
+    """Publish a will, and retain it if it says so."""
+    now_ms = broker.log.now_ms()
+    headers = {**will.headers, **common(will.qos, retain=will.retain)}
+    if will.lifetime_s is not None:
+        headers[EXPIRES] = str(now_ms + int(will.lifetime_s * 1000))
+    publish(
+        broker,
+        will.topic,
+        Columns(
+            [will.payload],
+            now_ms,
+            headers=[headers],
+            priorities=[will.priority] if will.priority else None,
+            producer=producer,
+        ),
+        retain=will.retain,
+        relaxed=not will.qos,
+    )
+
+
+def publish(
+    broker: Broker, topic: str, events: Columns, *, retain: bool, relaxed: bool
+) -> int:
+    """Publish events; the last is retained if they say so. The group they are in."""
+    if retain:
+        last = events.pick([len(events) - 1])
+        broker.check_payloads(topic, last.payloads if last.payloads[0] else [])
+    appended = broker.publish(topic, events, relaxed=relaxed)
+    if retain:
+        broker.retained.put(topic, last)
+    return appended.group

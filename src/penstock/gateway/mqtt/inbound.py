@@ -1,0 +1,237 @@
+"""What clients publish: into topics, and answered when it is on disk.
+
+QoS 0 is answered by nobody and not synced for. QoS 1 is acknowledged, and QoS 2
+received, when its group is committed. The id of a QoS 2 publish is kept, in the same
+group as its event, until its PUBREL: whatever comes under that id before is the same
+message again (MQTT-4.3.3-10).
+
+A message that a topic does not take is refused with a reason (version 5). Older clients
+have no word for that: it is acknowledged and kept as a dead letter, or the client would
+send it for ever.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from penstock.broker.access import Grants
+from penstock.broker.sessions import Session
+from penstock.errors import (
+    InvalidBatch,
+    InvalidName,
+    InvalidPayload,
+    LimitReached,
+    NotAllowed,
+    PenstockError,
+    ReservedName,
+)
+from penstock.gateway.mqtt.headers import common, priority_of, to_headers
+from penstock.gateway.mqtt.hub import MqttHub, publish
+from penstock.gateway.outbox import Outbox
+from penstock.log import Columns
+from penstock.wire.mqtt import (
+    Kind,
+    Malformed,
+    Properties,
+    Property,
+    Publishes,
+    Reason,
+    number,
+    render_ack,
+    render_acks,
+)
+
+# What a refusal is called in an acknowledgement of version 5.
+REASONS: dict[type[PenstockError], Reason] = {
+    NotAllowed: Reason.NOT_AUTHORIZED,
+    ReservedName: Reason.TOPIC_NAME_INVALID,
+    InvalidName: Reason.TOPIC_NAME_INVALID,
+    InvalidPayload: Reason.PAYLOAD_FORMAT_INVALID,
+    InvalidBatch: Reason.IMPLEMENTATION_SPECIFIC_ERROR,
+    LimitReached: Reason.QUOTA_EXCEEDED,
+}
+
+
+class Inbound:
+    """The publishing half of a connection."""
+
+    __slots__ = (
+        "_aliases",
+        "_answer",
+        "_hub",
+        "_lost",
+        "_outbox",
+        "_session",
+        "_unanswered",
+        "_version",
+    )
+
+    def __init__(
+        self,
+        hub: MqttHub,
+        session: Session,
+        outbox: Outbox[int],
+        version: int,
+        lost: Callable[[], bytes],
+    ) -> None:
+        self._hub = hub
+        self._session = session
+        self._outbox = outbox
+        self._version = version
+        self._lost = lost
+        self._aliases: dict[int, str] = {}
+        self._unanswered = 0
+
+    def publish(self, packet: Publishes, grants: Grants, now_s: float) -> None:
+        """Take in a run of publishes; raises Malformed if the client has to go."""
+        count = len(packet.payloads)
+        self._hub.system.counts.messages_in += count
+        ids = packet.packet_ids or []
+        self._check_room(len(ids))
+        topic = self._topic(packet)
+        known = self._session.flights.received if packet.qos == 2 else None
+        payloads = packet.payloads
+        if known is not None and (not known.isdisjoint(ids) or len(set(ids)) < count):
+            payloads, ids = self._new(packet, known)
+        try:
+            if not payloads:
+                group = self._hub.broker.promised
+            else:
+                grants.check_publish(topic)
+                group = self._store(topic, packet, payloads, now_s)
+        except PenstockError as error:
+            self._refuse(packet, ids, error)
+            return
+        if packet.qos == 2 and ids:
+            self._hub.broker.sessions.received(self._session, ids)
+        self._acknowledge(packet, group)
+
+    def release(self, ids: list[int]) -> None:
+        """PUBREL: these ids may be used for other messages now."""
+        known = self._hub.broker.sessions.completed(self._session, ids)
+        if self._version == 5 and len(known) < len(ids):
+            found = set(known)
+            answer = b"".join(
+                render_acks(Kind.PUBCOMP, [id_])
+                if id_ in found
+                else render_ack(
+                    Kind.PUBCOMP, id_, Reason.PACKET_IDENTIFIER_NOT_FOUND, {}, 5
+                )
+                for id_ in ids
+            )
+        else:
+            answer = render_acks(Kind.PUBCOMP, ids)
+        self._promise(answer, len(known), self._lost)
+
+    def answered(self, count: int) -> None:
+        """So many publishes were answered."""
+        self._unanswered -= count
+
+    def _check_room(self, count: int) -> None:
+        """MQTT-3.3.4-9: more at once than the client was told."""
+        self._unanswered += count
+        most = self._hub.options.receive_maximum
+        if self._version == 5 and self._unanswered > most:
+            text = f"{self._unanswered} publishes unanswered, limit {most}"
+            raise Malformed(Reason.RECEIVE_MAXIMUM_EXCEEDED, text)
+
+    def _topic(self, packet: Publishes) -> str:
+        alias = number(packet.properties or {}, Property.TOPIC_ALIAS)
+        if alias is None:
+            return packet.topic
+        most = self._hub.options.topic_alias_maximum
+        if alias > most:  # MQTT-3.3.2-9
+            text = f"topic alias is {alias}, limit {most}"
+            raise Malformed(Reason.TOPIC_ALIAS_INVALID, text)
+        if packet.topic:
+            self._aliases[alias] = packet.topic
+            return packet.topic
+        known = self._aliases.get(alias)
+        if known is None:
+            text = f"topic alias {alias} stands for nothing yet"
+            raise Malformed(Reason.PROTOCOL_ERROR, text)
+        return known
+
+    def _new(self, packet: Publishes, known: set[int]) -> tuple[list[bytes], list[int]]:
+        """What was not received before."""
+        assert packet.packet_ids is not None, "QoS 2 has ids"
+        fresh: dict[int, bytes] = {}
+        for id_, payload in zip(packet.packet_ids, packet.payloads, strict=True):
+            if id_ not in known:
+                fresh.setdefault(id_, payload)
+        self._unanswered -= len(packet.payloads) - len(fresh)
+        return list(fresh.values()), list(fresh)
+
+    def _store(
+        self, topic: str, packet: Publishes, payloads: list[bytes], now_s: float
+    ) -> int:
+        qos, retain = packet.qos, packet.retain
+        priorities = None
+        headers = common(qos, retain=retain)
+        properties = packet.properties
+        if properties:
+            headers = to_headers(properties, qos, now_s, retain=retain)
+            if priority := priority_of(properties):
+                priorities = [priority] * len(payloads)
+        events = Columns(
+            payloads,
+            int(now_s * 1000),
+            headers=[headers] * len(payloads) if headers else None,
+            priorities=priorities,
+            producer=self._session.name,
+        )
+        broker = self._hub.broker
+        return publish(broker, topic, events, retain=retain, relaxed=not qos)
+
+    def _acknowledge(self, packet: Publishes, group: int) -> None:
+        if not packet.packet_ids:
+            return
+        kind = Kind.PUBACK if packet.qos == 1 else Kind.PUBREC
+        answered = len(packet.packet_ids) if packet.qos == 1 else 0
+        data = render_acks(kind, packet.packet_ids)
+        self._outbox.after(group, data, self._lost, answered)
+
+    def _refuse(self, packet: Publishes, new: list[int], error: PenstockError) -> None:
+        reason = _reason(error)
+        if reason is None:
+            raise error  # the broker is in trouble, not the message
+        if not packet.packet_ids:
+            return
+        kind = Kind.PUBACK if packet.qos == 1 else Kind.PUBREC
+        if self._version < 5:
+            for payload in packet.payloads:
+                self._keep(packet, payload, error)
+            if packet.qos == 2:
+                self._hub.broker.sessions.received(self._session, new)
+            self._acknowledge(packet, self._hub.broker.promised)
+            return
+        told: Properties = {Property.REASON_STRING: str(error)}
+        refused = set(new)
+        answer = b"".join(
+            render_ack(kind, id_, reason, told, 5)
+            if packet.qos == 1 or id_ in refused
+            else render_acks(kind, [id_])
+            for id_ in packet.packet_ids
+        )
+        # A QoS 2 publish that was refused is over (MQTT-4.3.3-9).
+        over = len(packet.packet_ids) if packet.qos == 1 else len(new)
+        self._outbox.after(self._hub.broker.promised, answer, self._lost, over)
+
+    def _keep(self, packet: Publishes, payload: bytes, error: PenstockError) -> None:
+        """What an old client cannot be told of is not lost, unless it may not be."""
+        if not isinstance(error, NotAllowed):
+            reason = f"{packet.topic}: {error}"
+            self._hub.broker.dead_letter(gateway="mqtt", reason=reason, raw=payload)
+
+    def _promise(self, data: bytes, answered: int, lost: Callable[[], bytes]) -> None:
+        if self._session.durable:
+            self._outbox.after(self._hub.broker.promised, data, lost, answered)
+        else:
+            self._outbox.now(data, answered)
+
+
+def _reason(error: PenstockError) -> Reason | None:
+    for kind, reason in REASONS.items():
+        if isinstance(error, kind):
+            return reason
+    return None

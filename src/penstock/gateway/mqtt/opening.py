@@ -1,0 +1,163 @@
+"""CONNECT: who may come in, which session is theirs, and what they are told."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from penstock.broker.sessions import Session, Will
+from penstock.errors import LimitReached
+from penstock.gateway.mqtt.headers import priority_of, to_headers
+from penstock.gateway.mqtt.hub import MqttHub
+from penstock.gateway.mqtt.inbound import Inbound
+from penstock.gateway.mqtt.outbound import Outbound
+from penstock.gateway.mqtt.writing import Writer
+from penstock.gateway.outbox import Outbox
+from penstock.wire.mqtt import (
+    Connect,
+    Properties,
+    Property,
+    Reason,
+    connack,
+    number,
+)
+from penstock.wire.mqtt import Will as WillPacket
+
+if TYPE_CHECKING:
+    from penstock.gateway.mqtt.gateway import MqttGateway
+
+# MQTT 3.1 allows no longer ones; clients of it have been seen with longer ones.
+MOST = 0xFFFF
+
+
+class Opened:
+    """A connection whose client was let in."""
+
+    __slots__ = ("inbound", "keep_alive_s", "outbound", "session", "waiting")
+
+    def __init__(
+        self,
+        session: Session,
+        inbound: Inbound,
+        outbound: Outbound,
+        keep_alive_s: int,
+    ) -> None:
+        self.session = session
+        self.inbound = inbound
+        self.outbound = outbound
+        self.keep_alive_s = keep_alive_s
+        self.waiting = True
+        """Whether CONNACK has yet to go, in front of all else (MQTT-3.2.0-1)."""
+
+
+def refusal(connect: Connect, *, authenticate: bool) -> Reason | None:
+    """Why a client may not come in, before anybody looks at a password."""
+    if Property.AUTHENTICATION_METHOD in connect.properties:
+        return Reason.BAD_AUTHENTICATION_METHOD  # MQTT-4.12.0-1
+    if not connect.client_id and (
+        connect.version == 3 or (connect.version == 4 and not connect.clean_start)
+    ):
+        return Reason.CLIENT_IDENTIFIER_NOT_VALID  # MQTT-3.1.3-8 (3.1.1)
+    if authenticate and (connect.user is None or connect.password is None):
+        return Reason.NOT_AUTHORIZED
+    return None
+
+
+def open_session(
+    hub: MqttHub,
+    gateway: MqttGateway,
+    connect: Connect,
+    outbox: Outbox[int],
+    lost: Callable[[], bytes],
+    now_s: float,
+) -> Opened:
+    """Let a client in; raises LimitReached."""
+    told: Properties = {}
+    client = connect.client_id
+    if not client:
+        client = hub.assigned_id()
+        told[Property.ASSIGNED_CLIENT_IDENTIFIER] = client  # MQTT-3.2.2-16
+    session, present = _session(hub, connect, client, told, now_s)
+    session.user = gateway.grants.user
+    session.will = None if connect.will is None else _will(connect.will, now_s)
+    sessions = hub.broker.sessions
+    sessions.attach(session, gateway)
+    keep_alive_s = _keep_alive(hub, connect, told)
+    window = number(connect.properties, Property.RECEIVE_MAXIMUM) or MOST
+    aliases = number(connect.properties, Property.TOPIC_ALIAS_MAXIMUM) or 0
+    writer = Writer(
+        connect.version,
+        aliases=min(aliases, hub.options.send_aliases),
+        max_packet=number(connect.properties, Property.MAXIMUM_PACKET_SIZE),
+        counts=hub.system.counts,
+    )
+    outbound = Outbound(hub, session, outbox, writer, min(window, hub.options.window))
+    _tell_limits(hub, told)
+    answer = connack(connect.version, Reason.SUCCESS, present, told)
+    if session.durable:
+        outbox.after(hub.broker.promised, answer)
+    else:
+        outbox.now(answer)
+    outbound.resume()
+    inbound = Inbound(hub, session, outbox, connect.version, lost)
+    return Opened(session, inbound, outbound, keep_alive_s)
+
+
+def _session(
+    hub: MqttHub, connect: Connect, client: str, told: Properties, now_s: float
+) -> tuple[Session, bool]:
+    sessions = hub.broker.sessions
+    if connect.version == 5:
+        asked = number(connect.properties, Property.SESSION_EXPIRY_INTERVAL) or 0
+        expiry_s = hub.expiry(asked)
+        if asked and expiry_s is not None and expiry_s != asked:
+            told[Property.SESSION_EXPIRY_INTERVAL] = int(expiry_s)
+    else:
+        expiry_s = 0.0 if connect.clean_start else hub.expiry(0xFFFFFFFF)
+    known = sessions.get(client)
+    if known is not None and (other := hub.connected(known)) is not None:
+        other.taken_over(now_s)
+        known = sessions.get(client)
+    if known is not None and connect.clean_start:
+        hub.end(known)  # MQTT-3.1.2-4
+        known = None
+    if known is None and len(sessions) >= hub.options.max_clients:
+        raise LimitReached("sessions", hub.options.max_clients, "max_clients")
+    return sessions.open(client, clean=connect.clean_start, expiry_s=expiry_s)
+
+
+def _will(packet: WillPacket, now_s: float) -> Will:
+    properties = dict(packet.properties)
+    delay_s = number(properties, Property.WILL_DELAY_INTERVAL) or 0
+    lifetime_s = number(properties, Property.MESSAGE_EXPIRY_INTERVAL)
+    properties.pop(Property.MESSAGE_EXPIRY_INTERVAL, None)
+    headers = to_headers(properties, packet.qos, now_s, retain=packet.retain)
+    return Will(
+        packet.topic,
+        packet.payload,
+        packet.qos,
+        packet.retain,
+        headers,
+        float(delay_s),
+        None if lifetime_s is None else float(lifetime_s),
+        priority_of(properties),
+    )
+
+
+def _keep_alive(hub: MqttHub, connect: Connect, told: Properties) -> int:
+    """The silence that is put up with; 0 for any (MQTT-3.2.2-21)."""
+    most = hub.options.max_keep_alive_s
+    asked = connect.keep_alive
+    if most and (not asked or asked > most) and connect.version == 5:
+        told[Property.SERVER_KEEP_ALIVE] = most
+        return most
+    return asked
+
+
+def _tell_limits(hub: MqttHub, told: Properties) -> None:
+    options = hub.options
+    if options.receive_maximum < MOST:
+        told[Property.RECEIVE_MAXIMUM] = options.receive_maximum
+    if options.topic_alias_maximum:
+        told[Property.TOPIC_ALIAS_MAXIMUM] = options.topic_alias_maximum
+    told[Property.MAXIMUM_PACKET_SIZE] = options.max_packet_bytes

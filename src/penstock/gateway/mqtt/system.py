@@ -1,0 +1,102 @@
+"""``$SYS`` topics: how the broker does, for those who subscribe to them.
+
+They are not stored: every round is sent to who wishes for it, with QoS 0, and the last
+one to who subscribes. Names are those that Mosquitto made usual.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Protocol
+
+from penstock import __version__
+from penstock.broker.broker import Broker
+from penstock.broker.filters import TopicTree
+from penstock.broker.letter_count import LetterCount
+from penstock.gateway.options import MqttOptions
+from penstock.model.topic_filter import matches
+
+ROOT = "$SYS/"
+
+
+class Listener(Protocol):
+    """A connection that may wish for ``$SYS`` topics."""
+
+    @property
+    def system_filters(self) -> list[str]: ...
+
+    def tell(self, topic: str, payload: bytes, *, retain: bool) -> None: ...
+
+
+class Counts:
+    """What connections count together."""
+
+    __slots__ = ("messages_in", "messages_out")
+
+    def __init__(self) -> None:
+        self.messages_in = 0
+        self.messages_out = 0
+
+
+class System:
+    def __init__(self, broker: Broker, options: MqttOptions) -> None:
+        self.counts = Counts()
+        self.listeners: dict[Listener, None] = {}
+        """Connections that stand."""
+        self._broker = broker
+        self._interval_s = options.sys_interval_s
+        self._since_s = broker.log.now_ms() / 1000
+        self._due_s = self._since_s + self._interval_s
+        self._names = TopicTree()
+        self._values: dict[str, Callable[[], object]] = {
+            "broker/version": lambda: f"Penstock {__version__}",
+            "broker/uptime": self._uptime,
+            "broker/clients/connected": lambda: len(self.listeners),
+            "broker/clients/total": lambda: len(broker.sessions),
+            "broker/clients/disconnected": self._away,
+            "broker/messages/received": lambda: self.counts.messages_in,
+            "broker/messages/sent": lambda: self.counts.messages_out,
+            "broker/retained messages/count": lambda: len(broker.retained),
+            "broker/subscriptions/count": self._wishes,
+            "broker/topics/count": lambda: len(broker.log.catalog),
+            "broker/dead letters/count": lambda: LetterCount(broker).open(),
+        }
+        for name in self._values:
+            self._names.add(ROOT + name)
+
+    def tick(self, now_s: float) -> None:
+        """A round, if one is due."""
+        if not self._interval_s or now_s < self._due_s:
+            return
+        self._due_s = now_s + self._interval_s
+        told: dict[str, bytes] = {}
+        for listener in list(self.listeners):
+            for topic in self._wished(listener.system_filters):
+                if topic not in told:
+                    told[topic] = self._value(topic)
+                listener.tell(topic, told[topic], retain=False)
+
+    def now(self, filter_: str) -> Iterator[tuple[str, bytes]]:
+        """How things stand, for who subscribes."""
+        for topic in self._names.match(filter_):
+            yield topic, self._value(topic)
+
+    def _wished(self, filters: list[str]) -> dict[str, None]:
+        return {
+            topic: None
+            for filter_ in filters
+            for topic in self._names.match(filter_)
+            if matches(filter_, topic)
+        }
+
+    def _value(self, topic: str) -> bytes:
+        return str(self._values[topic.removeprefix(ROOT)]()).encode()
+
+    def _uptime(self) -> str:
+        return f"{int(self._broker.log.now_ms() / 1000 - self._since_s)} seconds"
+
+    def _away(self) -> int:
+        return len(self._broker.sessions) - len(self.listeners)
+
+    def _wishes(self) -> int:
+        return sum(len(session.wishes) for session in self._broker.sessions)
