@@ -28,7 +28,7 @@ class Consumer:
     ``prefetch``: how many unsettled deliveries it may have, 0 for whatever it gets.
     """
 
-    __slots__ = ("outlet", "prefetch", "subscription")
+    __slots__ = ("outlet", "prefetch", "ready", "subscription")
 
     def __init__(
         self, subscription: Subscription, outlet: Outlet, prefetch: int = 0
@@ -41,6 +41,8 @@ class Consumer:
         self.subscription = subscription
         self.outlet = outlet
         self.prefetch = prefetch
+        self.ready: dict[Consumer, None] | None = None
+        """Where it is put when there may be something to take, if anybody asks."""
         subscription.consumers.append(self)
 
     def holds(self, offset: int) -> bool:

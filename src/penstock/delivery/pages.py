@@ -24,7 +24,10 @@ class Page:
     """All events of one frame; columns are decoded when first asked for."""
 
     __slots__ = (
+        "_common",
+        "_headers",
         "_ids",
+        "_keys",
         "_payloads",
         "_priorities",
         "base",
@@ -42,6 +45,9 @@ class Page:
         """What gateways made of the events, by protocol."""
         self.singles = 0
         """How often a single event was rendered."""
+        self._common: dict[str, str] | None | bool = False
+        self._headers: list[dict[str, str]] | None = None
+        self._keys: list[bytes | None] | None = None
         self._ids: list[str] | None = None
         self._payloads: list[bytes] | None = None
         self._priorities: list[int] | None = None
@@ -54,6 +60,25 @@ class Page:
         if self._ids is None:
             self._ids = self.batch.ids()
         return self._ids
+
+    @property
+    def common_headers(self) -> dict[str, str] | None:
+        """Headers that all events have, if the frame says so; not to be changed."""
+        if isinstance(self._common, bool):
+            self._common = self.batch.common_headers()
+        return self._common
+
+    @property
+    def headers(self) -> list[dict[str, str]]:
+        if self._headers is None:
+            self._headers = self.batch.headers()
+        return self._headers
+
+    @property
+    def keys(self) -> list[bytes | None]:
+        if self._keys is None:
+            self._keys = self.batch.keys()
+        return self._keys
 
     @property
     def payloads(self) -> list[bytes]:

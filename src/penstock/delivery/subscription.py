@@ -156,7 +156,7 @@ class Subscription(Failing):
 
     # Settling
 
-    def settle(self, offset: int) -> bool:
+    def settle(self, offset: int, *, urgent: bool = True) -> bool:
         """Finish a delivery in flight; False if there is none."""
         if self.owed.settle(offset):
             self.flying -= 1
@@ -165,19 +165,26 @@ class Subscription(Failing):
             if one is None or one.stage is Stage.WAITING:
                 return False
             self._drop(one)
-        self.note(urgent=True)
+        self.note(urgent=urgent)
         return True
 
-    def settle_run(self, first: int, end: int, holder: Consumer) -> bool:
+    def settle_run(
+        self, first: int, end: int, holder: Consumer, *, urgent: bool = True
+    ) -> bool:
         """Finish neighbours that a consumer has in flight; False if it has not all."""
         if not self.owed.covers(first, end, holder):
             return False
         self.flying -= self.owed.settle_range(first, end, holder)
-        self.note(urgent=True)
+        self.note(urgent=urgent)
         return True
 
-    def settle_all(self, offsets: list[int], holder: Consumer) -> int:
-        """Finish what a consumer has in flight of these; how many those were."""
+    def settle_all(
+        self, offsets: list[int], holder: Consumer, *, urgent: bool = True
+    ) -> int:
+        """Finish what a consumer has in flight of these; how many those were.
+
+        ``urgent``: somebody waits for it to be written.
+        """
         if not offsets:
             return 0
         first, end = offsets[0], offsets[-1] + 1
@@ -190,9 +197,9 @@ class Subscription(Failing):
                 rest = ()
         for offset in rest:
             if self.owed.holder_of(offset) is holder:
-                self.settle(offset)
+                self.settle(offset, urgent=urgent)
         if self.flying != before:
-            self.note(urgent=True)
+            self.note(urgent=urgent)
         return before - self.flying
 
     def answer(self, offset: int, answer: Answer, now_s: float) -> Stage | None:

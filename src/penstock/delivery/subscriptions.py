@@ -150,9 +150,10 @@ class Subscriptions:
         start: int,
         *,
         temporary: bool,
+        limited: bool = True,
     ) -> Subscription:
         """Make a subscription; raises LimitReached."""
-        if len(self._by_number) >= self._limit:
+        if limited and len(self._by_number) >= self._limit:
             raise LimitReached("subscriptions", self._limit, "max_subscriptions")
         self._next_number += 1
         one = self._make(

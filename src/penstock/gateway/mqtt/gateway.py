@@ -44,6 +44,8 @@ PATIENCE = 1.5
 class MqttGateway(Gateway):
     """One connection of a client; ``hub`` is what all of them have in common."""
 
+    lingers = True
+
     def __init__(self, hub: MqttHub, *, authenticate: bool = False) -> None:
         self.settled = False
         self.patience_s = 0.0

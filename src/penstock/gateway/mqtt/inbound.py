@@ -50,6 +50,8 @@ REASONS: dict[type[PenstockError], Reason] = {
     InvalidBatch: Reason.IMPLEMENTATION_SPECIFIC_ERROR,
     LimitReached: Reason.QUOTA_EXCEEDED,
 }
+# Those that say all there is to say.
+PLAIN_REASONS = (Reason.NOT_AUTHORIZED, Reason.TOPIC_NAME_INVALID)
 
 
 class Inbound:
@@ -205,7 +207,9 @@ class Inbound:
                 self._hub.broker.sessions.received(self._session, new)
             self._acknowledge(packet, self._hub.broker.promised)
             return
-        told: Properties = {Property.REASON_STRING: str(error)}
+        told: Properties = {}
+        if reason not in PLAIN_REASONS:
+            told[Property.REASON_STRING] = str(error)
         refused = set(new)
         answer = b"".join(
             render_ack(kind, id_, reason, told, 5)

@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from penstock.broker.access import Grants
+from penstock.broker.access import Grants, covers
 from penstock.broker.sessions import Session, Wish
 from penstock.errors import InvalidName
 from penstock.gateway.mqtt.hub import MqttHub
@@ -105,6 +105,9 @@ class Subscribing:
             raise Malformed(Reason.PROTOCOL_ERROR, "no local for a shared subscription")
         if not grants.may_subscribe(wanted.filter):
             return Reason.NOT_AUTHORIZED
+        plain = wanted.filter if share is None else share[1]
+        if any(covers(one, plain) for one in self._hub.options.no_subscribe.split()):
+            return Reason.UNSPECIFIED_ERROR
         wishes = self._session.wishes
         known = wanted.filter in wishes
         if not known and len(wishes) >= self._hub.options.max_filters:

@@ -1,0 +1,80 @@
+"""Retained messages: the last one of each topic that asks for it, for who comes later.
+
+They are events of ``$retained``, keyed by their topic, in the same group as the event
+itself; compaction keeps the last of each. So a hundred thousand of them cost their
+names and an offset each in memory, and are as durable as any event. One without a
+payload takes the one before away.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from penstock.broker.filters import TopicTree
+from penstock.errors import LimitReached
+from penstock.log import Batch, Columns, Log, TopicOptions
+
+TOPIC = "$retained"
+_OPTIONS = TopicOptions(compact=True, segment_bytes=8 << 20, segment_age_s=3600.0)
+
+
+class Retained:
+    """Knows which topics have one, and where it is in ``$retained``."""
+
+    def __init__(self, log: Log, limit: int) -> None:
+        self._log = log
+        self._limit = limit
+        self._offsets: dict[str, int] = {}
+        self._names = TopicTree()
+        if TOPIC in log.catalog:
+            topic = log.topic(TOPIC)
+            offset = topic.start_offset
+            while batches := log.read(TOPIC, offset):
+                for batch in batches:
+                    self.add(batch)
+                offset = batches[-1].end_offset
+
+    def __len__(self) -> int:
+        return len(self._offsets)
+
+    def put(self, topic: str, event: Columns) -> None:
+        """Retain an event of a topic; without a payload, none. Raises LimitReached."""
+        (payload,) = event.payloads
+        known = topic in self._offsets
+        if not payload and not known and TOPIC not in self._log.catalog:
+            return
+        if payload and not known and len(self._offsets) >= self._limit:
+            raise LimitReached("retained messages", self._limit, "max_retained")
+        if TOPIC not in self._log.catalog:
+            self._log.create_topic(TOPIC, _OPTIONS)
+        event.keys = [topic.encode()]
+        self._log.append(TOPIC, event)
+
+    def add(self, batch: Batch) -> None:
+        """Take note of events that were committed."""
+        if batch.topic != TOPIC:
+            return
+        rows = zip(batch.offsets(), batch.keys(), batch.payloads(), strict=True)
+        for offset, key, payload in rows:
+            assert key is not None, "every one has its topic"
+            topic = key.decode()
+            if payload:
+                self._offsets[topic] = offset
+                self._names.add(topic)
+            elif self._offsets.pop(topic, None) is not None:
+                self._names.remove(topic)
+
+    @property
+    def end(self) -> int:
+        """Behind the last that was put."""
+        if TOPIC not in self._log.catalog:
+            return 0
+        return self._log.topic(TOPIC).next_offset
+
+    def of(self, filter_: str, below: int) -> Iterable[int]:
+        """Where those are that a filter matches, of what was put in front of an end."""
+        if "+" in filter_ or "#" in filter_:
+            found = [self._offsets[name] for name in self._names.match(filter_)]
+        else:
+            found = [self._offsets[filter_]] if filter_ in self._offsets else []
+        return sorted(offset for offset in found if offset < below)
