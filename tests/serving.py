@@ -21,7 +21,7 @@ from pathlib import Path
 PENSTOCK = [sys.executable, "-m", "penstock.cli.main"]
 PORTS = (
     *("line", "consumer", "publisher", "maze-event", "maze-client", "native"),
-    "http",
+    *("http", "mqtt"),
 )
 READY_S = 120.0
 STOP_S = 60.0

@@ -20,8 +20,10 @@ from penstock.broker.chains import Chains
 from penstock.broker.once import publish_once
 from penstock.broker.options import BrokerOptions
 from penstock.broker.release import release
+from penstock.broker.retained import Retained
+from penstock.broker.sessions import Sessions
 from penstock.broker.sinks import Sinks
-from penstock.broker.starts import resolved
+from penstock.broker.starts import check_resumed, resolved
 from penstock.broker.timers import Timers
 from penstock.broker.traffic import Traffic
 from penstock.delivery import letters
@@ -34,14 +36,7 @@ from penstock.delivery.pages import Pages
 from penstock.delivery.pending import Message, Pending
 from penstock.delivery.subscription import Subscription
 from penstock.delivery.subscriptions import Subscriptions
-from penstock.errors import (
-    LimitReached,
-    TakenInOrder,
-    UnknownSubscription,
-    UnknownTopic,
-    WrongOrder,
-    WrongQos,
-)
+from penstock.errors import LimitReached, UnknownSubscription, UnknownTopic
 from penstock.log import Appended, Batch, Columns, Log, Owner, TopicOptions
 from penstock.log.commit import Commit
 from penstock.model.failure import Failure
@@ -71,11 +66,16 @@ class Broker:
         self.levels = LevelBook()
         self.cards = Cards(self.options)
         self.sinks = Sinks(self.options)
+        self.sessions = Sessions()
         self.awake: dict[object, None] = {}
         self.waiting: dict[object, None] = {}
         self.timers = Timers()
         self.graves = letters.Graves()
         self.parcels = letters.Parcels()
+        self._undoing = (
+            *(self.pending, self.dedup, self.letters),
+            *(self.cards, self.sinks, self.sessions),
+        )
         self.log = open_log(
             owners={
                 kinds.SUBSCRIPTIONS: self.subscriptions,
@@ -85,17 +85,21 @@ class Broker:
                 kinds.LEVELS: self.levels,
                 kinds.CARDS: self.cards,
                 kinds.SINKS: self.sinks,
+                kinds.SESSIONS: self.sessions,
                 **(owners or {}),
             }
         )
         self.pages = Pages(self.log, self.options.page_cache_bytes)
         self.traffic = Traffic(self.log.now_ms() / 1000)
         self.log.on_commit = self._on_commit
+        self.log.on_close = self.sessions.closing
         self.chains = Chains(self.log)
         self.aftermath = Aftermath(self)
         self._drop_orphans()
         self.levels.wire(self.log, self.pages)
         self.subscriptions.wire(self.pages, self.levels.get)
+        self.retained = Retained(self.log, self.options.max_retained)
+        self.sessions.wire(self, self.log.now_ms() / 1000)
         self.aftermath.recover()
 
     def __enter__(self) -> Self:
@@ -128,12 +132,13 @@ class Broker:
             or self.letters.urgent
             or self.cards.urgent
             or self.sinks.urgent
+            or self.sessions.urgent
         )
 
     @property
     def dirty(self) -> bool:
         """Whether there is anything a commit would write."""
-        return self.urgent or self.subscriptions.dirty
+        return self.urgent or self.subscriptions.dirty or self.sessions.dirty
 
     def _on_commit(self, commit: Commit) -> None:
         self.awake.update(self.waiting)
@@ -142,16 +147,15 @@ class Broker:
         if commit.error is not None:
             self._after_failure()
             return
-        self.pending.confirmed()
-        self.dedup.confirmed()
-        self.letters.confirmed()
-        self.cards.confirmed()
-        self.sinks.confirmed()
+        for owner in self._undoing:
+            owner.confirmed()
         self.graves.confirmed(commit.group.number)
         self.parcels.confirmed(commit.group.number, self.wake)
         for topic, (header, body) in commit.frames:
             self.chains.note(topic)
-            self.levels.add(topic.name, Batch.whole(topic.name, header, body))
+            batch = Batch.whole(topic.name, header, body)
+            self.levels.add(topic.name, batch)
+            self.retained.add(batch)
             for subscription in self.subscriptions.of_topic(topic.name):
                 self.wake(subscription)
 
@@ -173,9 +177,12 @@ class Broker:
 
     # Publishing
 
-    def publish(self, topic: str, events: Columns) -> Appended:
+    def publish(
+        self, topic: str, events: Columns, *, relaxed: bool = False
+    ) -> Appended:
         """Append events to a topic, which is made if need be.
 
+        ``relaxed``: nobody is promised that they are on disk.
         Raises InvalidName, ReservedName, LimitReached, InvalidBatch, InvalidPayload,
         WriteFailed: then none of them is stored.
         """
@@ -184,7 +191,7 @@ class Broker:
         elif topic[0] == "$":
             accepted_topic(topic)
         self.check_payloads(topic, events.payloads)
-        return self.log.append(topic, events)
+        return self.log.append(topic, events, relaxed=relaxed)
 
     def check_payloads(self, topic: str, payloads: Sequence[bytes]) -> None:
         """Raises InvalidPayload for the first that does not fit the topic's schema."""
@@ -210,10 +217,9 @@ class Broker:
         self.log.delete_topic(name)
         for one in list(self.subscriptions.of_topic(name)):
             self._end(one, "the topic was deleted")
-        self.levels.forget(name)
-        self.pages.forget(name)
-        self.dedup.forget(name)
-        self.cards.forget(name)
+        for keeper in (self.levels, self.pages, self.dedup, self.cards):
+            keeper.forget(name)
+        self.sessions.routes.forget(name)
 
     def release(self, message: Message, now_s: float) -> Appended:
         """Publish a pending message; raises InvalidPayload if it is a dead letter."""
@@ -242,12 +248,7 @@ class Broker:
         if known is None:
             add, place = self.subscriptions.add, self.resolve(topic, start)
             return add(subscriber, topic, policy, place, temporary=temporary)
-        if known.policy.order != policy.order:
-            raise WrongOrder(subscriber, topic, policy.order, known.policy.order)
-        if known.keeps_qos(policy.qos):
-            raise WrongQos(subscriber, topic, policy.qos, known.policy.qos)
-        if known.consumers and (policy.in_order or known.policy.in_order):
-            raise TakenInOrder(subscriber, topic)
+        check_resumed(known, policy)
         if known.policy != policy or not known.active or known.suspended:
             known.govern(policy)
             self.subscriptions.update(known)
@@ -312,6 +313,8 @@ class Broker:
         if subscription.active and subscription.credit > 0:
             for consumer in subscription.consumers:
                 self.awake[consumer.outlet] = None
+                if consumer.ready is not None:
+                    consumer.ready[consumer] = None
 
     def _end(self, subscription: Subscription, reason: str) -> None:
         self.dismiss(subscription, reason)
@@ -392,8 +395,4 @@ class Broker:
 
     def dead_letter(self, *, gateway: str, reason: str, raw: bytes) -> None:
         """Keep raw input that makes no sense; raises Backlogged, WriteFailed."""
-        at_ms = self.log.now_ms()
-        letter = letters.DeadLetter(
-            gateway=gateway, reason=reason, at_ms=at_ms, raw=raw
-        )
-        letters.keep(self.log, letter, self.topic_options)
+        letters.keep_raw(self.log, gateway, reason, raw, self.topic_options)

@@ -5,7 +5,7 @@ What is done with them is in desk_redrive.
 
 from __future__ import annotations
 
-from typing import Annotated, NamedTuple
+from typing import Annotated, Literal, NamedTuple
 
 import msgspec
 from msgspec import Meta
@@ -47,15 +47,18 @@ class LetterDesk:
         start: Number = 0,
         end: Number | None = None,
         closed: bool = False,
-        status: Status | None = None,
+        status: Status | Literal["done"] | None = None,
+        newest: bool = False,
         limit: Limit = 100,
     ) -> LetterPage:
         """Letters from number ``start`` on, in front of ``end``, the oldest first.
 
-        Open ones, or those of a ``status``, or with ``closed`` all of them.
+        Open ones, or those of a ``status`` (``done``: all that are not open), or with
+        ``closed`` all of them. ``newest``: the newest first; then ``next`` is the
+        ``end`` to ask with again.
         """
         wanted = status or (None if closed else "open")
-        page = self._book.scan(filter, start, end, limit, wanted)
+        page = self._book.scan(filter, start, end, limit, wanted, newest=newest)
         rows = [self._book.row(number, head) for number, head in page.found]
         return LetterPage(letters=rows, next=page.next)
 

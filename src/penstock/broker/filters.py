@@ -56,14 +56,12 @@ class FilterTree(Generic[Key, Value]):
         """Key and value of every filter that matches, so maybe several of a key."""
         levels = topic.split("/")
         found: list[tuple[Key, Value]] = []
-        # MQTT-4.7.2-1
-        keys = (levels[0],) if topic.startswith("$") else _keys(levels, 0)
         stack = [(self._tree.root, 0)]
         while stack:
             node, at = stack.pop()
-            if node.held is not None and at == len(levels):
+            if at == len(levels) and node.held is not None:
                 found += node.held.items()
-            for key in keys if at == 0 else _keys(levels, at):
+            for key in _keys(levels, at):
                 child = node.children.get(key)
                 if child is not None:
                     reached = _reach(child.edge, levels, at)
@@ -191,12 +189,18 @@ def _keys(levels: list[str], at: int) -> tuple[str, ...]:
     if at == len(levels):
         return ("#",)
     level = levels[at]
-    # A name may have such levels if it did not come by MQTT.
-    return ("+", "#") if level in ("+", "#") else (level, "+", "#")
+    if level in ("+", "#"):
+        # Names may have such levels if they did not come by MQTT.
+        return ("+", "#")
+    # MQTT-4.7.2-1
+    return (level,) if not at and level.startswith("$") else (level, "+", "#")
 
 
 def _reach(edge: tuple[str, ...], levels: list[str], at: int) -> int:
     """Where in a name an edge of filters ends, if it fits there; otherwise 0."""
+    # Most have one level, by which they were found.
+    if len(edge) == 1 and edge[0] != "#":
+        return at + 1
     for wanted in edge:
         if wanted == "#":
             return len(levels)

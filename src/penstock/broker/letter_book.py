@@ -11,7 +11,7 @@ from typing import Literal, NamedTuple
 import msgspec
 
 from penstock.broker.broker import Broker
-from penstock.broker.desk_scan import Budget, forwards, since
+from penstock.broker.desk_scan import Budget, backwards, forwards, since
 from penstock.broker.desk_views import LetterRow, Status
 from penstock.broker.letter_filter import Filter
 from penstock.delivery.amend import event_at
@@ -89,19 +89,30 @@ class LetterBook:
         start: int,
         end: int | None,
         limit: int,
-        status: Status | None = "open",
+        status: Status | Literal["done"] | None = "open",
+        *,
+        newest: bool = False,
     ) -> Letters:
-        """Letters that the filter takes; None: whatever became of them."""
+        """Letters that the filter takes; None: whatever became of them.
+
+        ``done``: all that are not open. ``newest``: the newest first, and what is to go
+        on with is in front of ``next``.
+        """
         log = self._broker.log
         start = max(start, since(log, TOPIC, filter.since_ms))
         if status == "open":
             start = max(start, self._broker.letters.floor)
         budget = Budget()
         found: list[Found] = []
-        for number, data in forwards(log, TOPIC, start, end):
+        look = (
+            backwards(log, TOPIC, end, start)
+            if newest
+            else forwards(log, TOPIC, start, end)
+        )
+        for number, data in look:
             if len(found) >= limit or budget.spent:
-                return Letters(found, number)
-            if status is not None and self.status(number) != status:
+                return Letters(found, number + newest)
+            if status is not None and not self._is(number, status):
                 budget.spend(0)
                 continue
             budget.spend(len(data))
@@ -109,6 +120,10 @@ class LetterBook:
             if filter.takes(head):
                 found.append((number, head))
         return Letters(found, None)
+
+    def _is(self, number: int, status: Status | Literal["done"]) -> bool:
+        known = self.status(number)
+        return known != "open" if status == "done" else known == status
 
     def row(self, number: int, head: Head) -> LetterRow:
         raw = head.raw

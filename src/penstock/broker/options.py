@@ -18,6 +18,9 @@ class BrokerOptions:
     max_subscriptions: int = option(
         100_000, "how many subscriptions there may be, of all topics", least=1
     )
+    max_retained: int = option(
+        1_000_000, "how many topics may have a retained message", least=0
+    )
     dedup_count: int = option(
         100_000, "dedup ids remembered for each topic, the latest ones", least=0
     )

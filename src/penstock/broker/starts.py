@@ -1,8 +1,11 @@
-"""Where a subscription begins: words and numbers become offsets."""
+"""Where a subscription begins, and whether it can go on where it was."""
 
 from __future__ import annotations
 
+from penstock.delivery.subscription import Subscription
+from penstock.errors import TakenInOrder, WrongOrder, WrongQos
 from penstock.log import Log
+from penstock.model.policy import Policy
 
 TIME = "time:"
 
@@ -17,3 +20,14 @@ def resolved(log: Log, topic: str, start: str | int) -> int:
     if isinstance(start, str) and start.startswith(TIME):
         return log.offset_at(topic, int(start[len(TIME) :]))
     return min(max(int(start), owner.start_offset), owner.next_offset)
+
+
+def check_resumed(known: Subscription, policy: Policy) -> None:
+    """Raises WrongOrder, WrongQos, TakenInOrder if it cannot go on by these rules."""
+    name, topic, before = known.subscriber, known.topic, known.policy
+    if before.order != policy.order:
+        raise WrongOrder(name, topic, policy.order, before.order)
+    if known.keeps_qos(policy.qos):
+        raise WrongQos(name, topic, policy.qos, before.qos)
+    if known.consumers and (policy.in_order or before.in_order):
+        raise TakenInOrder(name, topic)

@@ -25,6 +25,11 @@ VALUES = {
     "--native-port": ("listen.native_port", "PORT"),
     "--control-port": ("listen.control_port", "PORT"),
     "--http-port": ("listen.http_port", "PORT"),
+    "--mqtt-port": ("listen.mqtt_port", "PORT"),
+    "--mqtts-port": ("listen.mqtts_port", "PORT"),
+    "--tls-cert": ("tls.cert_file", "FILE"),
+    "--tls-key": ("tls.key_file", "FILE"),
+    "--tls-client-ca": ("tls.client_ca_file", "FILE"),
 }
 
 # Flag -> the flags of the ports that it switches off, and whose they are.
@@ -34,6 +39,7 @@ SWITCHES = {
     "--no-maze": (("--maze-event-port", "--maze-client-port"), "maze"),
     "--no-native": (("--native-port",), "native"),
     "--no-http": (("--http-port",), "HTTP"),
+    "--no-mqtt": (("--mqtt-port", "--mqtts-port"), "MQTT"),
 }
 
 HELP = {
@@ -48,6 +54,11 @@ HELP = {
     "--native-port": "Port of the native gateway, which penstock commands use.",
     "--control-port": "Port of the control gateway, which shows tweets. Default: off.",
     "--http-port": "Port of the HTTP gateway, with the dashboard.",
+    "--mqtt-port": "Port of the MQTT gateway.",
+    "--mqtts-port": "Port of the MQTT gateway over TLS; needs --tls-cert.",
+    "--tls-cert": "Certificate of the server, for TLS.",
+    "--tls-key": "Private key of the certificate, if it is in another file.",
+    "--tls-client-ca": "Check certificates of clients against those of this file.",
 }
 
 Command = Callable[..., None]

@@ -19,6 +19,8 @@ ABOUT = {
     "json": "The JSON gateway, both of its ports.",
     "maze": "The maze gateway, both of its ports.",
     "native": "The native gateway, which clients and `penstock` commands use.",
+    "mqtt": "The [MQTT gateway](protocols/mqtt.md), all of its ports.",
+    "tls": "Certificates, for the ports that speak TLS.",
     "control": "The control gateway, which shows tweets to a person.",
     "http": "The [HTTP gateway](http.md) and the dashboard.",
     "tracing": "[Tracing](tracing.md) with OpenTelemetry.",

@@ -14,12 +14,13 @@ from penstock.gateway.options import (
     JsonOptions,
     LineOptions,
     MazeOptions,
+    MqttOptions,
     NativeOptions,
 )
 from penstock.http.options import HttpOptions
 from penstock.log import LogOptions, TopicOptions
 from penstock.model.option import limit_of
-from penstock.server.options import ListenOptions, ServerOptions
+from penstock.server.options import ListenOptions, ServerOptions, TlsOptions
 from penstock.server.settings import LOG_HELP
 from penstock.tracing.options import TracingOptions
 
@@ -31,6 +32,8 @@ TABLES = MappingProxyType(
         "json": JsonOptions,
         "maze": MazeOptions,
         "native": NativeOptions,
+        "mqtt": MqttOptions,
+        "tls": TlsOptions,
         "control": ControlOptions,
         "http": HttpOptions,
         "tracing": TracingOptions,

@@ -129,6 +129,15 @@ def keep(log: Log, letter: DeadLetter, options: TopicOptions) -> None:
     log.append(TOPIC, Columns([letter.encode()], letter.at_ms))
 
 
+def keep_raw(
+    log: Log, gateway: str, reason: str, raw: bytes, options: TopicOptions
+) -> None:
+    """Store input that makes no sense; raises what the log raises."""
+    at_ms = log.now_ms()
+    letter = DeadLetter(gateway=gateway, reason=reason, at_ms=at_ms, raw=raw)
+    keep(log, letter, options)
+
+
 def kept(log: Log, letter: DeadLetter, options: TopicOptions) -> bool:
     """Store a letter; False if the log refuses it now: then nothing may be lost."""
     try:

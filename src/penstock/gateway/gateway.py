@@ -3,7 +3,9 @@
 The server calls ``output`` after every ``receive`` and whenever the gateway is in
 ``broker.awake``. A gateway that has to check a password sets ``login`` and gets no
 more input until the server has called ``logged_in``: checking takes a while on purpose
-and happens elsewhere. Work that needs an idle log goes into ``errands``.
+and happens elsewhere. What the user may do is in ``grants`` by then, and the gateway
+asks it before it publishes, subscribes or reads for the peer. Work that needs an idle
+log goes into ``errands``.
 """
 
 from __future__ import annotations
@@ -11,6 +13,8 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from typing import NamedTuple
+
+from penstock.broker.access import EVERYTHING, Grants
 
 
 class LoginRequest(NamedTuple):
@@ -25,10 +29,16 @@ class Gateway:
     """Whether the connection is to be closed once the output is drained."""
     login: LoginRequest | None = None
     """A password to be checked."""
+    grants: Grants = EVERYTHING
+    """What the peer may do; set by the server before ``logged_in`` says yes."""
     settled = True
     """Whether the peer has said who it is, as far as the protocol asks for it."""
     who = ""
     """Who the peer says it is, as subscriber or user, once it does."""
+    lingers = False
+    """Whether the peer is heard out when we close, so that it gets our last word."""
+    patience_s = 0.0
+    """How long the peer may be silent before it has timed out; 0 for any time."""
     errands: deque[Callable[[], None]] | None = None
     """What is to be done while no commit is under way."""
 
@@ -47,10 +57,17 @@ class Gateway:
         """The answer to ``login``."""
         raise NotImplementedError
 
+    def timed_out(self, now_s: float) -> None:
+        """The peer was silent for longer than ``patience_s``."""
+        self.closing = True
+
+    def part(self, now_s: float) -> None:
+        """The server ends: what is said now is the last word."""
+
     def output(self, now_s: float, room: int) -> list[bytes]:
         """What is to be sent now, about ``room`` bytes at most."""
         raise NotImplementedError
 
     def disconnected(self, now_s: float) -> None:
-        """The connection is gone."""
+        """The connection is gone; of one that lingers this may be said twice."""
         raise NotImplementedError

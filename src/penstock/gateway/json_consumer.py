@@ -154,7 +154,9 @@ class ConsumerGateway(JsonGateway[ConsumerPacket, Share]):
             for one in self._broker.subscriptions.of_subscriber(user):
                 # Under the same name another protocol may have some of its own.
                 ours = one.policy.qos == 2 and one.policy.order == "log"
-                if ours and (one.active or one.suspended):
+                wanted = ours and (one.active or one.suspended)
+                # It may have been allowed when it was made.
+                if wanted and self.grants.may_subscribe(one.topic):
                     self._attach(one.topic, now_s)
 
     def _packet(self, packet: ConsumerPacket, now_s: float) -> None:
@@ -174,6 +176,7 @@ class ConsumerGateway(JsonGateway[ConsumerPacket, Share]):
         if topic in self._shares:
             self._outbox.now(replies.OK)
             return
+        self.grants.check_subscribe(topic)
         if topic not in self._broker.log.catalog:
             self._broker.create_topic(topic)
         share = self._attach(topic, now_s, answer=replies.OK)

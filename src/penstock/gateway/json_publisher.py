@@ -70,6 +70,7 @@ class PublisherGateway(JsonGateway[PublisherPacket, None]):
         match packet:
             case Pub():
                 topic = accepted_topic(packet.topic)
+                self.grants.check_publish(topic)
                 self._broker.check_payloads(topic, [packet.payload])
                 msg_id = self._broker.pending.add(topic, packet.payload, now_s)
                 done = replies.pubrec(msg_id)
@@ -84,6 +85,7 @@ class PublisherGateway(JsonGateway[PublisherPacket, None]):
         """Publish what is pending under this id, if it is; the answer."""
         message = self._broker.pending.get(msg_id)
         if message is not None:
+            self.grants.check_publish(message.topic)
             try:
                 self._broker.release(message, now_s)
             except InvalidPayload as error:

@@ -84,6 +84,7 @@ class LineGateway(Gateway):
         assert request is not None, "nobody asked"
         if ok:
             self.settled = True
+            self._publisher.grants = self.grants
             self._name_subscriber(request.user)
         else:
             self._attempts += 1
@@ -233,6 +234,7 @@ class LineGateway(Gateway):
 
     def _sub(self, parts: list[bytes]) -> None:
         topic = text("topic", parts[1])
+        self.grants.check_subscribe(topic)
         if topic not in self._broker.log.catalog:
             if not self._options.create_on_sub:
                 self._outbox.now(replies.no_topic(topic))
@@ -259,6 +261,7 @@ class LineGateway(Gateway):
             share.ended = True
             self._broker.unsubscribe(share.consumer)
         elif self._name:
+            self.grants.check_subscribe(topic)
             self._broker.deactivate(self._name, topic)
         done = replies.unsubscribed(topic)
         if not self._name:

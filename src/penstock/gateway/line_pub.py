@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from penstock.broker.access import EVERYTHING
 from penstock.broker.broker import Broker
 from penstock.errors import InvalidPayload, PenstockError, RemoteProtocolError
 from penstock.gateway.outbox import Outbox
@@ -16,6 +17,7 @@ _LOST = replies.error("not stored: the write failed, publish it again")
 class Publisher:
     def __init__(self, broker: Broker, outbox: Outbox[Any]) -> None:
         self.confirm = False
+        self.grants = EVERYTHING
         self._broker = broker
         self._outbox = outbox
 
@@ -48,6 +50,7 @@ class Publisher:
     def _one_topic(self, topic: str, decoded: Decoded, now_s: float) -> None:
         count = len(decoded.msgs)
         try:
+            self.grants.check_publish(topic)
             appended = self._broker.publish(topic, _columns(decoded, now_s))
         except InvalidPayload:
             self._answer(self._by_topic([topic] * count, decoded, now_s))
@@ -113,6 +116,7 @@ class Publisher:
         """Publish some rows to one topic, those that fit its schema; answer each."""
         mine = whole.pick(rows)
         try:
+            self.grants.check_publish(topic)
             appended = self._broker.publish(topic, mine)
         except InvalidPayload:
             refused = self._broker.cards.refused(topic, mine.payloads)

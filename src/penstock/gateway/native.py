@@ -18,19 +18,15 @@ from itertools import count
 from typing import assert_never, cast
 
 from penstock import __version__
-from penstock.broker.acceptance import RESERVED, accepted_subscriber
+from penstock.broker.acceptance import accepted_subscriber
 from penstock.broker.broker import Broker
 from penstock.broker.desk import Desk
+from penstock.broker.desk_access import check_verb
 from penstock.broker.desk_start import accepted_start
 from penstock.broker.desk_verbs import Promise, Verb, call
 from penstock.delivery.consumer import Consumer
 from penstock.delivery.owed import Owed
-from penstock.errors import (
-    LoginRefused,
-    PenstockError,
-    RemoteProtocolError,
-    ReservedName,
-)
+from penstock.errors import LoginRefused, PenstockError, RemoteProtocolError
 from penstock.gateway.gateway import Gateway, LoginRequest
 from penstock.gateway.native_events import messages
 from penstock.gateway.native_fetch import Fetcher
@@ -278,12 +274,14 @@ class NativeGateway(Gateway):
         self.settled = True
         self._splitter.max_bytes = self._options.max_message_bytes
         self._publisher.producer = self._name or None
+        self._publisher.grants = self._fetcher.grants = self.grants
         self.who = self._name or self._user
         self._outbox.now(encode(Welcome(__version__)))
 
     # Consuming
 
     def _subscribe(self, message: Subscribe) -> None:
+        self.grants.check_subscribe(message.topic)
         broker = self._broker
         policy = Policy(
             order=cast(Order, message.order),  # Policy checks that it is one
@@ -301,7 +299,7 @@ class NativeGateway(Gateway):
         number = self._last_channel + 1
         name, temporary = f"$native-{self._number}-{number}", True
         if message.subscriber is not None:
-            name, temporary = self._subscriber(message.subscriber), False
+            name, temporary = accepted_subscriber(message.subscriber), False
         subscription = broker.subscribe(
             name, message.topic, policy, start, temporary=temporary
         )
@@ -313,11 +311,6 @@ class NativeGateway(Gateway):
             self._outbox.now(done, channel)
         else:
             self._outbox.after(broker.promised, done, mark=channel)
-
-    def _subscriber(self, name: str) -> str:
-        if name.startswith(RESERVED):
-            raise ReservedName(name)
-        return accepted_subscriber(name)
 
     def _settle(self, message: Settle) -> None:
         channel = self._channels.get(message.channel)
@@ -363,7 +356,7 @@ class NativeGateway(Gateway):
         self._outbox.after(self._broker.promised, done)
 
     def _stage(self, message: Stage, now_s: float) -> None:
-        kept = stage(self._broker, message, self._publisher.producer, now_s)
+        kept = stage(self._broker, message, self._publisher, now_s)
         self._outbox.now(encode(Answer(message.seq, kept)))
 
     # The desk
@@ -377,6 +370,7 @@ class NativeGateway(Gateway):
             self._outbox.after(self._broker.promised, done)
             return
         verb = self._desk.find(message.verb)
+        check_verb(self.grants, self._broker, verb.name, message.arguments)
         if verb.exclusive:
             self.errands.append(lambda: self._errand(verb, message))
         else:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import deque
 
+from penstock.broker.access import EVERYTHING
 from penstock.broker.broker import Broker
 from penstock.errors import (
     InvalidOption,
@@ -25,9 +26,10 @@ from penstock.wire.native import Fetch, Fetched, encode
 class Fetcher:
     """Questions of one connection that wait to be answered."""
 
-    __slots__ = ("_broker", "_options", "_waiting")
+    __slots__ = ("_broker", "_options", "_waiting", "grants")
 
     def __init__(self, broker: Broker, options: NativeOptions) -> None:
+        self.grants = EVERYTHING
         self._broker = broker
         self._options = options
         self._waiting: deque[Fetch] = deque()
@@ -36,7 +38,8 @@ class Fetcher:
         return bool(self._waiting)
 
     def put(self, message: Fetch) -> None:
-        """Have a question answered; raises LimitReached."""
+        """Have a question answered; raises NotAllowed, LimitReached."""
+        self.grants.check_read(message.topic)
         limit = self._options.max_fetches
         if len(self._waiting) >= limit:
             raise LimitReached("fetches that wait", limit, "max_fetches")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from penstock.broker.acceptance import check_ids
+from penstock.broker.access import EVERYTHING
 from penstock.broker.broker import Broker
 from penstock.broker.finish import finish
 from penstock.delivery.consumer import Consumer
@@ -26,6 +27,7 @@ class Publisher:
 
     def __init__(self, broker: Broker, outbox: Outbox[Any]) -> None:
         self.producer: str | None = None
+        self.grants = EVERYTHING
         self._broker = broker
         self._outbox = outbox
 
@@ -57,6 +59,7 @@ class Publisher:
         if run[0].ids is not None:
             ids = [id_ for one in run for id_ in one.ids or ()]
         try:
+            self.grants.check_publish(run[0].topic)
             if ids is not None:
                 check_ids("id", ids)
             columns = Columns(
@@ -140,6 +143,7 @@ class Publisher:
         )
 
     def _check(self, message: Publish) -> None:
+        self.grants.check_publish(message.topic)
         for what, ids in (
             ("id", message.ids),
             ("parent", message.parents),

@@ -6,16 +6,19 @@ from penstock.broker import epochs
 from penstock.broker.acceptance import check_ids
 from penstock.broker.broker import Broker
 from penstock.errors import InvalidBatch
+from penstock.gateway.native_pub import Publisher
 from penstock.log import Columns
 from penstock.wire.native import Stage
 
 
-def stage(broker: Broker, message: Stage, producer: str | None, now_s: float) -> bool:
+def stage(broker: Broker, message: Stage, by: Publisher, now_s: float) -> bool:
     """Keep the events of a message; False if their epoch is committed already.
 
     Raises what publishing them would be refused for, MissingStage, LimitReached.
     """
     publish = message.publish
+    if publish.payloads:  # an empty part is of no topic
+        by.grants.check_publish(publish.topic)
     if publish.dedup_ids is not None:
         raise InvalidBatch("dedup ids", "given", "none: an epoch is once anyway")
     for what, ids in (("id", publish.ids), ("parent", publish.parents)):
@@ -29,7 +32,7 @@ def stage(broker: Broker, message: Stage, producer: str | None, now_s: float) ->
         priorities=publish.priorities,
         headers=publish.headers,
         parents=publish.parents,
-        producer=producer,
+        producer=by.producer,
     )
     return epochs.stage(
         broker,

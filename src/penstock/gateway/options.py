@@ -8,6 +8,7 @@ from typing import Literal
 from penstock.errors import InvalidName, InvalidOption
 from penstock.model.option import check_options, option
 from penstock.model.topic import topic_name
+from penstock.model.topic_filter import check_filter
 
 KIB = 1 << 10
 MIB = 1 << 20
@@ -139,6 +140,76 @@ class MazeOptions:
     def __post_init__(self) -> None:
         check_options(self)
         _topic("topic", self.topic)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MqttOptions:
+    """Settings of the MQTT gateway, of all its ports."""
+
+    max_packet_bytes: int = option(
+        16 * MIB,
+        "largest packet of a client; clients of version 5 are told",
+        least=KIB,
+        most=256 * MIB,
+    )
+    receive_maximum: int = option(
+        1_000,
+        "publishes of QoS 1 and 2 that a client of version 5 may have unanswered",
+        least=1,
+        most=0xFFFF,
+    )
+    topic_alias_maximum: int = option(
+        100, "topic aliases that a client of version 5 may use", least=0, most=0xFFFF
+    )
+    send_aliases: int = option(
+        100,
+        "topic aliases used towards a client, if it allows as many",
+        least=0,
+        most=0xFFFF,
+    )
+    window: int = option(
+        1_000,
+        "deliveries of QoS 1 and 2 that a client may have unanswered, "
+        "unless it asks for fewer",
+        least=1,
+        most=0xFFFF,
+    )
+    max_keep_alive_s: int = option(
+        60,
+        "longest keep-alive that a client of version 5 gets, whatever it asks for; "
+        "0 for as long as it likes",
+        least=0,
+        most=0xFFFF,
+    )
+    max_session_s: float = option(
+        0.0,
+        "how long a session is kept without a connection at most; 0 for ever",
+        least=0,
+    )
+    no_subscribe: str = option(
+        "",
+        "topic filters that nobody may subscribe to over MQTT, separated by spaces",
+    )
+    max_filters: int = option(
+        10_000, "topic filters that one client may subscribe to", least=1
+    )
+    max_clients: int = option(
+        1_000_000,
+        "sessions that there may be, of clients that are there or not",
+        least=1,
+    )
+    sys_interval_s: float = option(
+        10.0, "time between two rounds of `$SYS` topics; 0 for none", least=0
+    )
+
+    def __post_init__(self) -> None:
+        check_options(self)
+        for one in self.no_subscribe.split():
+            try:
+                check_filter(one)
+            except InvalidName as error:
+                limit = f"topic filters; {one} {error.reason}"
+                raise InvalidOption("no_subscribe", self.no_subscribe, limit) from None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

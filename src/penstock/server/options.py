@@ -68,6 +68,10 @@ class ListenOptions:
     native_port: int | None = _port("port of the native gateway", 8410)
     control_port: int | None = _port("port of the control gateway", None)
     http_port: int | None = _port("port of the HTTP gateway and dashboard", 8420)
+    mqtt_port: int | None = _port("port of the MQTT gateway", 1883)
+    mqtts_port: int | None = _port(
+        "port of the MQTT gateway over TLS, if there is a certificate", 8883
+    )
 
     def __post_init__(self) -> None:
         check_options(self)
@@ -76,3 +80,30 @@ class ListenOptions:
             port = getattr(self, name)
             if port and taken.setdefault(port, name) != name:
                 raise InvalidOption(name, port, f"another port than {taken[port]}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TlsOptions:
+    """Certificates, for the ports that speak TLS."""
+
+    cert_file: str | None = option(
+        None, "certificate of the server, with those that vouch for it, as PEM"
+    )
+    key_file: str | None = option(
+        None, "private key of the certificate, as PEM; `off` if it is in the same file"
+    )
+    client_ca_file: str | None = option(
+        None, "certificates that vouch for those of clients, as PEM"
+    )
+    require_client_cert: bool = option(
+        False, "whether clients without a certificate are turned away"
+    )
+
+    def __post_init__(self) -> None:
+        check_options(self)
+        if self.require_client_cert and self.client_ca_file is None:
+            limit = "false, unless client_ca_file says whose certificates count"
+            raise InvalidOption("require_client_cert", True, limit)
+        for name in ("key_file", "client_ca_file"):
+            if getattr(self, name) is not None and self.cert_file is None:
+                raise InvalidOption(name, getattr(self, name), "off without cert_file")

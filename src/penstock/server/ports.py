@@ -13,17 +13,21 @@ from penstock.gateway.json_consumer import ConsumerGateway
 from penstock.gateway.json_publisher import PublisherGateway
 from penstock.gateway.line import LineGateway
 from penstock.gateway.maze import MazeClient, MazeHub, MazeSource, MazeState
+from penstock.gateway.mqtt import MqttGateway, MqttHub
 from penstock.gateway.native import NativeGateway
 from penstock.log import TopicOptions
 from penstock.server.connection import Connection
 from penstock.server.listeners import Port
 from penstock.server.maze_source import MazeSourceConnection
 from penstock.server.settings import Settings
+from penstock.server.tls import context_of
 
 # The socket in the data directory: whoever may open it is trusted.
 LOCAL = "local"
 # Spoken by an application of its own: http.py.
 HTTP = "http"
+# Spoken over TLS.
+SECURE = ("mqtts",)
 
 _CONNECTIONS: dict[str, type[Connection]] = {"maze_event": MazeSourceConnection}
 # Protocols that have no word for a login.
@@ -46,10 +50,12 @@ class Ports:
         self._desk = desk
         self._sockets = sockets
         self._hub = _maze_hub(settings, broker, state)
+        self._mqtt = MqttHub(broker, settings.mqtt)
 
     def ports(self, *, authenticate: bool) -> list[Port]:
         """All listeners that have a socket, and a gateway behind it."""
         makers = self._makers(authenticate=authenticate)
+        secure = context_of(self._settings.tls)
         return [
             Port(
                 name=name,
@@ -57,6 +63,7 @@ class Ports:
                 make_gateway=makers[name],
                 connection=_CONNECTIONS.get(name, Connection),
                 local_only=authenticate and name in _WITHOUT_LOGIN,
+                tls=secure if name in SECURE else None,
             )
             for name, sock in self._sockets.items()
             if name != HTTP
@@ -65,6 +72,11 @@ class Ports:
     def tick(self, now_s: float) -> None:
         """What time brings to the gateways themselves."""
         self._hub.tick(now_s)
+        self._mqtt.tick(now_s)
+
+    def mqtt(self, *, authenticate: bool) -> MqttGateway:
+        """One more MQTT connection, however its bytes come."""
+        return MqttGateway(self._mqtt, authenticate=authenticate)
 
     def _makers(self, *, authenticate: bool) -> dict[str, Callable[[], Gateway]]:
         settings, broker, hub = self._settings, self._broker, self._hub
@@ -81,6 +93,8 @@ class Ports:
             "publisher": lambda: PublisherGateway(
                 broker, settings.json, authenticate=authenticate
             ),
+            "mqtt": lambda: self.mqtt(authenticate=authenticate),
+            "mqtts": lambda: self.mqtt(authenticate=authenticate),
             "maze_event": lambda: MazeSource(hub),
             "maze_client": lambda: MazeClient(hub),
             "control": lambda: ControlGateway(broker, settings.control),

@@ -11,11 +11,12 @@ from penstock.gateway.options import (
     JsonOptions,
     LineOptions,
     MazeOptions,
+    MqttOptions,
     NativeOptions,
 )
 from penstock.http.options import HttpOptions
 from penstock.log import LogOptions, TopicOptions
-from penstock.server.options import ListenOptions, ServerOptions
+from penstock.server.options import ListenOptions, ServerOptions, TlsOptions
 from penstock.tracing.options import TracingOptions
 
 # The log describes its options in docs/operations.md; this is the short form.
@@ -64,6 +65,8 @@ class Settings:
     json: JsonOptions = field(default_factory=JsonOptions)
     maze: MazeOptions = field(default_factory=MazeOptions)
     native: NativeOptions = field(default_factory=NativeOptions)
+    mqtt: MqttOptions = field(default_factory=MqttOptions)
+    tls: TlsOptions = field(default_factory=TlsOptions)
     control: ControlOptions = field(default_factory=ControlOptions)
     http: HttpOptions = field(default_factory=HttpOptions)
     tracing: TracingOptions = field(default_factory=TracingOptions)

@@ -10,8 +10,8 @@ from penstock.delivery.flights import Flights
 from penstock.delivery.owed import Owed
 from penstock.delivery.subscription import Subscription
 
-# In front of a client's name, so that no other gateway's subscriber has the same.
-NAME = "mqtt/"
+# In front of a client's name: no other gateway takes a subscriber with such a name.
+NAME = "$mqtt/"
 SHARED_NAME = "$share/"
 
 
@@ -109,6 +109,11 @@ class Session:
     def name(self) -> str:
         """As a subscriber."""
         return NAME + self.client
+
+    @property
+    def producer(self) -> str:
+        """As the producer of what it publishes."""
+        return "mqtt/" + self.client
 
     def share_of(self, consumer: Consumer) -> Share | None:
         return self.shares.get(consumer.subscription.number)

@@ -101,7 +101,7 @@ class Delivering:
         sent: list[bytes] = []
 
         def alike(index: int) -> tuple[dict[str, str], int, bool]:
-            own = terms.no_local and producers[index] == self._session.name
+            own = terms.no_local and producers[index] == self._session.producer
             return headers[index], priorities[index], own
 
         for (said, priority, own), run in groupby(range(lo, hi), key=alike):

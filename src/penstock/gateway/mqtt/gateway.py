@@ -7,7 +7,7 @@ from typing import assert_never
 
 from penstock.delivery.consumer import Consumer
 from penstock.delivery.owed import Owed
-from penstock.errors import PenstockError
+from penstock.errors import NotAllowed, PenstockError
 from penstock.gateway.gateway import Gateway, LoginRequest
 from penstock.gateway.mqtt.hub import MqttHub
 from penstock.gateway.mqtt.opening import Opened, open_session, refusal
@@ -236,6 +236,9 @@ class MqttGateway(Gateway):
             opened = open_session(
                 self._hub, self, connect, self._outbox, self._lost, now_s
             )
+        except NotAllowed:
+            self._refuse_connect(Reason.NOT_AUTHORIZED)
+            return
         except PenstockError:
             self._refuse_connect(Reason.SERVER_UNAVAILABLE)
             return

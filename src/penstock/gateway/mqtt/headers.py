@@ -110,7 +110,7 @@ def to_properties(
         pairs.append((PRIORITY, str(priority)))
     if headers.keys() - _PLAIN:
         for property_, name in _TEXTS.items():
-            if name in headers:
+            if name in headers and _sayable(property_, headers[name]):
                 properties[property_] = headers[name]
         if headers.get(_FORMAT) in ("0", "1"):
             properties[Property.PAYLOAD_FORMAT_INDICATOR] = int(headers[_FORMAT])
@@ -144,6 +144,13 @@ def _correlation(headers: Mapping[str, str]) -> bytes | None:
         return base64.b64decode(given, validate=True)[:0xFFFF]
     except ValueError:
         return None
+
+
+def _sayable(property_: Property, text: str) -> bool:
+    """Whether a header is what its property has to be; anybody may have set it."""
+    if property_ is Property.RESPONSE_TOPIC and (not text or {"+", "#"} & set(text)):
+        return False  # MQTT-3.3.2-14
+    return _speakable(text)
 
 
 def _speakable(*texts: str) -> bool:

@@ -93,7 +93,7 @@ class MqttHub:
         if will is None:
             return
         try:
-            publish_will(self.broker, will, session.name)
+            publish_will(self.broker, will, session.producer)
         except PenstockError as error:
             logger.warning(
                 "the will of %s was not published: %s",

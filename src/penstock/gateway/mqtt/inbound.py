@@ -180,7 +180,7 @@ class Inbound:
             int(now_s * 1000),
             headers=[headers] * len(payloads) if headers else None,
             priorities=priorities,
-            producer=self._session.name,
+            producer=self._session.producer,
         )
         broker = self._hub.broker
         return publish(broker, topic, events, retain=retain, relaxed=not qos)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from penstock.broker.sessions import Session, Will
-from penstock.errors import LimitReached
+from penstock.errors import LimitReached, NotAllowed
 from penstock.gateway.mqtt.headers import priority_of, to_headers
 from penstock.gateway.mqtt.hub import MqttHub
 from penstock.gateway.mqtt.inbound import Inbound
@@ -71,14 +71,23 @@ def open_session(
     lost: Callable[[], bytes],
     now_s: float,
 ) -> Opened:
-    """Let a client in; raises LimitReached."""
+    """Let a client in; raises LimitReached, NotAllowed."""
+    if connect.will is not None:
+        gateway.grants.check_publish(connect.will.topic)
     told: Properties = {}
     client = connect.client_id
     if not client:
         client = hub.assigned_id()
         told[Property.ASSIGNED_CLIENT_IDENTIFIER] = client  # MQTT-3.2.2-16
+    user = gateway.grants.user
+    known = hub.broker.sessions.get(client)
+    if known is not None and known.user != user:
+        raise NotAllowed(user, "take the session of", client)
     session, present = _session(hub, connect, client, told, now_s)
-    session.user = gateway.grants.user
+    session.user = user
+    for filter_ in list(session.wishes):
+        if not gateway.grants.may_subscribe(filter_):  # not any more
+            hub.broker.sessions.unwish(session, filter_)
     session.will = None if connect.will is None else _will(connect.will, now_s)
     sessions = hub.broker.sessions
     sessions.attach(session, gateway)

@@ -12,6 +12,7 @@ front of it are returned, ``failed`` is set, and the next call raises it.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import Final, Generic, TypeVar, cast
 
 from penstock.wire.mqtt import bodies
@@ -37,7 +38,7 @@ _ACKS: Final = frozenset({Kind.PUBACK, Kind.PUBREC, Kind.PUBREL, Kind.PUBCOMP})
 Parsed = TypeVar("Parsed", bound=Packet)
 
 
-class _PacketParser(Generic[Parsed]):
+class _PacketParser(ABC, Generic[Parsed]):
     """``feed`` bytes as they come, get the packets that they completed."""
 
     __slots__ = (
@@ -233,9 +234,9 @@ class _PacketParser(Generic[Parsed]):
             return 0, 0
         return (start, end) if end <= len(data) else (0, 0)
 
+    @abstractmethod
     def _single(self, body: Body, kind: Kind) -> Packet:
         """A packet of a kind that does not come in runs."""
-        raise NotImplementedError
 
 
 class Parser(_PacketParser[ClientPacket]):

@@ -66,19 +66,15 @@ def render_publishes(
         length = header(first, extra + len(payloads[0]))
         id = packet_ids[0].to_bytes(2, "big") if packet_ids else b""
         return b"".join((length, field, id, tail, payloads[0]))
-    if not qos:
-        field += tail
     lengths = [*map(len, payloads)]
     heads = {length: header(first, length + extra) + field for length in {*lengths}}
-    if len(heads) == 1 and not qos:
-        head = heads[lengths[0]]
-        return head + head.join(payloads)
-    columns: list[Iterable[bytes]] = [map(heads.__getitem__, lengths)]
+    if len(heads) == 1:
+        return _equal(heads.popitem()[1], payloads, packet_ids, tail)
+    columns: list[Iterable[bytes]] = [map(heads.__getitem__, lengths), payloads]
+    if tail:
+        columns.insert(1, (tail,) * len(payloads))
     if packet_ids is not None:
-        columns.append(map(_numbers().__getitem__, packet_ids))
-    if tail and qos:
-        columns.append((tail,) * len(payloads))
-    columns.append(payloads)
+        columns.insert(1, map(_numbers().__getitem__, packet_ids))
     parts = [b""] * (len(payloads) * len(columns))
     for index, column in enumerate(columns):
         parts[index :: len(columns)] = column
@@ -166,6 +162,21 @@ def header(first: int, length: int) -> bytes:
     if length < 0x4000:
         return bytes((first, length & 0x7F | 0x80, length >> 7))
     return bytes((first,)) + varint(length)
+
+
+def _equal(
+    head: bytes, payloads: Sequence[bytes], ids: Sequence[int] | None, tail: bytes
+) -> bytes:
+    """PUBLISHes of equal length: identifiers are put in afterwards, in two columns."""
+    if ids is None:
+        head += tail
+        return head + head.join(payloads)
+    stride = len(head) + 2 + len(tail) + len(payloads[0])
+    stream = bytearray(head + b"\0\0" + tail).join([b"", *payloads])
+    numbers = struct.pack(f">{len(payloads)}H", *ids)
+    stream[len(head) :: stride] = numbers[0::2]
+    stream[len(head) + 1 :: stride] = numbers[1::2]
+    return bytes(stream)
 
 
 def _reason(reason: int, properties: Properties) -> bytes:

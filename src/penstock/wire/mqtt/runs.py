@@ -1,29 +1,34 @@
-"""Runs: how many neighbours on the wire look alike, found by columns.
+"""Runs: neighbours on the wire that look alike, read many at a time.
 
-Packets of equal length stand at equal distances, so byte ``i`` of all of them is one
-slice with a step. Comparing those costs some nanoseconds a packet, where looking at
-each takes a tenth of a microsecond. Steps grow, so that a short run costs little even
-in front of a long rest.
+Packets of equal length stand at equal distances. So a block of PUBLISHes is one
+``struct`` of heads, identifiers and payloads, and byte ``i`` of many acknowledgements
+one slice with a step: less than a tenth of a microsecond a packet, where reading each
+by itself takes half of one. Blocks and steps grow, so that a short run costs little in
+front of a long rest.
 
-The plain way: ``while data.startswith(head, at): at += stride``.
+The plain way: read one, then ``while data.startswith(head, at)`` the next.
 """
 
 from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Final
 
-# A PUBLISH: header, an empty topic of two bytes of length and no payload, rounded up.
+# A PUBLISH has at least a header, and a topic of one byte with its length.
 _SHORTEST: Final = 5
-# So many of one length in a row, and columns are tried.
+# So many more of one length in a row, and blocks are tried, each larger than the last.
 _EQUAL: Final = 2
+_SMALLEST_BLOCK: Final = 8
+_LARGEST_BLOCK: Final = 128
+_BLOCK_GROWTH: Final = 4
+# The largest have some 16 KiB.
+_KEPT_BLOCKS: Final = 128
+
 # From so many on columns are cheaper than looking at each.
 _FEW: Final = 8
-_FIRST_STEP: Final = 32
 _GROWTH: Final = 8
-# Longer heads are cut out and counted: a column for each byte would cost more.
-_MANY_COLUMNS: Final = 40
 
 
 def publish_run(
@@ -68,17 +73,8 @@ def publish_run(
             equal += 1
         else:
             head = data[at : start + width]
-            count = alike(data, end, stride, head, (payload_at - 1 - at,) * new)
-            if qos:
-                more = two_bytes(data, start + width + stride, stride, count)
-                if 0 in more:
-                    del more[more.index(0) :]
-                    count = len(more)
-                ids += more
-            length = end - payload_at
-            payloads += pieces(data, payload_at + stride, stride, count, length)
-            end += count * stride
-            stride = 0
+            end = _take_blocks(data, end, stride, head, payloads, ids, bool(qos), new)
+            equal = 0
         at = end
         if size - at < _SHORTEST or data[at] != first:
             break
@@ -116,7 +112,7 @@ def alike(
             break
         at += good * stride
         left -= good
-        step = max(step * _GROWTH, _FIRST_STEP)
+        step *= _GROWTH
     return count
 
 
@@ -134,11 +130,51 @@ def two_bytes(data: bytes, at: int, stride: int, count: int) -> list[int]:
     return list(struct.unpack(f">{count}H", both))
 
 
-def pieces(data: bytes, at: int, stride: int, count: int, length: int) -> list[bytes]:
-    """``length`` bytes at ``at`` and ``count - 1`` times ``stride`` on."""
-    return [
-        data[place : place + length] for place in range(at, at + count * stride, stride)
-    ]
+def _take_blocks(
+    data: bytes,
+    at: int,
+    stride: int,
+    head: bytes,
+    payloads: list[bytes],
+    ids: list[int],
+    has_id: bool,
+    new: bool,
+) -> int:
+    """Append what blocks of packets of ``stride`` bytes hold; where they end.
+
+    A block in which a single packet is not plain is left as it is.
+    """
+    width = 2 + has_id + new
+    length = stride - len(head) - 2 * has_id - new
+    count = _SMALLEST_BLOCK
+    while True:
+        while len(data) - at < count * stride:
+            count //= _BLOCK_GROWTH
+            if count < _SMALLEST_BLOCK:
+                return at
+        block = _block(len(head), has_id, new, length, count)
+        fields = block.unpack_from(data, at)
+        if fields[::width].count(head) < count:
+            return at
+        if new and any(fields[width - 2 :: width]):
+            return at
+        if has_id:
+            numbers = fields[1::width]
+            if 0 in numbers:
+                return at
+            ids += numbers
+        payloads += fields[width - 1 :: width]
+        at += count * stride
+        count = min(count * _BLOCK_GROWTH, _LARGEST_BLOCK)
+
+
+@lru_cache(_KEPT_BLOCKS)
+def _block(
+    head_bytes: int, has_id: bool, new: bool, payload_bytes: int, count: int
+) -> struct.Struct:
+    """``count`` times head, identifier, length of properties and payload."""
+    packet = f"{head_bytes}s{'H' * has_id}{'B' * new}{payload_bytes}s"
+    return struct.Struct(">" + packet * count)
 
 
 def _alike(
@@ -147,20 +183,13 @@ def _alike(
     """As ``alike``, for at most ``count`` packets, all looked at."""
     if count <= _FEW:
         return _one_by_one(data, at, stride, head, zeros, count)
-    if len(head) > _MANY_COLUMNS:
-        heads = pieces(data, at, stride, count, len(head))
-        unlike = count - heads.count(head)
-        good = next(i for i in range(count) if heads[i] != head) if unlike else count
-        columns = [(i, b"\0") for i in zeros]
-    else:
-        good = count
-        columns = [(i, head[i : i + 1]) for i in range(len(head))]
-        columns += [(i, b"\0") for i in zeros]
+    good = count
+    columns = [(i, head[i : i + 1]) for i in range(len(head))]
+    columns += [(i, b"\0") for i in zeros]
     stop = at + (count - 1) * stride + 1
     for i, byte in columns:
         behind = data[at + i : stop + i : stride].lstrip(byte)
-        if behind:
-            good = min(good, count - len(behind))
+        good = min(good, count - len(behind))
     return good
 
 
