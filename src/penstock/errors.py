@@ -30,6 +30,7 @@
     │   ├── UnknownFailure    no such entry in the error log
     │   ├── UnknownEvent      no event of that id, or at that place
     │   ├── LoginRefused      a user or password that is not known here
+    │   ├── NotAllowed        a user, or a token, that may not do it
     │   ├── UnknownVerb       nothing that can be asked of a broker
     │   ├── UnknownComment
     │   ├── TooLarge          a text that is longer than the settings allow
@@ -47,7 +48,6 @@
     │   ├── NotAcceptable     nothing of the kind that is asked for can be had
     │   ├── WrongMediaType    a body of another kind than the route takes
     │   ├── TooSlow           headers or body did not come in time
-    │   ├── NotAllowed        the token does not allow it
     │   ├── Forged            a page of another site has sent it
     │   ├── TooManyAttempts   to log in, from one address (retriable)
     │   └── Ending            the server is told to stop (retriable)
@@ -454,6 +454,30 @@ class LoginRefused(BrokerError):
         return f"login refused: {self.reason}"
 
 
+class NotAllowed(BrokerError):
+    """``action`` is as a sentence has it, such as ``publish to``."""
+
+    def __init__(
+        self, name: str, action: str, topic: str = "", kind: str = "user"
+    ) -> None:
+        super().__init__(name, action, topic, kind)
+        self.name = name
+        self.action = action
+        self.topic = topic
+        self.kind = kind
+        self.hint = _ALLOWING.get(kind, "")
+
+    def __str__(self) -> str:
+        said = f"{self.kind} {self.name[:80]} may not {self.action}"
+        return f"{said} {self.topic[:200]}" if self.topic else said
+
+
+_ALLOWING = {
+    "user": "'penstock users show' lists what a user may do, 'users allow' adds to it",
+    "token": "ask for a token that may: 'penstock token add'",
+}
+
+
 class UnknownVerb(BrokerError):
     def __init__(self, verb: str, nearest: str) -> None:
         super().__init__(verb, nearest)
@@ -466,10 +490,11 @@ class UnknownVerb(BrokerError):
 
 
 class InvalidArgument(BrokerError):
-    def __init__(self, verb: str, reason: str) -> None:
+    def __init__(self, verb: str, reason: str, value: object = None) -> None:
         super().__init__(verb, reason)
         self.verb = verb
         self.reason = reason
+        self.value = value
 
     def __str__(self) -> str:
         return f"{self.verb}: {self.reason}"
@@ -657,18 +682,6 @@ class TooSlow(HttpError):
 
     def __str__(self) -> str:
         return f"{self.what} did not come within {self.limit_s:g} s, {self.setting}"
-
-
-class NotAllowed(HttpError):
-    hint = "ask for a token that may: 'penstock token add'"
-
-    def __init__(self, name: str, needed: str) -> None:
-        super().__init__(name, needed)
-        self.name = name
-        self.needed = needed
-
-    def __str__(self) -> str:
-        return f"token {self.name[:80]} does not allow it: it needs {self.needed}"
 
 
 class Forged(HttpError):

@@ -72,8 +72,8 @@ CASES: list[tuple[PenstockError, str]] = [
         "the body did not come within 60 s, http.body_s",
     ),
     (
-        errors.NotAllowed("shop", "a token that may change everything"),
-        ("token shop does not allow it: it needs a token that may change everything"),
+        errors.NotAllowed("anna", "publish to", "sensors/x"),
+        "user anna may not publish to sensors/x",
     ),
     (
         errors.Forged("it comes from a page of http://x"),

@@ -1,4 +1,4 @@
-"""``penstock users``: who may log in."""
+"""``penstock users``: who may log in, and to do what."""
 
 from __future__ import annotations
 
@@ -10,27 +10,23 @@ import msgspec
 
 from penstock.cli.output import write_line
 from penstock.cli.refusal import Refusal
-from penstock.config import load
-from penstock.config.tree import nearest
+from penstock.cli.user_options import FILE, JSON, NAME, nobody, path_of
+from penstock.cli.user_rules import COMMANDS
 from penstock.server import users_file
-
-FILE = click.option(
-    "--file",
-    metavar="PATH",
-    help="The users file. Default: the setting users_file in [server].",
-)
-NAME = click.argument("name", metavar="NAME")
-JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 
 
 @click.group()
 def users() -> None:
     """Keep the users file.
 
-    The file has a line for each user with a salted scrypt hash of the password. A
-    running server notices a change at the next login. User names are
-    case-insensitive.
+    The file has a line for each user with a salted scrypt hash of the password, and
+    one for each rule of what the user may do. A running server notices a change at
+    the next login. User names are case-insensitive.
     """
+
+
+for command in COMMANDS:
+    users.add_command(command)
 
 
 @users.command("add")
@@ -55,7 +51,7 @@ def add_command(
       penstock users add anna --file users
       pass show penstock/anna | penstock users add anna --file users --password-stdin
     """
-    path = _path(file)
+    path = path_of(file)
     name = users_file.user_name(name)
     password = _from_stdin() if password_stdin else _asked(name)
     is_new = users_file.set_password(path, name, password)
@@ -72,7 +68,7 @@ def add_command(
 @FILE
 @JSON
 def remove_command(name: str, file: str | None, *, as_json: bool) -> None:
-    """Remove a user.
+    """Remove a user and the user's rules.
 
     Connections that are open stay open; the user cannot log in again.
 
@@ -80,12 +76,9 @@ def remove_command(name: str, file: str | None, *, as_json: bool) -> None:
     Example:
       penstock users remove anna --file users
     """
-    path = _path(file)
+    path = path_of(file)
     if not users_file.remove_user(path, name):
-        known = users_file.read_users(path)
-        near = nearest(name.lower(), known)
-        hint = f"did you mean {near}?" if near else "penstock users list names them all"
-        raise Refusal(f"user {name} is not in {path}", hint)
+        raise nobody(path, name)
     if as_json:
         _show_json(name.lower(), path, "removed")
     else:
@@ -102,7 +95,7 @@ def list_command(file: str | None, *, as_json: bool) -> None:
     Example:
       penstock users list --file users
     """
-    names = sorted(users_file.read_users(_path(file)))
+    names = sorted(users_file.read_users(path_of(file)))
     if as_json:
         write_line(msgspec.json.encode(names))
         return
@@ -113,14 +106,6 @@ def list_command(file: str | None, *, as_json: bool) -> None:
 def _show_json(name: str, path: Path, done: str) -> None:
     row = {"user": name, "file": str(path), "done": done}
     write_line(msgspec.json.encode(row))
-
-
-def _path(file: str | None) -> Path:
-    found = file or load().server.users_file
-    if not found:
-        hint = "give --file PATH, or set users_file in [server]"
-        raise Refusal("there is no users file", hint)
-    return Path(found)
 
 
 def _from_stdin() -> str:

@@ -12,6 +12,7 @@ import logging
 from collections.abc import Callable
 from typing import Protocol, cast
 
+from penstock.broker.access import Grants
 from penstock.broker.peer import Peer
 from penstock.gateway.gateway import Gateway, LoginRequest
 from penstock.server.engine import Engine
@@ -21,6 +22,11 @@ logger = logging.getLogger(__name__)
 
 # A gateway that gave this much at once may have more.
 _MORE_BYTES = 1 << 16
+# How long a peer that was sent the last word may go on.
+LINGER_S = 2.0
+
+Answer = Callable[[Grants | None], None]
+"""To a login: what the user may do; or None, if user or password are wrong."""
 
 
 class Door(Protocol):
@@ -31,7 +37,7 @@ class Door(Protocol):
 
     def leave(self, connection: Connection) -> None: ...
 
-    def check(self, request: LoginRequest, answer: Callable[[bool], None]) -> None:
+    def check(self, request: LoginRequest, answer: Answer) -> None:
         """Have a password checked; ``answer`` is called in the loop."""
 
 
@@ -62,6 +68,8 @@ class Connection(asyncio.BufferedProtocol):
         """The peer sends no more."""
         self._checking = False
         self._stopped = False
+        self._lingering = False
+        """All was said, and the peer is heard out."""
 
     # Called by the transport
 
@@ -86,11 +94,15 @@ class Connection(asyncio.BufferedProtocol):
         return self._buffer
 
     def buffer_updated(self, nbytes: int) -> None:
-        self._take_in(bytes(self._buffer[:nbytes]))
+        if self._lingering:
+            return
+        self.take_in(bytes(self._buffer[:nbytes]))
 
     def eof_received(self) -> bool:
         self._ended = True
-        if not self._held:
+        if self._lingering and self._transport is not None:
+            self._transport.close()
+        elif not self._held:
             self._end()
         return True  # we close when our side has been said
 
@@ -116,7 +128,7 @@ class Connection(asyncio.BufferedProtocol):
     def flush(self, now_s: float) -> None:
         """Send what the gateway has, unless the peer has to read first."""
         transport = self._transport
-        if transport is None or self._unread:
+        if transport is None or self._unread or self._lingering:
             return
         room = self._options.output_buffer_bytes
         out: list[bytes] = []
@@ -131,7 +143,21 @@ class Connection(asyncio.BufferedProtocol):
                 self.engine.kick()
                 return
         if self.gateway.closing and self.gateway not in self.engine.broker.waiting:
+            self._close_kindly(transport)
+
+    def _close_kindly(self, transport: asyncio.Transport) -> None:
+        """Close; what a peer still sends must not cost it our last word.
+
+        A socket that is closed with unread input resets the connection, and the peer
+        may never see what was sent before.
+        """
+        if self._ended or not self.gateway.lingers or not transport.can_write_eof():
             transport.close()
+        elif not self._lingering:
+            self._lingering = True
+            transport.write_eof()
+            self._guarded(lambda: self.gateway.disconnected(self.engine.now_s()))
+            self.engine.loop.call_later(LINGER_S, transport.close)
 
     def resume(self) -> None:
         """Go on with what was held, then with reading."""
@@ -154,7 +180,9 @@ class Connection(asyncio.BufferedProtocol):
 
     def finish(self) -> None:
         """Send the last answers and close."""
-        self.flush(self.engine.now_s())
+        now_s = self.engine.now_s()
+        self._guarded(lambda: self.gateway.part(now_s))
+        self.flush(now_s)
         if self._transport is not None:
             self._transport.close()
 
@@ -175,7 +203,8 @@ class Connection(asyncio.BufferedProtocol):
 
     # Taking in
 
-    def _take_in(self, data: bytes) -> None:
+    def take_in(self, data: bytes) -> None:
+        """Bytes have come: carry them out, or hold them until that can be."""
         if self._held or self._blocked():
             self._held.append(data)
             self._hold_up()
@@ -203,6 +232,17 @@ class Connection(asyncio.BufferedProtocol):
         """Whether the peer takes its time to log in."""
         return not self.gateway.settled and not self._checking
 
+    def times_out(self, now_s: float) -> bool:
+        """Whether the peer was silent for longer than its protocol has it."""
+        patience_s = self.gateway.patience_s
+        return bool(patience_s) and now_s - self.active_s > patience_s
+
+    def time_out(self, now_s: float) -> None:
+        """Tell the peer, as far as it has to be told, and close."""
+        self._guarded(lambda: self.gateway.timed_out(now_s))
+        self.flush(now_s)
+        self.close(f"nothing came for {self.gateway.patience_s:g} s")
+
     def _blocked(self) -> bool:
         return self.engine.congested or self._unread or self._checking or self._stopped
 
@@ -227,12 +267,15 @@ class Connection(asyncio.BufferedProtocol):
         self._checking = True
         self._stop_reading()
 
-        def answered(ok: bool) -> None:
+        def answered(grants: Grants | None) -> None:
             self._checking = False
             self.since_s = self.engine.now_s()  # waiting was not the peer's fault
             if self._transport is None:
                 return  # it has gone meanwhile
             now_s = self.engine.now_s()
+            ok = grants is not None
+            if grants is not None:
+                self.gateway.grants = grants
             self._guarded(lambda: self.gateway.logged_in(ok, now_s))
             if self.gateway.login is not None:
                 self._log_in(self.gateway.login)

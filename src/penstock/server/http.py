@@ -3,17 +3,21 @@
 uvicorn is driven by hand: it gets a bound socket, catches no signals, logs nothing, and
 ends as the server does: nothing new is accepted, streams are told to end, what was
 begun is answered. Connections count among all others; one that takes its time with a
-request is closed.
+request, or does not take its answer, is closed.
 """
 
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import logging
 import socket
+import sys
+import termios
 from collections.abc import Callable
 from functools import partial
-from typing import Any, Protocol
+from http import HTTPStatus
+from typing import Any, Protocol, cast
 
 import h11
 import uvicorn
@@ -23,7 +27,13 @@ from uvicorn.protocols.websockets.websockets_sansio_impl import (
     WebSocketsSansIOProtocol,
 )
 
-from penstock.errors import BadRequest, LimitReached, PenstockError, TooSlow
+from penstock.errors import (
+    BadRequest,
+    LimitReached,
+    PenstockError,
+    TooLarge,
+    TooSlow,
+)
 from penstock.http import problem
 from penstock.http.answers import SECURITY
 from penstock.http.options import HttpOptions
@@ -35,7 +45,10 @@ _silent.setLevel(logging.CRITICAL + 1)
 # How long a peer may go on sending a body that was refused, before it is cut off: who
 # is still sending does not see an answer on a connection that is closed at once.
 LINGER_S = 2.0
+HEADERS_TOO_LARGE = HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE.value
 DRAIN_TICK_S = 0.05
+# Who takes nothing for so long while the server ends does not keep it from ending.
+DRAIN_WRITE_S = 3.0
 
 
 class Door(Protocol):
@@ -91,6 +104,7 @@ class HttpServer:
         assert self._loop is not None, "it was started"
         now_s = self._loop.time()
         for connection in list(self._connections):
+            connection.taking.check(now_s, self._options.write_s)
             if isinstance(connection, _Http):
                 connection.check(now_s, self._options)
 
@@ -110,8 +124,11 @@ class HttpServer:
         """Answer what was begun, end streams; return when all have gone."""
         self.close()
         self._end_streams()
+        assert self._loop is not None, "it was started"
+        write_s = min(self._options.write_s, DRAIN_WRITE_S)
         while self._connections:
             for connection in list(self._connections):
+                connection.taking.check(self._loop.time(), write_s)
                 # WebSockets are streams: whoever serves one says goodbye.
                 if isinstance(connection, _Http) and not connection.leaving:
                     connection.shutdown()
@@ -131,6 +148,40 @@ class HttpServer:
             await asyncio.wait(tasks)
 
 
+class _Taking:
+    """Whether a peer takes what it is sent.
+
+    Bytes that wait here and in the system are looked at now and then: they become
+    others while the peer reads, however slowly.
+    """
+
+    __slots__ = ("_left", "_since_s", "_transport")
+
+    def __init__(self, transport: asyncio.Transport) -> None:
+        self._transport = transport
+        self._left: tuple[int, int] | None = None
+        self._since_s = 0.0
+        """Since when they are the same."""
+
+    def check(self, now_s: float, write_s: float) -> None:
+        """Cut the peer off if it has taken nothing for so long."""
+        waiting = self._transport.get_write_buffer_size()
+        left = (waiting, self._unsent()) if waiting else None
+        if left is None or left != self._left:
+            self._left, self._since_s = left, now_s
+        elif now_s - self._since_s > write_s:
+            self._transport.abort()
+
+    def _unsent(self) -> int:
+        """Bytes that the system has and the peer's system has not."""
+        sock = self._transport.get_extra_info("socket")
+        try:
+            found = fcntl.ioctl(sock.fileno(), termios.TIOCOUTQ, bytes(4))
+        except (OSError, ValueError):  # it is closed already
+            return 0
+        return int.from_bytes(found, sys.byteorder)
+
+
 class _Http(H11Protocol):
     """A connection that is counted, and watched while it takes its time."""
 
@@ -147,6 +198,7 @@ class _Http(H11Protocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
+        self.taking = _Taking(transport)
         refused = self._door.admit(self._address)
         if refused is None:
             self._inside = True
@@ -187,8 +239,20 @@ class _Http(H11Protocol):
             self.transport.close()
 
     def send_400_response(self, msg: str) -> None:
-        text = "the request is not HTTP, or its headers are larger than the limit"
-        self._refuse(BadRequest(f"{text} ({self.conn_limit} bytes)"))
+        error = sys.exc_info()[1]
+        if isinstance(error, h11.RemoteProtocolError) and (
+            error.error_status_hint == HEADERS_TOO_LARGE
+        ):
+            size, limit = len(self.conn.trailing_data[0]), self.conn_limit
+            large = TooLarge(
+                "what came of request line and headers",
+                size,
+                limit,
+                "http.max_header_bytes",
+            )
+            self._refuse(large, HEADERS_TOO_LARGE)
+        else:
+            self._refuse(BadRequest("the request is not HTTP"))
 
     @property
     def leaving(self) -> bool:
@@ -221,9 +285,9 @@ class _Http(H11Protocol):
             self._inside = False
             self._door.let_go(self._address)
 
-    def _refuse(self, error: PenstockError) -> None:
+    def _refuse(self, error: PenstockError, status: int | None = None) -> None:
         """Answer before there is a request that could be answered, and close."""
-        answer = problem.refusal(error)
+        answer = problem.refusal(error, status)
         lines = [
             f"HTTP/1.1 {answer.status_code} Refused".encode(),
             b"connection: close",
@@ -244,6 +308,7 @@ class _WebSocket(WebSocketsSansIOProtocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(transport)
+        self.taking = _Taking(cast("asyncio.Transport", transport))
         self._inside = self._door.admit(self._address) is None
 
     def connection_lost(self, exc: Exception | None) -> None:

@@ -7,15 +7,17 @@ import ipaddress
 import logging
 import os
 import socket
+import ssl
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
+from penstock.broker.access import Grants
 from penstock.errors import LimitReached
 from penstock.gateway.gateway import Gateway, LoginRequest
-from penstock.server.connection import Connection
+from penstock.server.connection import Answer, Connection
 from penstock.server.engine import Engine
 from penstock.server.options import ServerOptions
 from penstock.server.users import Users
@@ -36,6 +38,7 @@ class Port:
     connection: type[Connection] = Connection
     local_only: bool = False
     """Whether peers beyond this machine are refused: they cannot log in there."""
+    tls: ssl.SSLContext | None = None
 
 
 def bind(host: str, port: int, name: str) -> socket.socket:
@@ -101,13 +104,24 @@ class Listeners:
         if port.sock.family == socket.AF_UNIX:
             server = await loop.create_unix_server(make, sock=port.sock)
         else:
-            server = await loop.create_server(make, sock=port.sock, backlog=BACKLOG)
+            server = await loop.create_server(
+                make, sock=port.sock, backlog=BACKLOG, ssl=port.tls
+            )
         self._servers.append(server)
 
+    def beside(self, gateway: Gateway, name: str) -> Connection:
+        """A connection whose bytes come through one that is counted already."""
+        made = Connection(self._engine, gateway, self._options, _Inside(self.check))
+        made.peer.gateway = name
+        return made
+
     def close(self) -> None:
-        """Accept no more."""
+        """Accept no more; who is inside may still log in."""
         for server in self._servers:
             server.close()
+
+    def end(self) -> None:
+        """Check no more logins: nobody is left who could need it."""
         self._logins.shutdown(wait=False, cancel_futures=True)
 
     # The door
@@ -140,13 +154,17 @@ class Listeners:
         if not self._addresses[address]:
             del self._addresses[address]
 
-    def check(self, request: LoginRequest, answer: Callable[[bool], None]) -> None:
+    def check(self, request: LoginRequest, answer: Answer) -> None:
         assert self._users is not None, "gateways ask only if there are users"
         loop = self._engine.loop
         future = self._logins.submit(self._users.check, *request)
         future.add_done_callback(
             lambda done: loop.call_soon_threadsafe(answer, _passed(done))
         )
+
+    def find_user(self, name: str) -> object:
+        """What the users file says of a user now; None if it does not know them."""
+        return None if self._users is None else self._users.find(name)
 
     def check_idle(self, now_s: float) -> None:
         """Close connections that take too long to say who they are, or anything."""
@@ -155,6 +173,8 @@ class Listeners:
             waiting_s = now_s - connection.since_s
             if connection.waits_for_login and waiting_s > options.login_s:
                 connection.close(f"no login within {options.login_s:g} s")
+            elif connection.times_out(now_s):
+                connection.time_out(now_s)
             elif options.idle_s and now_s - connection.active_s > options.idle_s:
                 connection.close(f"nothing came for {options.idle_s:g} s")
 
@@ -164,5 +184,20 @@ def is_loopback(address: str) -> bool:
     return not address or ipaddress.ip_address(address.split("%")[0]).is_loopback
 
 
-def _passed(done: Future[bool]) -> bool:
-    return not done.cancelled() and done.exception() is None and done.result()
+def _passed(done: Future[Grants | None]) -> Grants | None:
+    if done.cancelled() or done.exception() is not None:
+        return None
+    return done.result()
+
+
+class _Inside:
+    """The door of those who are in: only passwords are looked at."""
+
+    def __init__(self, check: Callable[[LoginRequest, Answer], None]) -> None:
+        self.check = check
+
+    def enter(self, connection: Connection) -> str | None:
+        return None
+
+    def leave(self, connection: Connection) -> None:
+        """It was not counted."""

@@ -26,6 +26,7 @@ from penstock.broker.desk import Desk
 from penstock.broker.figures import Figures
 from penstock.broker.kinds import MAZE
 from penstock.clock import SystemClock
+from penstock.errors import InvalidOption
 from penstock.files import Files, replace_file
 from penstock.gateway.maze import MazeState
 from penstock.http.key_file import PrivateFiles
@@ -33,7 +34,7 @@ from penstock.log import Log
 from penstock.server.around import ServerAround
 from penstock.server.engine import TICK_S, Engine
 from penstock.server.listeners import Listeners, Port, bind, bind_local
-from penstock.server.ports import HTTP, LOCAL, Ports
+from penstock.server.ports import HTTP, LOCAL, SECURE, Ports
 from penstock.server.ready import Ready
 from penstock.server.settings import Settings
 from penstock.server.upkeep import Upkeep
@@ -98,12 +99,21 @@ def _bind(settings: Settings, stack: ExitStack) -> dict[str, socket.socket]:
     sockets = {}
     listen = settings.listen
     for field in listen.__slots__:
-        port = getattr(listen, field)
-        if port is not None:
-            name = field.removesuffix("_port")
+        port, name = getattr(listen, field), field.removesuffix("_port")
+        if port is not None and (name not in SECURE or _has_certificate(settings)):
             sock = stack.enter_context(bind(settings.server.host, port, name))
             sockets[name] = sock
     return sockets
+
+
+def _has_certificate(settings: Settings) -> bool:
+    """Whether ports for TLS can be; raises InvalidOption if one was asked for."""
+    if settings.tls.cert_file is not None:
+        return True
+    if settings.origins.get("listen.mqtts_port", "default") != "default":
+        limit = "off, unless tls.cert_file names a certificate"
+        raise InvalidOption("mqtts_port", settings.listen.mqtts_port, limit)
+    return False
 
 
 class Server:
@@ -133,7 +143,9 @@ class Server:
         ports = Ports(self._settings, self._broker, desk, self._state, self._sockets)
         web = Web(self._settings, engine, desk, clock, listeners)
         if HTTP in self._sockets:
-            web.prepare(self._sockets[HTTP])
+            speaks_mqtt = self._settings.listen.mqtt_port is not None
+            mqtt = partial(ports.mqtt, authenticate=users is not None)
+            web.prepare(self._sockets[HTTP], mqtt if speaks_mqtt else None)
         self._catch_signals(loop)
         try:
             await self._listen(listeners, ports.ports(authenticate=users is not None))
@@ -143,7 +155,10 @@ class Server:
         finally:
             listeners.close()
             web.close()
-        await self._drain(engine, web)
+        try:
+            await self._drain(engine, web)
+        finally:
+            listeners.end()
         await engine.stop()
         self._broker.chains.close()
         self._broker.log.close()
@@ -189,11 +204,11 @@ class Server:
             connection.stop_reading()
         try:
             async with asyncio.timeout(self._settings.server.drain_s):
-                await web.drain()
-                await engine.drain()
-                for connection in list(engine.connections.values()):
-                    connection.finish()
-                await engine.deserted.wait()
+                # At the same time: nobody waits for somebody else's slow client.
+                async with asyncio.TaskGroup() as parts:
+                    parts.create_task(web.drain())
+                    parts.create_task(self._part(engine))
+                await engine.drain()  # what HTTP has done meanwhile
         except TimeoutError:
             logger.warning(
                 "connections were cut off: not drained within %g s",
@@ -203,6 +218,13 @@ class Server:
         for connection in list(engine.connections.values()):
             connection.abort()
         await web.abort()
+
+    async def _part(self, engine: Engine) -> None:
+        """Commit what was begun, say so, and wait until all have gone."""
+        await engine.drain()
+        for connection in list(engine.connections.values()):
+            connection.finish()
+        await engine.deserted.wait()
 
     def _catch_signals(self, loop: asyncio.AbstractEventLoop) -> None:
         for number in (signal.SIGTERM, signal.SIGINT):

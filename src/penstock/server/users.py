@@ -1,4 +1,4 @@
-"""Who may log in: the users of a users file, as it is at this moment."""
+"""Who may log in, and what they may do: a users file, as it is at this moment."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ import os
 from pathlib import Path
 from threading import Lock
 
+from penstock.broker.access import Grants
 from penstock.errors import BadUsersFile
 from penstock.server import password as passwords
-from penstock.server.password import Password
-from penstock.server.users_file import MAX_PASSWORD_BYTES, read_users
+from penstock.server.users_file import MAX_PASSWORD_BYTES, User, read_users
 
 logger = logging.getLogger(__name__)
 
@@ -41,18 +41,26 @@ class Users:
     def __len__(self) -> int:
         return len(self._users)
 
-    def check(self, name: str, password: str) -> bool:
-        """Whether this user has this password; takes about 50 ms either way.
+    def check(self, name: str, password: str) -> Grants | None:
+        """What this user may do; None if the password is another one.
+
+        Takes about 50 ms either way.
 
         Call it from a thread: the interpreter is free meanwhile.
         """
         if len(password) > MAX_PASSWORD_BYTES:
-            return False
+            return None
         known = self._current().get(name.lower())
-        matches = (known or self._nobody).matches(password)
-        return matches and known is not None
+        stored = self._nobody if known is None else known.password
+        if not stored.matches(password) or known is None:
+            return None
+        return known.grants
 
-    def _current(self) -> dict[str, Password]:
+    def find(self, name: str) -> User | None:
+        """What the file says of a user now; None if it does not know them."""
+        return self._current().get(name.lower())
+
+    def _current(self) -> dict[str, User]:
         with self._lock:
             try:
                 stamp: Stamp | None = _stamp(self._path)

@@ -1,8 +1,9 @@
-"""The users file: who may log in, and with which password.
+"""The users file: who may log in, with which password, and to do what.
 
-A line is ``name:password``, the password as in ``penstock.server.password``. Empty
-lines and lines that begin with ``#`` say nothing. User names are case-insensitive and
-stored in lower case.
+A line is ``name:password``, the password as in ``penstock.server.password``, or a rule
+of such a user as in ``penstock.server.rule_line``. A user without rules may do
+everything. Empty lines and lines that begin with ``#`` say nothing. User names are
+case-insensitive and stored in lower case.
 
 Crash promise: precious. The file is replaced whole or not at all, and only its owner
 may read a new one.
@@ -12,11 +13,15 @@ from __future__ import annotations
 
 import contextlib
 import os
+from collections.abc import Iterable
 from pathlib import Path
+from typing import NamedTuple
 
-from penstock.errors import BadUsersFile, InvalidUser
+from penstock.broker.access import Grants, Rule
+from penstock.errors import BadUsersFile, InvalidName, InvalidUser
 from penstock.files import Files, replace_file
 from penstock.server import password as passwords
+from penstock.server import rule_line
 from penstock.server.password import Password
 
 MAX_NAME_BYTES = 256
@@ -25,7 +30,12 @@ MAX_PASSWORD_BYTES = 1024
 NEW_FILE_MODE = 0o600
 
 
-def read_users(path: Path) -> dict[str, Password]:
+class User(NamedTuple):
+    password: Password
+    grants: Grants
+
+
+def read_users(path: Path) -> dict[str, User]:
     """The users by name; raises BadUsersFile naming the line, or OSError."""
     return _parsed(path, _lines(path))
 
@@ -44,13 +54,31 @@ def set_password(path: Path, name: str, password: str) -> bool:
     if is_new:
         lines.append(line)
     else:
-        lines = [line if _name_of(other) == name else other for other in lines]
+        lines = [line if _is_of(other, name) else other for other in lines]
     _replace(path, lines)
     return is_new
 
 
+def set_rules(path: Path, name: str, rules: Iterable[Rule] | None) -> None:
+    """Store what a user may do in place of what it was; None is everything.
+
+    Other lines stay as they are. Raises InvalidUser if there is no such user.
+    """
+    name = user_name(name)
+    lines = _lines(path)
+    if name not in _parsed(path, lines):
+        raise InvalidUser(name, "there is no such user in the file")
+    wanted: list[Rule | None] = [] if rules is None else list(dict.fromkeys(rules))
+    if rules is not None and not wanted:
+        wanted = [None]
+    kept = [one for one in lines if _name_of(one) != name or _is_of(one, name)]
+    place = next(at for at, one in enumerate(kept) if _is_of(one, name)) + 1
+    kept[place:place] = [rule_line.rendered(name, rule) for rule in wanted]
+    _replace(path, kept)
+
+
 def remove_user(path: Path, name: str) -> bool:
-    """Take a user out of the file; False if there is none of this name."""
+    """Take a user and the rules out of the file; False if there is none so named."""
     lines = _lines(path)
     if name.lower() not in _parsed(path, lines):
         return False
@@ -95,21 +123,38 @@ def _lines(path: Path) -> list[str]:
     return text.removesuffix("\n").split("\n") if text else []
 
 
-def _parsed(path: Path, lines: list[str]) -> dict[str, Password]:
+def _parsed(path: Path, lines: list[str]) -> dict[str, User]:
     found: dict[str, Password] = {}
+    rules: dict[str, list[Rule]] = {}
+    first: dict[str, int] = {}
     for number, line in enumerate(lines, 1):
         if not _says_something(line):
             continue
         try:
+            if rule_line.is_rule(line):
+                name, rule = _rule_of(line)
+                first.setdefault(name, number)
+                rules.setdefault(name, []).extend([] if rule is None else [rule])
+                continue
             name, password = _user_of(line)
-        except ValueError as error:
+        except (ValueError, InvalidName) as error:
             raise BadUsersFile(str(path), number, str(error)) from error
         except InvalidUser as error:
             raise BadUsersFile(str(path), number, error.reason) from error
         if name in found:
             raise BadUsersFile(str(path), number, f"user {name} is there already")
         found[name] = password
-    return found
+    for name, number in first.items():
+        if name not in found:
+            raise BadUsersFile(str(path), number, f"there is no user {name}")
+    return {
+        name: User(password, _grants(name, rules.get(name)))
+        for name, password in found.items()
+    }
+
+
+def _grants(name: str, rules: list[Rule] | None) -> Grants:
+    return Grants(user=name, rules=None if rules is None else tuple(rules))
 
 
 def _says_something(line: str) -> bool:
@@ -123,9 +168,23 @@ def _user_of(line: str) -> tuple[str, Password]:
     return user_name(name), passwords.parse(password)
 
 
+def _rule_of(line: str) -> tuple[str, Rule | None]:
+    name, rule = rule_line.parse(line)
+    return user_name(name), rule
+
+
 def _name_of(line: str) -> str:
     """The user of a line, or nothing."""
-    return line.strip().partition(":")[0].lower() if _says_something(line) else ""
+    if not _says_something(line):
+        return ""
+    if rule_line.is_rule(line):
+        return line.split(maxsplit=1)[0].lower()
+    return line.strip().partition(":")[0].lower()
+
+
+def _is_of(line: str, name: str) -> bool:
+    """Whether a line is the user's with the password."""
+    return _name_of(line) == name and not rule_line.is_rule(line)
 
 
 def _replace(path: Path, lines: list[str]) -> None:

@@ -7,18 +7,23 @@ from __future__ import annotations
 
 import asyncio
 import socket
+from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
+from penstock.broker.access import Grants
 from penstock.broker.desk import Desk
 from penstock.clock import Clock
-from penstock.gateway.gateway import LoginRequest
+from penstock.gateway.gateway import Gateway, LoginRequest
 from penstock.http.key_file import KeyFile
 from penstock.http.links import login_link
+from penstock.server.connection import Connection
 from penstock.server.engine import Engine
 from penstock.server.listeners import Listeners
 from penstock.server.settings import Settings
 
 if TYPE_CHECKING:
+    from penstock.http.opened import Opened
     from penstock.server.http import HttpServer
 
 
@@ -47,13 +52,21 @@ class Web:
         self._listeners = listeners
         self._server: HttpServer | None = None
         self._sock: socket.socket | None = None
+        self._opened: Opened | None = None
 
-    def prepare(self, sock: socket.socket) -> None:
-        """Have all that it takes to accept there; raises BadTokenFile, OSError."""
+    def prepare(
+        self, sock: socket.socket, mqtt: Callable[[], Gateway] | None = None
+    ) -> None:
+        """Have all that it takes to accept there; raises BadTokenFile, OSError.
+
+        ``mqtt`` makes gateways for who speaks MQTT over WebSocket.
+        """
         from penstock.http.app import make_app
+        from penstock.http.guard import Guard
         from penstock.http.house import House
         from penstock.http.keys import Keys
         from penstock.server.http import HttpServer
+        from penstock.server.mqtt_socket import MqttSockets
         from penstock.server.promises import EnginePromises
 
         settings = self._settings
@@ -64,6 +77,7 @@ class Web:
         if token is not None:
             port: int = sock.getsockname()[1]
             self.login = login_link(settings.server.host, port, token)
+        has_users = settings.server.users_file is not None
         house = House(
             broker=self._engine.broker,
             desk=self._desk,
@@ -72,12 +86,19 @@ class Web:
             keys=Keys(file),
             clock=self._clock,
             figures=self._desk.figures,
-            check_user=None if settings.server.users_file is None else self._check,
+            check_user=self._check if has_users else None,
+            find_user=self._listeners.find_user if has_users else None,
         )
-        self._server = HttpServer(
-            make_app(house), settings.http, self._listeners, house.opened.ended.set
-        )
+        app = make_app(house)
+        if mqtt is not None:
+            make = partial(self._beside, mqtt)
+            app = MqttSockets(app, Guard(house).check_origin, make)
+        self._server = HttpServer(app, settings.http, self._listeners, house.opened.end)
         self._sock = sock
+        self._opened = house.opened
+
+    def _beside(self, mqtt: Callable[[], Gateway]) -> Connection:
+        return self._listeners.beside(mqtt(), "mqtt websocket")
 
     async def start(self) -> None:
         """Accept, if that was prepared."""
@@ -88,6 +109,8 @@ class Web:
         """What time brings; called every second."""
         if self._server is not None:
             await self._server.tick()
+        if self._opened is not None:
+            self._opened.check()
 
     def close(self) -> None:
         """Accept no more."""
@@ -111,14 +134,14 @@ class Web:
         if self._server is not None:
             await self._server.abort()
 
-    async def _check(self, user: str, password: str) -> bool:
+    async def _check(self, user: str, password: str) -> Grants | None:
         """A password, in the thread where passwords are checked."""
         loop = self._engine.loop
-        answered: asyncio.Future[bool] = loop.create_future()
+        answered: asyncio.Future[Grants | None] = loop.create_future()
 
-        def answer(ok: bool) -> None:
+        def answer(grants: Grants | None) -> None:
             if not answered.done():
-                answered.set_result(ok)
+                answered.set_result(grants)
 
         self._listeners.check(LoginRequest(user, password), answer)
         return await answered

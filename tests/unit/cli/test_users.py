@@ -27,13 +27,13 @@ def test_a_password_is_asked_for_twice(path: Path) -> None:
     assert result.exit_code == 0
     assert result.stdout == f"added anna to {path}\n"
     assert "geheim" not in result.output
-    assert read_users(path)["anna"].matches("geheim")
+    assert read_users(path)["anna"].password.matches("geheim")
 
 
 def test_two_passwords_that_differ_are_asked_for_again(path: Path) -> None:
     run("add", "anna", "--file", path, typed="one\ntwo\nthree\nthree\n")
 
-    assert read_users(path)["anna"].matches("three")
+    assert read_users(path)["anna"].password.matches("three")
 
 
 def test_a_prompt_that_gets_no_answer_is_refused(path: Path) -> None:
@@ -50,7 +50,7 @@ def test_a_script_gives_the_password_on_standard_input(path: Path, typed: str) -
     result = run("add", "anna", "--file", path, "--password-stdin", typed=typed)
 
     assert result.output == f"added anna to {path}\n"
-    assert read_users(path)["anna"].matches("geheim")
+    assert read_users(path)["anna"].password.matches("geheim")
 
 
 def test_adding_again_changes_the_password(path: Path) -> None:
@@ -59,7 +59,7 @@ def test_adding_again_changes_the_password(path: Path) -> None:
     result = run("add", "ANNA", "--file", path, "--password-stdin", typed="new\n")
 
     assert result.output == f"changed the password of anna in {path}\n"
-    assert read_users(path)["anna"].matches("new")
+    assert read_users(path)["anna"].password.matches("new")
 
 
 def test_a_user_is_removed(path: Path) -> None:

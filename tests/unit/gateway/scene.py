@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
+from penstock.broker.access import EVERYTHING, Grants, Rule
 from penstock.broker.broker import Broker
 from penstock.broker.options import BrokerOptions
 from penstock.clock import ManualClock
@@ -29,7 +30,10 @@ ROOM = 1 << 20
 
 @dataclass(kw_only=True)
 class Rules:
-    """The settings of a scene. With ``passwords`` everybody has to log in."""
+    """The settings of a scene. With ``passwords`` everybody has to log in.
+
+    ``grants`` are those of users with rules.
+    """
 
     line: LineOptions = field(default_factory=LineOptions)
     control: ControlOptions = field(default_factory=ControlOptions)
@@ -37,6 +41,13 @@ class Rules:
     broker: BrokerOptions = field(default_factory=BrokerOptions)
     log: LogOptions = field(default_factory=LogOptions)
     passwords: dict[str, str] = field(default_factory=dict)
+    grants: dict[str, Grants] = field(default_factory=dict)
+
+
+def limited(*rules: Rule, user: str = "anna") -> Rules:
+    """Settings with a user who may do this and nothing else; the password is pw."""
+    grants = Grants(user=user, rules=rules)
+    return Rules(passwords={user: "pw"}, grants={user: grants})
 
 
 class Scene:
@@ -144,8 +155,11 @@ class Peer:
         """One read of the server, and all that follows from it."""
         self.gateway.receive(data, self._now_s)
         while (login := self.gateway.login) is not None:
-            known = self._scene.rules.passwords.get(login.user)
-            self.gateway.logged_in(known == login.password, self._now_s)
+            rules = self._scene.rules
+            ok = rules.passwords.get(login.user) == login.password
+            if ok:
+                self.gateway.grants = rules.grants.get(login.user, EVERYTHING)
+            self.gateway.logged_in(ok, self._now_s)
         self.pull()
         self._scene.pump()
 

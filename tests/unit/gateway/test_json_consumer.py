@@ -7,10 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from penstock.broker.access import Rule
 from penstock.gateway.options import JsonOptions
+from penstock.log import Columns
 from penstock.model.policy import Policy
 from tests.transcripts import byte_by_byte, play, transcripts, whole
-from tests.unit.gateway.scene import Peer, Rules, Scene
+from tests.unit.gateway.scene import Peer, Rules, Scene, limited
 
 PLEASE, IN = "Please login!", "Succesfully logged in!"
 PUB_1 = '{"msg":1,"msgId":1,"topic":"t","type":"PUB"}'
@@ -348,3 +350,34 @@ def test_a_login_does_not_resume_what_was_unsubscribed_meanwhile(scene: Scene) -
     anna.disconnect()
 
     assert scene.connect("consumer").say("log anna") == [PLEASE, IN]
+
+
+# What a user may do
+
+
+def test_a_user_with_rules_subscribes_where_they_say(tmp_path: Path) -> None:
+    scene = Scene(tmp_path, limited(Rule("subscribe", "t")))
+    peer = scene.connect("consumer")
+
+    said = peer.say("log anna pw", packet("SUB"), packet("SUB", "out"))
+
+    refused = 'ERROR "user anna may not subscribe to out"'
+    assert said == [PLEASE, IN, "OK", refused]
+    assert scene.broker.log.topics() == ["t"]
+    scene.close()
+
+
+def test_a_login_resumes_only_what_is_still_allowed(tmp_path: Path) -> None:
+    scene = Scene(tmp_path, limited(Rule("subscribe", "#")))
+    before = scene.connect("consumer")
+    before.say("log anna pw", packet("SUB"), packet("SUB", "u"))
+    before.disconnect()
+    scene.rules.grants = limited(Rule("subscribe", "u")).grants
+    for topic in ("t", "u"):
+        scene.broker.publish(topic, Columns([b"1"], 0))
+
+    said = scene.connect("consumer").say("log anna pw")
+
+    assert said[:2] == [PLEASE, IN]
+    assert ['"topic":"u"' in one for one in said[2:]] == [True]
+    scene.close()

@@ -6,11 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from penstock.broker.access import Rule
 from penstock.broker.options import BrokerOptions
 from penstock.delivery.letters import TOPIC as LETTERS
 from penstock.delivery.letters import decode_letter
 from penstock.gateway.options import JsonOptions
-from tests.unit.gateway.scene import Peer, Rules, Scene
+from tests.unit.gateway.scene import Peer, Rules, Scene, limited
 from tests.unit.log.faults import payloads
 
 PUB = '{"type":"PUB","topic":"t","msg":1}'
@@ -314,3 +315,32 @@ def test_a_refusal_at_the_pubrel_waits_for_its_letter(
     scene.commits = True
     (said,) = press.say(pubrel(1))
     assert "is a dead letter" in said
+
+
+def test_a_user_with_rules_publishes_where_they_say(tmp_path: Path) -> None:
+    scene = Scene(tmp_path, limited(Rule("publish", "in/+")))
+    anna = scene.connect("publisher")
+
+    said = anna.say("log anna pw", PUB, PUB.replace('"t"', '"in/a"'), pubrel(1))
+
+    please, welcome = "Please login!", "Succesfully logged in!"
+    refused = 'ERROR "user anna may not publish to t"'
+    assert said == [please, welcome, refused, pubrec(1), pubcomp(1)]
+    assert scene.broker.log.topics() == ["in/a"]
+    scene.close()
+
+
+def test_what_others_have_begun_to_publish_is_not_released(tmp_path: Path) -> None:
+    rules = limited(Rule("publish", "in/+"))
+    rules.passwords["bert"] = "pw"
+    scene = Scene(tmp_path, rules)
+    scene.connect("publisher").say("log bert pw", PUB)
+
+    anna, bert = scene.connect("publisher"), scene.connect("publisher")
+    refused = anna.say("log anna pw", pubrel(1))[-1]
+    released = bert.say("log bert pw", pubrel(1))[-1]
+
+    assert refused == 'ERROR "user anna may not publish to t"'
+    assert released == pubcomp(1)
+    assert stored(scene) == [b"1"]
+    scene.close()

@@ -7,11 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from penstock.broker.access import Rule
 from penstock.delivery.consumer import Consumer
 from penstock.gateway.line import LineGateway
 from penstock.gateway.options import LineOptions
 from tests.transcripts import byte_by_byte, play, transcripts, whole
-from tests.unit.gateway.scene import Peer, Rules, Scene
+from tests.unit.gateway.scene import Peer, Rules, Scene, limited
 
 ONE = '{"topic":"t","priority":0,"msg":null,"id":"1"}'
 TWO = '{"topic":"t","priority":0,"msg":null,"id":"2"}'
@@ -418,3 +419,53 @@ def test_nobody_has_a_pubrel_here(scene: Scene, writer: Peer) -> None:
 
     with pytest.raises(AssertionError, match="no PUBREL"):
         reader.gateway.released(consumer, [])
+
+
+# What a user may do
+
+
+def test_a_user_with_rules_publishes_where_they_say(tmp_path: Path) -> None:
+    scene = Scene(tmp_path, limited(Rule("publish", "in/#")))
+    anna = connect(scene, "as anna pw", "confirm on")
+
+    one_topic = anna.say('pub out {"id":1}', 'pub out {"id":2}')
+    several = anna.say('pub out {"id":3}', 'pub in/a {"id":4}', "pub in/a {", "x")
+    run = anna.say('pub in/a {"id":5}', 'pub in/a {"id":6}')
+
+    refused = "error: user anna may not publish to out"
+    assert one_topic == [refused] * 2
+    assert several[:2] == [refused, "published in/a 4 0"]
+    assert run == ["published in/a 5 1", "published in/a 6 2"]
+    assert scene.broker.log.topics() == ["in/a"]
+    scene.close()
+
+
+def test_a_user_with_rules_subscribes_where_they_say(tmp_path: Path) -> None:
+    scene = Scene(tmp_path, limited(Rule("subscribe", "t"), Rule("read", "out")))
+    for topic in ("t", "out"):
+        scene.broker.create_topic(topic)
+    anna = connect(scene, "as anna pw")
+
+    answers = anna.say("sub out", "sub t", "sub new", "as anna", "unsub out", "unsub t")
+
+    may_not = "error: user anna may not subscribe to"
+    assert answers == [
+        f"{may_not} out",
+        SUBSCRIBED,
+        f"{may_not} new",
+        "error: as must come before the first sub",
+        f"{may_not} out",
+        "successfully unsubscribe from topic t",
+    ]
+    scene.close()
+
+
+def test_another_subscriber_name_brings_no_other_rules(tmp_path: Path) -> None:
+    scene = Scene(tmp_path, limited(Rule("publish", "in/#")))
+    scene.broker.create_topic("t")
+
+    answers = connect(scene, "as anna pw").say("as bert", "sub t", "unsub t")
+
+    may_not = "error: user anna may not subscribe to t"
+    assert answers == ["subscriber bert", may_not, may_not]
+    scene.close()

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock import __version__
+from penstock.broker.access import Rule
 from penstock.broker.options import BrokerOptions
 from penstock.gateway import native
 from penstock.gateway.options import NativeOptions
@@ -32,7 +33,7 @@ from penstock.wire.native import (
     encode,
 )
 from tests.unit.gateway.native_peer import HELLO, NativePeer, only
-from tests.unit.gateway.scene import Rules, Scene
+from tests.unit.gateway.scene import Rules, Scene, limited
 
 
 def publish(scene: Scene, *payloads: bytes, topic: str = "t") -> None:
@@ -675,3 +676,36 @@ def test_events_in_order_go_to_one_consumer_at_a_time(scene: Scene) -> None:
     assert problem.error == "TakenInOrder"
     one.peer.disconnect()
     assert offsets(only(Events, two.say(wish))) == [0]
+
+
+# What a user may do
+
+
+def test_a_user_with_rules_subscribes_and_asks_where_they_say(tmp_path: Path) -> None:
+    scene = Scene(tmp_path, limited(Rule("subscribe", "in/+")))
+    for topic in ("in/a", "out"):
+        scene.broker.create_topic(topic)
+    anna = NativePeer(scene, Hello("anna", "pw", "bert"))
+
+    got = anna.say(
+        Subscribe(1, "in/a", "me"),
+        Subscribe(2, "out", "me"),
+        Subscribe(3, "out", None),
+        Ask(4, "topics.show", {"name": "in/a"}),
+        Ask(5, "topics.show", {"name": "out"}),
+        Ask(6, "topics.delete", {"name": "in/a"}),
+        Ask(7, "settled", {}),
+        Ask(8, "nothing", {}),
+    )
+
+    assert [one.seq for one in only(Subscribed, got)] == [1]
+    assert [one.seq for one in only(Answer, got)] == [4, 7]
+    assert [(one.seq, one.error, one.text) for one in only(Problem, got)][:-1] == [
+        (2, "NotAllowed", "user anna may not subscribe to out"),
+        (3, "NotAllowed", "user anna may not subscribe to out"),
+        (5, "NotAllowed", "user anna may not see out"),
+        (6, "NotAllowed", "user anna may not ask for topics.delete of in/a"),
+    ]
+    assert only(Problem, got)[-1].error == "UnknownVerb"
+    assert "in/a" in scene.broker.log.topics()
+    scene.close()

@@ -4,12 +4,14 @@ from pathlib import Path
 
 import pytest
 
+from penstock.broker.access import Rule
 from penstock.client.fetching import Range, checked
 from penstock.gateway.options import NativeOptions
-from penstock.log import LogOptions
+from penstock.log import Columns, LogOptions
 from penstock.wire.native import (
     Fetch,
     Fetched,
+    Hello,
     Problem,
     Publish,
     Published,
@@ -17,7 +19,7 @@ from penstock.wire.native import (
     Subscribe,
 )
 from tests.unit.gateway.native_peer import NativePeer, only
-from tests.unit.gateway.scene import Rules, Scene
+from tests.unit.gateway.scene import Rules, Scene, limited
 
 MIB = 1 << 20
 
@@ -198,4 +200,29 @@ def test_damage_is_left_out_as_of_any_reader(tmp_path: Path) -> None:
     part = fetched(peer, 0, 6)
 
     assert (offsets(part), part.next_offset) == ([0, 1, 4, 5], 6)
+    scene.close()
+
+
+@pytest.mark.parametrize(
+    ("rule", "answer"),
+    [
+        (Rule("read", "+"), Fetched),
+        (Rule("subscribe", "t"), Fetched),
+        (Rule("publish", "t"), Problem),
+        (Rule("read", "u"), Problem),
+    ],
+)
+def test_a_user_with_rules_reads_where_they_say(
+    tmp_path: Path, rule: Rule, answer: type
+) -> None:
+    scene = Scene(tmp_path, limited(rule))
+    scene.broker.publish("t", Columns([b"a"], 0))
+    scene.broker.log.commit()
+    anna = NativePeer(scene, Hello("anna", "pw", ""))
+
+    (got,) = anna.say(Fetch(1, "t", 0, 1, MIB))
+
+    assert type(got) is answer
+    if isinstance(got, Problem):
+        assert got.text == "user anna may not read t"
     scene.close()

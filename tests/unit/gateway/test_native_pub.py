@@ -1,8 +1,11 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
-from penstock.log import Batch
+from penstock.broker.access import Rule
+from penstock.log import Batch, Columns
 from penstock.wire.native import (
     Answer,
     Events,
@@ -14,7 +17,7 @@ from penstock.wire.native import (
     Subscribe,
 )
 from tests.unit.gateway.native_peer import NativePeer, only
-from tests.unit.gateway.scene import Scene
+from tests.unit.gateway.scene import Scene, limited
 
 
 def stored(scene: Scene, topic: str = "t") -> list[Batch]:
@@ -289,3 +292,46 @@ def test_a_finish_that_a_failed_write_lost_comes_again(scene: Scene) -> None:
     scene.commit()
     again = [*said, *peer.say(Finish(4, 1, [1], []))]
     assert [one.offsets for one in only(Events, again)] == [[0]]
+
+
+def test_a_user_with_rules_publishes_where_they_say(tmp_path: Path) -> None:
+    scene = Scene(tmp_path, limited(Rule("publish", "in/#")))
+    anna = NativePeer(scene, Hello("anna", "pw", ""))
+
+    got = anna.say(
+        Publish(1, "out", [b"a"]),
+        Publish(2, "out", [b"a"]),
+        Publish(3, "in/a", [b"a"]),
+        Publish(4, "in/a", [b"b"]),
+        Publish(5, "out", [b"a"], dedup_ids=["x"]),
+        Publish(6, "in/a", [b"c"], keys=[b"k"]),
+    )
+
+    problems = only(Problem, got)
+    assert [(one.seq, one.error) for one in problems] == [
+        (1, "NotAllowed"),
+        (2, "NotAllowed"),
+        (5, "NotAllowed"),
+    ]
+    assert {one.text for one in problems} == {"user anna may not publish to out"}
+    assert [one.seq for one in only(Published, got)] == [3, 4, 6]
+    assert scene.broker.log.topics() == ["in/a"]
+    scene.close()
+
+
+def test_what_comes_of_an_event_is_published_where_the_rules_say(
+    tmp_path: Path,
+) -> None:
+    rules = limited(Rule("subscribe", "t"), Rule("publish", "in/#"))
+    scene = Scene(tmp_path, rules)
+    scene.broker.publish("t", Columns([b"a", b"b"], 0))
+    anna = NativePeer(scene, Hello("anna", "pw", ""))
+    anna.say(Subscribe(1, "t", "me", start="earliest"))
+
+    refused = anna.say(Finish(2, 1, [0], [Publish(0, "out", [b"x"])]))
+    finished = anna.say(Finish(3, 1, [0], [Publish(0, "in/a", [b"x"])]))
+
+    assert [one.error for one in only(Problem, refused)] == ["NotAllowed"]
+    assert only(Answer, finished) == [Answer(3, True)]
+    assert scene.broker.log.topics() == ["in/a", "t"]
+    scene.close()

@@ -3,16 +3,17 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from penstock.broker.access import EVERYTHING, Grants, Rule
 from penstock.gateway.gateway import LoginRequest
-from penstock.server.connection import Connection
+from penstock.server.connection import Answer, Connection
 from penstock.server.options import ServerOptions
 from tests.unit.server.scene import Client, Echo, House, house, run, turns
 
+ANNA = Grants(user="anna", rules=(Rule("publish", "sensors/#"),))
 SMALL = ServerOptions(output_buffer_bytes=1 << 16, read_bytes=1 << 12)
 
 
@@ -70,7 +71,7 @@ def test_a_password_that_is_checked_too_late_lets_nobody_in(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def scene() -> None:
-        answers: list[Callable[[bool], None]] = []
+        answers: list[Answer] = []
         async with house(tmp_path) as one:
             monkeypatch.setattr(
                 one.listeners, "check", lambda _, answer: answers.append(answer)
@@ -84,7 +85,7 @@ def test_a_password_that_is_checked_too_late_lets_nobody_in(
             one.engine.connections[gateway].close("it takes too long")
             await one.engine.deserted.wait()
 
-            answers[0](True)
+            answers[0](ANNA)
 
             assert b"in\n" not in gateway.answers
 
@@ -279,10 +280,12 @@ def test_input_is_held_while_a_password_is_checked(tmp_path: Path) -> None:
             gateway = door.gateway
             assert (gateway.got, gateway.ends) == (b"login secret\n", 0)
             assert door.requests == [LoginRequest("anna", "secret")]
-            door.answers[0](True)
+            assert gateway.grants is EVERYTHING
+            door.answers[0](ANNA)
 
             assert await client.rest() == b"in\nmore"
             assert gateway.ends == 1
+            assert gateway.grants is ANNA
 
     run(scene())
 
@@ -300,7 +303,7 @@ def test_a_peer_may_leave_while_its_password_is_checked(
             for connection in list(one.engine.connections.values()):
                 connection.abort()
             await one.engine.deserted.wait()
-            door.answers[0](True)
+            door.answers[0](ANNA)
             await turns(10)
 
     run(scene())
@@ -322,9 +325,9 @@ def test_a_second_login_behind_the_first_is_checked_after_it(tmp_path: Path) -> 
             await client.send(b"login first\n")
             await client.read(12)
 
-            door.answers[0](False)
+            door.answers[0](None)
             assert await client.read(4) == b"out\n"
-            door.answers[1](True)
+            door.answers[1](ANNA)
 
             assert await client.read(3) == b"in\n"
             assert [one.password for one in door.requests] == ["first", "second"]
@@ -425,7 +428,7 @@ class Door:
     def __init__(self, gateway: Echo | None = None, refusal: str | None = None) -> None:
         self.gateway = gateway or Echo()
         self.requests: list[LoginRequest] = []
-        self.answers: list[Callable[[bool], None]] = []
+        self.answers: list[Answer] = []
         self.made: list[Connection] = []
         self._refusal = refusal
 
@@ -435,7 +438,7 @@ class Door:
     def leave(self, connection: Connection) -> None:
         assert self._refusal is None, "it was never inside"
 
-    def check(self, request: LoginRequest, answer: Callable[[bool], None]) -> None:
+    def check(self, request: LoginRequest, answer: Answer) -> None:
         self.requests.append(request)
         self.answers.append(answer)
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import socket
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -116,10 +117,14 @@ def test_connections_count_among_all_others(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "data", [b"hello\r\n\r\n", b"GET / HTTP/1.1\r\nX: " + b"y" * 5000]
+    ("data", "code", "text"),
+    [
+        (b"hello\r\n\r\n", 400, "not HTTP"),
+        (b"GET / HTTP/1.1\r\nX: " + b"y" * 5000, 431, "max_header_bytes is 4096"),
+    ],
 )
 def test_what_is_not_http_is_refused_with_a_problem(
-    tmp_path: Path, data: bytes
+    tmp_path: Path, data: bytes, code: int, text: str
 ) -> None:
     async def scene() -> None:
         options = HttpOptions(max_header_bytes=4096)
@@ -129,9 +134,9 @@ def test_what_is_not_http_is_refused_with_a_problem(
 
             status, headers, body = await answer(client)
 
-            assert status == 400
+            assert status == code
             assert headers["content-type"] == "application/problem+json"
-            assert "4096" in json.loads(body)["detail"]
+            assert text in json.loads(body)["detail"]
             assert await client.rest() == b""
 
     run(scene())
@@ -197,6 +202,61 @@ def test_who_goes_on_sending_what_was_refused_is_cut_off(
             await one.server.tick()
 
             assert await client.rest() == b""
+
+    run(scene())
+
+
+LARGE = "x" * (64 << 20)
+
+
+def asking(port: int) -> socket.socket:
+    """Somebody who has asked, and decides when to read."""
+    sock = socket.create_connection(("127.0.0.1", port))
+    sock.setblocking(False)
+    sock.send(GET)
+    return sock
+
+
+def test_who_does_not_take_its_answer_is_cut_off(tmp_path: Path) -> None:
+    async def scene() -> None:
+        options = HttpOptions(write_s=0.3)
+        async with served(tmp_path, PlainTextResponse(LARGE), options) as one:
+            with asking(one.port), asking(one.port) as slow:
+                await one.until(lambda: len(one.server) == 2)
+
+                for _ in range(400):
+                    with suppress(BlockingIOError):
+                        slow.recv(1 << 15)
+                    await one.server.tick()
+                    await asyncio.sleep(0.005)
+                    if len(one.server) == 1:
+                        break
+
+                # Who reads, however slowly, is still there.
+                for _ in range(100):
+                    with suppress(BlockingIOError):
+                        slow.recv(1 << 15)
+                    await one.server.tick()
+                    await asyncio.sleep(0.005)
+                assert len(one.server) == 1
+
+    run(scene())
+
+
+def test_who_does_not_take_its_answer_does_not_hold_up_the_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("penstock.server.http.DRAIN_WRITE_S", 0.2)
+
+    async def scene() -> None:
+        async with served(tmp_path, PlainTextResponse(LARGE)) as one:
+            with asking(one.port):
+                await one.until(lambda: len(one.server) == 1)
+
+                async with asyncio.timeout(30):
+                    await one.server.drain()
+
+            assert len(one.server) == 0
 
     run(scene())
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from penstock.broker.access import EVERYTHING, Grants
 from penstock.gateway.gateway import LoginRequest
 from penstock.gateway.line import LineGateway
 from penstock.gateway.options import LineOptions
@@ -252,14 +253,15 @@ def test_passwords_are_checked_in_a_thread_and_answered_in_the_loop(
 
 
 def test_a_check_that_fails_lets_nobody_in() -> None:
-    failed: Future[bool] = Future()
+    failed: Future[Grants | None] = Future()
     failed.set_exception(RuntimeError("no scrypt here"))
-    cancelled: Future[bool] = Future()
+    cancelled: Future[Grants | None] = Future()
     cancelled.cancel()
-    good: Future[bool] = Future()
-    good.set_result(True)
+    good: Future[Grants | None] = Future()
+    good.set_result(EVERYTHING)
 
-    assert [_passed(one) for one in (failed, cancelled, good)] == [False, False, True]
+    found = [_passed(one) for one in (failed, cancelled, good)]
+    assert found == [None, None, EVERYTHING]
 
 
 def test_a_check_is_asked_for_only_if_there_are_users(tmp_path: Path) -> None:
@@ -285,5 +287,51 @@ def test_a_closed_house_accepts_nobody(tmp_path: Path) -> None:
                 await one.connect()
             await inside.send(b"still here")
             assert await inside.read(10) == b"still here"
+
+    run(scene())
+
+
+def test_who_is_inside_may_log_in_until_the_very_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(password, "COST_N", 2)
+    set_password(tmp_path / "users", "anna", "right")
+
+    async def scene() -> None:
+        users = Users.load(tmp_path / "users")
+        async with house(tmp_path / "data", users=users) as one:
+            one.listeners.close()
+            found: list[Grants | None] = []
+
+            one.listeners.check(LoginRequest("anna", "right"), found.append)
+            await one.until(lambda: found)
+
+            assert found[0] is not None
+            one.listeners.end()
+            with pytest.raises(RuntimeError):
+                one.listeners.check(LoginRequest("anna", "right"), found.append)
+
+    run(scene())
+
+
+def test_what_the_users_file_says_of_a_user_is_told_as_it_is_now(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(password, "COST_N", 2)
+    path = tmp_path / "users"
+    set_password(path, "anna", "right")
+
+    async def scene() -> None:
+        async with house(tmp_path / "data", users=Users.load(path)) as one:
+            before = one.listeners.find_user("Anna")
+            assert before is not None
+            assert one.listeners.find_user("anna") == before
+
+            set_password(path, "anna", "another")
+            changed = one.listeners.find_user("anna")
+            path.write_text("")
+
+            assert changed not in (None, before)
+            assert one.listeners.find_user("anna") is None
 
     run(scene())

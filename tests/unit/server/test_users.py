@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from penstock.broker.access import Grants, Rule
 from penstock.errors import BadUsersFile
 from penstock.server import password
 from penstock.server.users import Users
-from penstock.server.users_file import remove_user, set_password
+from penstock.server.users_file import remove_user, set_password, set_rules
 
 
 @pytest.fixture(autouse=True)
@@ -40,7 +41,22 @@ def path(tmp_path: Path) -> Path:
 def test_a_user_needs_the_right_password(
     path: Path, name: str, text: str, *, is_right: bool
 ) -> None:
-    assert Users.load(path).check(name, text) is is_right
+    found = Users.load(path).check(name, text)
+
+    assert found == (Grants(user="anna") if is_right else None)
+
+
+def test_what_a_user_may_do_comes_with_the_password(path: Path) -> None:
+    rules = (Rule("publish", "sensors/#"),)
+    set_rules(path, "anna", rules)
+    users = Users.load(path)
+
+    assert users.check("anna", "geheim") == Grants(user="anna", rules=rules)
+    assert users.check("anna", "Geheim") is None
+    set_rules(path, "anna", ())
+    assert users.check("anna", "geheim") == Grants(user="anna", rules=())
+    set_rules(path, "anna", None)
+    assert users.check("anna", "geheim") == Grants(user="anna")
 
 
 def test_a_user_who_is_not_there_costs_as_much(
@@ -68,7 +84,7 @@ def test_threads_may_check_at_a_time(path: Path) -> None:
     with ThreadPoolExecutor(4) as pool:
         found = pool.map(users.check, ["anna", "bert"] * 20, ["geheim"] * 40)
 
-    assert list(found) == [True, False] * 20
+    assert list(found) == [Grants(user="anna"), None] * 20
 
 
 def test_a_change_of_the_file_counts_at_the_next_check(

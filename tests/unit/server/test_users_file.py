@@ -7,14 +7,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from penstock.broker.access import Rule
 from penstock.errors import BadUsersFile, InvalidUser
 from penstock.server import password
 from penstock.server.users_file import (
     read_users,
     remove_user,
     set_password,
+    set_rules,
     user_name,
 )
+
+NO_NAME = "the name has a ':', or begins with '#'"
+SENSORS = Rule("publish", "sensors/#")
+TEMP = Rule("read", "+/temp")
 
 STORED = str(password.Password(n=2, r=1, p=1, salt=b"s" * 16, hash=b"h" * 32))
 
@@ -34,7 +40,7 @@ def test_a_user_is_added_and_found(path: Path) -> None:
 
     users = read_users(path)
     assert list(users) == ["anna"]
-    assert users["anna"].matches("geheim")
+    assert users["anna"].password.matches("geheim")
 
 
 def test_a_password_is_changed_in_its_place(path: Path) -> None:
@@ -45,8 +51,8 @@ def test_a_password_is_changed_in_its_place(path: Path) -> None:
 
     users = read_users(path)
     assert list(users) == ["anna", "bert"]
-    assert users["anna"].matches("three")
-    assert users["bert"].matches("two")
+    assert users["anna"].password.matches("three")
+    assert users["bert"].password.matches("two")
 
 
 def test_a_user_is_removed(path: Path) -> None:
@@ -57,6 +63,88 @@ def test_a_user_is_removed(path: Path) -> None:
 
     assert list(read_users(path)) == ["bert"]
     assert not remove_user(path, "anna")
+
+
+def test_a_file_of_before_there_were_rules_lets_everybody_do_everything(
+    path: Path,
+) -> None:
+    path.write_text(f"anna:{STORED}\nbert:{STORED}\n")
+
+    assert [one.grants.rules for one in read_users(path).values()] == [None, None]
+
+
+def test_rules_are_lines_behind_their_user(path: Path) -> None:
+    path.write_text(f"anna:{STORED}\n# the boss\nbert:{STORED}\n")
+
+    set_rules(path, "Anna", [SENSORS, TEMP, SENSORS])
+
+    assert path.read_text() == (
+        f"anna:{STORED}\nanna may publish sensors/#\nanna may read +/temp\n"
+        f"# the boss\nbert:{STORED}\n"
+    )
+    users = read_users(path)
+    assert users["anna"].grants.rules == (SENSORS, TEMP)
+    assert users["anna"].grants.user == "anna"
+    assert users["bert"].grants.rules is None
+
+
+def test_rules_may_stand_anywhere_as_a_person_wrote_them(path: Path) -> None:
+    path.write_text(f"  Anna  may  read  a  b/+ \r\nbert:{STORED}\nanna:{STORED}\n")
+
+    assert read_users(path)["anna"].grants.rules == (Rule("read", "a  b/+"),)
+    set_rules(path, "anna", [TEMP])
+    assert path.read_text() == (f"bert:{STORED}\nanna:{STORED}\nanna may read +/temp\n")
+
+
+def test_no_rules_is_not_the_same_as_none_that_allow_anything(path: Path) -> None:
+    set_password(path, "anna", "one")
+
+    set_rules(path, "anna", [])
+    assert read_users(path)["anna"].grants.rules == ()
+    assert path.read_text().endswith("\nanna may nothing\n")
+    set_rules(path, "anna", None)
+    assert read_users(path)["anna"].grants.rules is None
+    assert path.read_text().count("\n") == 1
+
+
+def test_a_new_password_leaves_the_rules_alone(path: Path) -> None:
+    set_password(path, "anna", "one")
+    set_rules(path, "anna", [SENSORS])
+
+    set_password(path, "anna", "two")
+
+    user = read_users(path)["anna"]
+    assert user.password.matches("two")
+    assert user.grants.rules == (SENSORS,)
+
+
+def test_rules_go_with_their_user(path: Path) -> None:
+    set_password(path, "anna", "one")
+    set_rules(path, "anna", [SENSORS, TEMP])
+
+    remove_user(path, "ANNA")
+
+    assert path.read_text() == ""
+
+
+def test_rules_of_nobody_are_not_stored(path: Path) -> None:
+    set_password(path, "anna", "one")
+    before = path.read_text()
+
+    with pytest.raises(InvalidUser, match="there is no such user"):
+        set_rules(path, "bert", [SENSORS])
+
+    assert path.read_text() == before
+
+
+def test_a_user_may_have_any_name_a_rule_could_have(path: Path) -> None:
+    for name in ("may", "nothing", "publish"):
+        set_password(path, name, "x")
+        set_rules(path, name, [SENSORS])
+
+    assert {name: one.grants.rules for name, one in read_users(path).items()} == {
+        name: (SENSORS,) for name in ("may", "nothing", "publish")
+    }
 
 
 def test_what_a_person_wrote_beside_users_is_kept(path: Path) -> None:
@@ -146,6 +234,13 @@ def test_a_relative_path_is_one(path: Path, monkeypatch: pytest.MonkeyPatch) -> 
         (f"an na:{STORED}", 1, "the name has white space or control characters"),
         (f"anna:{STORED}\nANNA:{STORED}", 2, "user anna is there already"),
         (f"anna:{STORED}\x0bbert", 1, "salt and hash must be base64"),
+        (f"anna:{STORED}\n\nbert may read a", 3, "there is no user bert"),
+        (
+            f"anna:{STORED}\nanna may write a",
+            2,
+            "after may comes publish, subscribe, read and a filter, or nothing",
+        ),
+        (f"anna:{STORED}\nan:na may read a", 2, NO_NAME),
     ],
 )
 def test_a_malformed_line_is_named(
@@ -158,6 +253,13 @@ def test_a_malformed_line_is_named(
 
     error = caught.value
     assert (error.file, error.line, error.reason) == (str(path), line, reason)
+
+
+def test_a_filter_that_cannot_be_one_is_named(path: Path) -> None:
+    path.write_text(f"anna:{STORED}\nanna may read a/#/b\n")
+
+    with pytest.raises(BadUsersFile, match=r"line 2: topic filter 'a/#/b' "):
+        read_users(path)
 
 
 def test_bytes_that_are_no_text_are_named(path: Path) -> None:

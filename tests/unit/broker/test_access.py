@@ -1,0 +1,188 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from penstock.broker.access import (
+    ACTIONS,
+    EVERYTHING,
+    MAX_KNOWN,
+    Grants,
+    Rule,
+    covers,
+)
+from penstock.errors import NotAllowed
+from penstock.model.topic_filter import matches
+
+ANNA = Grants(
+    user="anna",
+    rules=(
+        Rule("publish", "sensors/#"),
+        Rule("subscribe", "+/temp"),
+        Rule("read", "archive"),
+    ),
+)
+
+
+@pytest.mark.parametrize(
+    ("topic", "allowed"),
+    [
+        ("sensors/1/temp", {"publish", "see"}),
+        ("sensors", {"publish", "see"}),
+        ("sensors/temp", {"publish", "subscribe", "read", "see"}),
+        ("room/temp", {"subscribe", "read", "see"}),
+        ("archive", {"read", "see"}),
+        ("$x/temp", set()),
+        ("other", set()),
+        ("", set()),
+    ],
+)
+def test_a_user_may_do_what_the_rules_say(topic: str, allowed: set[str]) -> None:
+    assert may(ANNA, topic) == allowed
+
+
+def test_without_rules_everything_is_allowed() -> None:
+    assert may(EVERYTHING, "$errors") == {*ACTIONS, "see"}
+    assert EVERYTHING.may_subscribe("#")
+    assert Grants(user="anna") != EVERYTHING
+
+
+def test_no_rule_at_all_allows_nothing() -> None:
+    assert may(Grants(user="anna", rules=()), "t") == set()
+
+
+@pytest.mark.parametrize(
+    ("check", "said"),
+    [
+        (Grants.check_publish, "user anna may not publish to other"),
+        (Grants.check_subscribe, "user anna may not subscribe to other"),
+        (Grants.check_read, "user anna may not read other"),
+        (Grants.check_see, "user anna may not see other"),
+    ],
+)
+def test_a_refusal_names_the_user_the_action_and_the_topic(
+    check: object, said: str
+) -> None:
+    assert callable(check)
+    with pytest.raises(NotAllowed) as caught:
+        check(ANNA, "other")
+
+    assert str(caught.value) == said
+    assert (caught.value.name, caught.value.topic) == ("anna", "other")
+    assert not caught.value.retriable
+    check(EVERYTHING, "other")
+
+
+@pytest.mark.parametrize(
+    ("granted", "wanted", "covered"),
+    [
+        ("#", "#", True),
+        ("#", "a/+/b", True),
+        ("+/#", "#", True),
+        ("+", "#", False),
+        ("a/#", "a", True),
+        ("a/#", "a/#", True),
+        ("a/#", "a/+/#", True),
+        ("a/+/#", "a/#", False),
+        ("a/+", "a/b", True),
+        ("a/+", "a/+", True),
+        ("a/+", "a/#", False),
+        ("a/b", "a/+", False),
+        ("a", "a/#", False),
+        ("a/b", "a", False),
+        ("+/temp", "room/temp", True),
+        ("+/temp", "#", False),
+        ("#", "$SYS/#", False),
+        ("+/b", "$x/b", False),
+        ("$SYS/#", "$SYS/broker/+", True),
+        ("a//b", "a//b", True),
+        ("a/+/b", "a//b", True),
+    ],
+)
+def test_a_filter_is_covered_level_by_level(
+    granted: str, wanted: str, covered: bool
+) -> None:
+    assert covers(granted, wanted) is covered
+    grants = Grants(user="anna", rules=(Rule("subscribe", granted),))
+    assert grants.may_subscribe(wanted) is covered
+
+
+@pytest.mark.parametrize(
+    ("wanted", "allowed"),
+    [
+        ("$share/group/a/b", True),
+        ("$share/group/a/+", True),
+        ("$share/a/x", False),
+        ("$share/group/#", False),
+        ("$share/a", False),
+        ("$share/", False),
+    ],
+)
+def test_of_a_shared_subscription_its_filter_counts(wanted: str, allowed: bool) -> None:
+    grants = Grants(user="anna", rules=(Rule("subscribe", "a/+"),))
+
+    assert grants.may_subscribe(wanted) is allowed
+
+
+LEVELS = st.lists(st.sampled_from(["a", "b", "", "+", "$x"]), min_size=1, max_size=4)
+FILTERS = st.builds(
+    lambda levels, tail: "/".join([*levels, *tail]),
+    LEVELS,
+    st.sampled_from([[], ["#"]]),
+) | st.just("#")
+
+
+@given(granted=FILTERS, wanted=FILTERS)
+def test_covered_is_what_matches_no_topic_that_was_not_granted(
+    granted: str, wanted: str
+) -> None:
+    outside = [
+        topic
+        for topic in topics_of(wanted)
+        if matches(wanted, topic) and not matches(granted, topic)
+    ]
+
+    assert covers(granted, wanted) is (not outside), outside
+
+
+def topics_of(wanted: str) -> Iterator[str]:
+    """Topics of a filter, with names that are in no other one."""
+    levels = ["new" if level == "+" else level for level in wanted.split("/")]
+    if levels[-1] != "#":
+        yield "/".join(levels)
+        return
+    for tail in ([], ["new"], ["new", "new"]):
+        if levels[:-1] or tail:
+            yield "/".join([*levels[:-1], *tail])
+
+
+def test_what_is_remembered_is_bounded_and_stays_true() -> None:
+    grants = Grants(user="anna", rules=(Rule("publish", "in/+"),))
+
+    for number in (*range(3 * MAX_KNOWN), 0, 1):
+        assert grants.may_publish(f"in/{number}")
+        assert not grants.may_publish(f"out/{number}")
+        assert len(grants._known) <= MAX_KNOWN
+
+    assert grants == Grants(user="anna", rules=(Rule("publish", "in/+"),))
+    assert hash(grants) == hash(Grants(user="anna", rules=grants.rules))
+
+
+def test_a_deep_filter_is_no_trouble() -> None:
+    deep = "/".join("a" * 30_000)
+
+    assert covers("a/#", deep)
+    assert not covers(deep, f"{deep}/+")
+
+
+def may(grants: Grants, topic: str) -> set[str]:
+    found = {
+        "publish": grants.may_publish(topic),
+        "subscribe": grants.may_subscribe(topic),
+        "read": grants.may_read(topic),
+        "see": grants.may_see(topic),
+    }
+    return {action for action, allowed in found.items() if allowed}

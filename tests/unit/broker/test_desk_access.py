@@ -1,0 +1,133 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from penstock.broker import epochs
+from penstock.broker.access import EVERYTHING, Grants, Rule
+from penstock.broker.broker import Broker
+from penstock.broker.desk import Desk
+from penstock.broker.desk_access import ABOUT_A_QUERY, ABOUT_A_TOPIC, CREATE, check_verb
+from penstock.errors import NotAllowed
+from penstock.http.access import Access
+from penstock.http.routes import ROUTES
+from penstock.log import Columns
+from tests.unit.gateway.scene import Scene
+
+WRITER = Grants(user="anna", rules=(Rule("publish", "in/#"),))
+READER = Grants(user="anna", rules=(Rule("read", "in/#"),))
+SUBSCRIBER = Grants(user="anna", rules=(Rule("subscribe", "in/#"),))
+EVERYBODY = (WRITER, READER, SUBSCRIBER)
+
+
+@pytest.fixture
+def broker(tmp_path: Path) -> Broker:
+    return Scene(tmp_path).broker
+
+
+def allowed(broker: Broker, grants: Grants, verb: str, **said: object) -> bool:
+    try:
+        check_verb(grants, broker, verb, said)
+    except NotAllowed:
+        return False
+    return True
+
+
+@pytest.mark.parametrize(
+    ("verb", "said", "who"),
+    [
+        ("topics.show", {"name": "in/a"}, EVERYBODY),
+        ("topics.show", {"name": "out"}, ()),
+        ("topics.show", {"name": "$errors"}, ()),
+        ("topics.show", {"name": ["in/a"]}, ()),
+        ("topics.show", {}, ()),
+        ("topics.describe", {"name": "in/a"}, EVERYBODY),
+        ("topics.describe", {"name": "in/a", "text": None}, EVERYBODY),
+        ("topics.describe", {"name": "in/a", "text": "x"}, ()),
+        ("topics.create", {"name": "in/a"}, (WRITER, SUBSCRIBER)),
+        ("topics.create", {"name": "in/a", "compact": None}, (WRITER, SUBSCRIBER)),
+        ("topics.create", {"name": "in/a", "compact": True}, ()),
+        ("topics.create", {"name": "out"}, ()),
+        ("topics.create", {"name": 1}, ()),
+        ("topics", {}, ()),
+        ("topics.delete", {"name": "in/a"}, ()),
+        ("schemas.check", {"topic": "in/a"}, (WRITER,)),
+        ("schemas.register", {"topic": "in/a", "schema": "{}"}, ()),
+        ("logs", {"topic": "in/a"}, (READER, SUBSCRIBER)),
+        ("events.show", {"topic": "in/a", "offset": 0}, (READER, SUBSCRIBER)),
+        ("events.find", {"id": "x"}, ()),
+        ("chains.show", {"topic": "in/a", "offset": 0}, ()),
+        ("subscriptions", {"topic": "in/a"}, EVERYBODY),
+        ("subscriptions", {}, ()),
+        ("subscriptions.progress", {"topic": "in/a"}, (SUBSCRIBER,)),
+        ("subscriptions.seek", {"topic": "in/a", "start": 0}, ()),
+        ("subscriptions.forget", {"topic": "in/a"}, ()),
+        ("dead-letters", {}, ()),
+        ("dead-letters.republish", {"numbers": [0]}, ()),
+        ("sinks", {}, ()),
+        ("sinks.last", {"query": "q"}, (WRITER,)),
+        ("sinks.commit", {"query": []}, ()),
+    ],
+)
+def test_a_verb_needs_a_rule_for_its_topic_or_is_for_others(
+    broker: Broker, verb: str, said: dict[str, object], who: tuple[Grants, ...]
+) -> None:
+    found = tuple(one for one in EVERYBODY if allowed(broker, one, verb, **said))
+
+    assert found == who
+    assert allowed(broker, EVERYTHING, verb, **said)
+
+
+def test_what_others_have_staged_is_neither_committed_nor_dropped(
+    broker: Broker,
+) -> None:
+    assert allowed(broker, WRITER, "sinks.commit", query="q", epoch=0)
+    epochs.stage(broker, "q", 0, (0, 0), 0, "in/a", Columns([b"x"], 0), 0.0)
+    epochs.stage(broker, "q", 0, (1, 0), 0, "", Columns([], 0), 0.0)
+    assert allowed(broker, WRITER, "sinks.commit", query="q", epoch=0)
+    epochs.stage(broker, "q", 0, (2, 0), 0, "out", Columns([b"x"], 0), 0.0)
+
+    for verb in ABOUT_A_QUERY:
+        with pytest.raises(NotAllowed, match="anna may not publish to out"):
+            check_verb(WRITER, broker, verb, {"query": "q", "epoch": 0})
+
+
+@pytest.mark.parametrize(
+    ("verb", "arguments", "said"),
+    [
+        ("topics.delete", {"name": "in/a"}, "ask for topics.delete of in/a"),
+        ("logs", {"topic": 1}, "ask for logs"),
+        ("dead-letters.drop", {"numbers": [1]}, "ask for dead-letters.drop"),
+    ],
+)
+def test_a_refusal_names_the_verb_and_its_topic(
+    broker: Broker, verb: str, arguments: dict[str, object], said: str
+) -> None:
+    with pytest.raises(NotAllowed) as caught:
+        check_verb(WRITER, broker, verb, arguments)
+
+    assert str(caught.value) == f"user anna may not {said}"
+
+
+def test_the_tables_are_about_verbs_that_there_are(broker: Broker) -> None:
+    verbs = Desk(broker).verbs
+
+    for name in (*ABOUT_A_QUERY, CREATE):
+        assert name in verbs
+    for name, (argument, _) in ABOUT_A_TOPIC.items():
+        assert argument in verbs[name].arguments.__struct_fields__
+
+
+def test_what_may_be_asked_is_the_same_over_http() -> None:
+    needs = {
+        Access.SEE: Grants.check_see,
+        Access.FOLLOW: Grants.check_read,
+        Access.PUBLISH: Grants.check_publish,
+        Access.CONSUME: Grants.check_subscribe,
+    }
+
+    for route in ROUTES:
+        if route.access in needs:
+            _, check = ABOUT_A_TOPIC[route.verb]
+            assert check is needs[route.access], route.verb
