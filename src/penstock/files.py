@@ -11,6 +11,7 @@ in memory, with power failures.
 
 from __future__ import annotations
 
+import ctypes
 import errno
 import os
 import shutil
@@ -24,6 +25,8 @@ Buffer = bytes | bytearray | memoryview
 FULL_ERRNOS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 # The kernel takes at most IOV_MAX (1024) buffers a call.
 MAX_BUFFERS = 1000
+# For syncfs, which the standard library has no name for.
+_libc = ctypes.CDLL(None, use_errno=True)
 
 
 class FileSystem(Protocol):
@@ -40,6 +43,7 @@ class FileSystem(Protocol):
     def list(self, path: str) -> list[str]: ...
     def make_directory(self, path: str) -> None: ...
     def sync_directory(self, path: str) -> None: ...
+    def sync_all(self, path: str) -> None: ...
     def rename(self, source: str, target: str) -> None: ...
     def remove(self, path: str) -> None: ...
     def remove_tree(self, path: str) -> None: ...
@@ -97,12 +101,27 @@ class Files:
         return sorted(os.listdir(path))
 
     def make_directory(self, path: str) -> None:
-        os.makedirs(path, exist_ok=True)
+        try:
+            os.mkdir(path)
+        except FileExistsError:
+            return
+        except FileNotFoundError:
+            os.makedirs(path, exist_ok=True)
 
     def sync_directory(self, path: str) -> None:
         handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             os.fsync(handle)
+        finally:
+            os.close(handle)
+
+    def sync_all(self, path: str) -> None:
+        """Sync everything of the file system that holds ``path``, names and all."""
+        handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            if _libc.syncfs(handle):
+                code = ctypes.get_errno()
+                raise OSError(code, os.strerror(code), path)
         finally:
             os.close(handle)
 

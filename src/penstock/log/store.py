@@ -23,6 +23,9 @@ from penstock.log.segment import MAX_HEADER_BYTES, decode_header, encode_header
 from penstock.log.tail import TailFrame
 from penstock.log.topic import Segment, Topic
 
+# More files than this are synced by one call for the whole file system.
+MANY_FILES = 256
+
 
 @dataclass(slots=True, kw_only=True)
 class SegmentWrite:
@@ -124,15 +127,18 @@ class WriteOut:
         handle = self._files.open(segment.path, write=True, create=write.new)
         try:
             buffers: list[Buffer] = []
-            for frame in write.frames:
-                buffers += (pack(frame.header), frame.body)
+            position = write.position
             if write.new:
-                self._files.truncate(handle, 0)
+                if self._files.size(handle):  # of a try that failed
+                    self._files.truncate(handle, 0)
                 created = segment.created_ms or 0
                 head = encode_header(segment.base_offset, topic.id, created, topic.name)
-                self._files.write(handle, [head], 0)
+                buffers.append(head)
+                position = 0
+            for frame in write.frames:
+                buffers += (pack(frame.header), frame.body)
             if buffers:
-                self._files.write(handle, buffers, write.position)
+                self._files.write(handle, buffers, position)
         finally:
             self._files.close(handle)
 
@@ -265,9 +271,21 @@ class TakeCheckpoint:
     def _sync_segments(self) -> None:
         for write in self.write_out.writes:
             self.dirty.note(write, None)
+        if len(self.dirty.segments) > MANY_FILES and not self.dirty.suspect:
+            self._sync_all()
+            return
         for path, start in sorted(self.dirty.segments.items()):
             if self._files.exists(path):
                 self._sync_segment(path, start)
+
+    def _sync_all(self) -> None:
+        """All at once, names too: one by one, many small topics take minutes."""
+        try:
+            self._files.sync_all(self._layout.topics)
+        except OSError:
+            self.dirty.suspect.update(self.dirty.segments)
+            raise
+        self.dirty.directories.clear()
 
     def _sync_segment(self, path: str, start: int) -> None:
         handle = self._files.open(path, write=True)

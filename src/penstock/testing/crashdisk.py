@@ -186,6 +186,17 @@ class CrashDisk:
                 later.append(name)
         self._pending = later
 
+    def sync_all(self, path: str) -> None:
+        self._changing("sync_all", path)
+        if self._honours_directory_sync:
+            for name in self._pending:
+                _rename(self._durable_names, name)
+            self._pending = []
+        if self._honours_sync:
+            for inode in self._names.values():
+                inode.durable = bytes(inode.content)
+                inode.unsynced.clear()
+
     def rename(self, source: str, target: str) -> None:
         if source not in self._names:
             raise FileNotFoundError(source)

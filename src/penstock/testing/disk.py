@@ -38,6 +38,9 @@ class UnsyncedFiles(Files):
     def sync_directory(self, path: str) -> None:
         """Leave it to the operating system."""
 
+    def sync_all(self, path: str) -> None:
+        """Leave it to the operating system."""
+
 
 class FaultyDisk:
     """The file system of a harness; see penstock.files.FileSystem."""
@@ -112,6 +115,10 @@ class FaultyDisk:
     def sync_directory(self, path: str) -> None:
         self._changing("sync_directory", path)
         self.under.sync_directory(path)
+
+    def sync_all(self, path: str) -> None:
+        self._changing("sync_all", path)
+        self.under.sync_all(path)
 
     def rename(self, source: str, target: str) -> None:
         self._changing("rename", source)

@@ -89,6 +89,10 @@ class FaultyFiles(Files):
         self._meet("sync_directory", path)
         super().sync_directory(path)
 
+    def sync_all(self, path: str) -> None:
+        self._meet("sync_all", path)
+        super().sync_all(path)
+
     def rename(self, source: str, target: str) -> None:
         self._meet("rename", target)
         super().rename(source, target)

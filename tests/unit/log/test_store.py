@@ -1,15 +1,19 @@
 from __future__ import annotations
 
+import errno
 from pathlib import Path
+from random import Random
 
 import pytest
 
+from penstock.errors import WriteFailed
 from penstock.files import Files
 from penstock.log import Log, LogOptions, TopicOptions
 from penstock.log.columns import Columns
 from penstock.log.frame import HEADER_BYTES, peek
 from penstock.log.layout import Layout
 from penstock.log.store import (
+    MANY_FILES,
     Dirty,
     SegmentWrite,
     WriteOut,
@@ -20,6 +24,7 @@ from penstock.log.store import (
 )
 from penstock.log.tail import TailFrame
 from penstock.log.topic import Topic
+from penstock.testing import CrashDisk
 
 NOW_MS = 50_000
 
@@ -210,3 +215,42 @@ def test_dirty_of_a_failed_checkpoint_is_taken_back(topic: Topic) -> None:
     assert dirty.segments == {"a": 10, "b": 5, "c": 7}
     assert (dirty.suspect, dirty.directories) == ({"a"}, {"d"})
     assert dirty.sealed == [(topic, segment)]
+
+
+def test_many_small_topics_are_synced_at_once_and_survive_a_crash():
+    disk = CrashDisk()
+    log = Log.open("/data", files=disk)
+    for number in range(MANY_FILES + 10):
+        log.create_topic(f"t{number}")
+        log.append(f"t{number}", Columns([b"x"], 1))
+    log.sync()
+    syncs: list[str] = []
+    disk.fail(lambda action, path: syncs.append(action))
+
+    log.checkpoint()
+
+    assert syncs.count("sync_all") == 1
+    assert syncs.count("sync") < 20
+    log.abandon()
+    again = Log.open("/data", files=disk.crashed(Random(7)))
+    assert all(again.topic(name).end_offset == 1 for name in again.topics())
+    assert len(again.topics()) == MANY_FILES + 10
+
+
+def test_a_failed_sync_of_everything_is_made_good_by_the_next_checkpoint():
+    disk = CrashDisk()
+    log = Log.open("/data", files=disk)
+    for number in range(MANY_FILES + 1):
+        log.create_topic(f"t{number}")
+        log.append(f"t{number}", Columns([b"x"], 1))
+    broken = OSError(errno.EIO, "the disk")
+    disk.fail(lambda action, path: broken if action == "sync_all" else None)
+    with pytest.raises(WriteFailed):
+        log.checkpoint()
+    disk.fail(None)
+
+    log.checkpoint()
+
+    log.abandon()
+    again = Log.open("/data", files=disk.crashed(Random(7)))
+    assert [b.payloads() for b in again.read("t0", 0)] == [[b"x"]]
