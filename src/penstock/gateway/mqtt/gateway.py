@@ -297,8 +297,12 @@ class MqttGateway(Gateway):
 
     def _bye(self, reason: Reason, text: str = "") -> None:
         """End the connection for a reason of ours: version 5 is told, MQTT-4.13.1-1."""
-        if self._opened is not None and self._parser.version == 5:
-            self._outbox.now(disconnect(reason, _told(text)))
+        opened = self._opened
+        if opened is not None and self._parser.version == 5:
+            data = disconnect(reason, _told(text))
+            if not opened.outbound.writer.allows(data):  # MQTT-3.14.2-3
+                data = disconnect(reason, {})
+            self._outbox.now(data)
         self.closing = True
 
 

@@ -54,6 +54,12 @@ class MqttHub:
             return most or None
         return min(float(asked_s), most) if most else float(asked_s)
 
+    def expire(self, client: str, now_s: float) -> None:
+        """End the session of a client whose time is over, if it has not ended yet."""
+        known = self.broker.sessions.get(client)
+        if known is not None and known.outlet is None:
+            self._see_to(known, now_s)
+
     def leave(self, session: Session, now_s: float, *, will: bool) -> None:
         """The connection of a session is gone."""
         if not will:
@@ -129,9 +135,5 @@ def publish(
 ) -> int:
     """Publish events; the last is retained if they say so. The group they are in."""
     if retain:
-        last = events.pick([len(events) - 1])
-        broker.check_payloads(topic, last.payloads if last.payloads[0] else [])
-    appended = broker.publish(topic, events, relaxed=relaxed)
-    if retain:
-        broker.retained.put(topic, last)
-    return appended.group
+        broker.retained.check(topic, events.payloads[-1])
+    return broker.publish(topic, events, relaxed=relaxed, retain=retain).group

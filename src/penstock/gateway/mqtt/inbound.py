@@ -27,6 +27,7 @@ from penstock.errors import (
 )
 from penstock.gateway.mqtt.headers import common, priority_of, to_headers
 from penstock.gateway.mqtt.hub import MqttHub, publish
+from penstock.gateway.mqtt.writing import Writer
 from penstock.gateway.outbox import Outbox
 from penstock.log import Columns
 from penstock.wire.mqtt import (
@@ -59,13 +60,14 @@ class Inbound:
 
     __slots__ = (
         "_aliases",
-        "_answer",
+        "_explains",
         "_hub",
         "_lost",
         "_outbox",
         "_session",
         "_unanswered",
         "_version",
+        "_writer",
     )
 
     def __init__(
@@ -73,14 +75,19 @@ class Inbound:
         hub: MqttHub,
         session: Session,
         outbox: Outbox[int],
-        version: int,
+        writer: Writer,
         lost: Callable[[], bytes],
+        *,
+        explains: bool,
     ) -> None:
         self._hub = hub
         self._session = session
         self._outbox = outbox
-        self._version = version
+        self._writer = writer
+        self._version = writer.version
         self._lost = lost
+        self._explains = explains
+        """Whether the client wants to be told why, beyond a reason code."""
         self._aliases: dict[int, str] = {}
         self._unanswered = 0
 
@@ -200,6 +207,8 @@ class Inbound:
         if not packet.packet_ids:
             return
         kind = Kind.PUBACK if packet.qos == 1 else Kind.PUBREC
+        if self._version < 5 and isinstance(error, InvalidName):
+            raise Malformed(reason, str(error))  # such a topic cannot be
         if self._version < 5:
             for payload in packet.payloads:
                 self._keep(packet, payload, error)
@@ -209,7 +218,7 @@ class Inbound:
             return
         told: Properties = {}
         if reason not in PLAIN_REASONS:
-            told[Property.REASON_STRING] = str(error)
+            told = self._told(kind, reason, str(error))
         refused = set(new)
         answer = b"".join(
             render_ack(kind, id_, reason, told, 5)
@@ -220,6 +229,13 @@ class Inbound:
         # A QoS 2 publish that was refused is over (MQTT-4.3.3-9).
         over = len(packet.packet_ids) if packet.qos == 1 else len(new)
         self._outbox.after(self._hub.broker.promised, answer, self._lost, over)
+
+    def _told(self, kind: Kind, reason: Reason, text: str) -> Properties:
+        """A text that says why, if the client wants one and can take it."""
+        told: Properties = {Property.REASON_STRING: text}
+        if self._explains and self._writer.allows(render_ack(kind, 1, reason, told, 5)):
+            return told  # MQTT-3.1.2-29, MQTT-3.4.2-2, MQTT-3.5.2-2
+        return {}
 
     def _keep(self, packet: Publishes, payload: bytes, error: PenstockError) -> None:
         """What an old client cannot be told of is not lost, unless it may not be."""

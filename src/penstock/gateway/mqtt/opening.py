@@ -80,6 +80,7 @@ def open_session(
         client = hub.assigned_id()
         told[Property.ASSIGNED_CLIENT_IDENTIFIER] = client  # MQTT-3.2.2-16
     user = gateway.grants.user
+    hub.expire(client, now_s)
     known = hub.broker.sessions.get(client)
     if known is not None and known.user != user:
         raise NotAllowed(user, "take the session of", client)
@@ -108,7 +109,8 @@ def open_session(
     else:
         outbox.now(answer)
     outbound.resume()
-    inbound = Inbound(hub, session, outbox, connect.version, lost)
+    asked = number(connect.properties, Property.REQUEST_PROBLEM_INFORMATION)
+    inbound = Inbound(hub, session, outbox, writer, lost, explains=asked != 0)
     return Opened(session, inbound, outbound, keep_alive_s)
 
 

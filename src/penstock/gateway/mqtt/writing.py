@@ -15,6 +15,9 @@ from penstock.wire.mqtt import (
     render_publishes,
 )
 
+# What a topic alias adds to a packet; the length may need a byte more.
+ALIAS_BYTES = 4
+
 
 class Form(NamedTuple):
     """What packets of one run have in common."""
@@ -88,8 +91,12 @@ class Writer:
         if self.max_packet is None:
             return True
         ids = [1] if form.qos else None
-        # As it is without an alias, which is longer unless the topic is very short.
-        return len(_rendered(form, [payload], ids)) + 3 <= self.max_packet
+        alias = ALIAS_BYTES if self._alias_limit and form.properties is not None else 0
+        return len(_rendered(form, [payload], ids)) + alias <= self.max_packet
+
+    def allows(self, packet: bytes) -> bool:
+        """Whether the client takes a packet so large."""
+        return self.max_packet is None or len(packet) <= self.max_packet
 
 
 def _rendered(
