@@ -108,6 +108,7 @@ class Sessions:
             i for i, f in flights.out.items() if f.number not in session.shares
         ]:
             flights.refused(id_)
+        self.routes.end_unwished(session)
 
     def __len__(self) -> int:
         return len(self._by_client)

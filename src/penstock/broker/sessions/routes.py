@@ -272,6 +272,14 @@ class Routes:
         else:
             self.drop(session, share)
 
+    def end_unwished(self, session: Session) -> None:
+        """End what was ending when the broker ended: no wish is left for it."""
+        filters = [wish.filter for wish in session.wishes.values() if not wish.share]
+        for share in list(session.topics.values()):
+            wished = any(matches(one, share.topic) for one in filters)
+            if not wished and share.topic != RETAINED:
+                self.end(session, share)
+
     def drop(self, session: Session, share: Share) -> None:
         """Forget a share; and its subscription, if nobody else has a part in it."""
         consumer, share.consumer = share.consumer, None

@@ -141,8 +141,9 @@ class Outbound(Delivering):
         if share.subscription.policy.qos:
             limit = self._quota
             if share.ending:  # only what was begun
-                limit = min(limit, len(self._resends))
-                if not limit:
+                number = share.subscription.number
+                limit = min(limit, sum(one == number for one, _ in self._resends))
+                if limit <= 0:
                     return []
             elif limit <= 0:
                 self._stalled[consumer] = None
