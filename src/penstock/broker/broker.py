@@ -10,7 +10,7 @@ that, and find themselves in ``awake`` whenever there may be something to send.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Protocol, Self
+from typing import Self
 
 from penstock.broker import kinds
 from penstock.broker.acceptance import accepted_topic
@@ -37,16 +37,11 @@ from penstock.delivery.pending import Message, Pending
 from penstock.delivery.subscription import Subscription
 from penstock.delivery.subscriptions import Subscriptions
 from penstock.errors import LimitReached, UnknownSubscription, UnknownTopic
-from penstock.log import Appended, Batch, Columns, Log, Owner, TopicOptions
+from penstock.log import Appended, Batch, Columns, Owner, TopicOptions
 from penstock.log.commit import Commit
+from penstock.log.owner import OpenLog
 from penstock.model.failure import Failure
 from penstock.model.policy import Policy
-
-
-class OpenLog(Protocol):
-    """How a log is opened; everything but the owners was decided by the caller."""
-
-    def __call__(self, *, owners: Mapping[int, Owner]) -> Log: ...
 
 
 class Broker:
@@ -151,13 +146,18 @@ class Broker:
             owner.confirmed()
         self.graves.confirmed(commit.group.number)
         self.parcels.confirmed(commit.group.number, self.wake)
-        for topic, (header, body) in commit.frames:
+        frames = zip(commit.frames, commit.payloads, strict=True)
+        for (topic, (header, body)), payloads in frames:
             self.chains.note(topic)
-            batch = Batch.whole(topic.name, header, body)
-            self.levels.add(topic.name, batch)
-            self.retained.add(batch)
-            for subscription in self.subscriptions.of_topic(topic.name):
-                self.wake(subscription)
+            self._arrived(Batch.whole(topic.name, header, body), payloads)
+
+    def _arrived(self, batch: Batch, payloads: list[bytes] | None) -> None:
+        self.levels.add(batch.topic, batch)
+        self.retained.add(batch)
+        if subscriptions := self.subscriptions.of_topic(batch.topic):
+            self.pages.add(batch, payloads)
+        for subscription in subscriptions:
+            self.wake(subscription)
 
     def _after_failure(self) -> None:
         """Topics may be gone and shorter than they were."""
@@ -178,11 +178,16 @@ class Broker:
     # Publishing
 
     def publish(
-        self, topic: str, events: Columns, *, relaxed: bool = False
+        self,
+        topic: str,
+        events: Columns,
+        *,
+        relaxed: bool = False,
+        retain: bool = False,
     ) -> Appended:
         """Append events to a topic, which is made if need be.
 
-        ``relaxed``: nobody is promised that they are on disk.
+        ``relaxed``: nobody is promised that they are on disk. ``retain``: the last.
         Raises InvalidName, ReservedName, LimitReached, InvalidBatch, InvalidPayload,
         WriteFailed: then none of them is stored.
         """
@@ -191,6 +196,8 @@ class Broker:
         elif topic[0] == "$":
             accepted_topic(topic)
         self.check_payloads(topic, events.payloads)
+        if retain:
+            return self.retained.append(topic, events)
         return self.log.append(topic, events, relaxed=relaxed)
 
     def check_payloads(self, topic: str, payloads: Sequence[bytes]) -> None:

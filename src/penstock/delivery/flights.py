@@ -117,14 +117,28 @@ class Flights:
             self._note(FREED, [id_])
         return flight
 
+    def abandon(self, ids: Iterable[int]) -> None:
+        """Deliveries whose event is gone, so that it cannot be sent again.
+
+        A client that has got one of QoS 2 knows its id until PUBREL: it gets that, or
+        would take the next message under this id for the same.
+        """
+        for id_ in ids:
+            flight = self.out.pop(id_)
+            if flight.qos == 2:
+                self.released[id_] = None
+            self._note(RELEASED if flight.qos == 2 else FREED, [id_])
+
+    def of(self, number: int) -> list[int]:
+        """The ids of deliveries of a subscription."""
+        return [id_ for id_, one in self.out.items() if one.number == number]
+
     def completed(self, ids: Iterable[int]) -> int:
         """PUBCOMP has come; how many ids are free now."""
         released = self.released
         stage = next_stage(2, Stage.RELEASED, Answer.PUBCOMP)
         assert stage is Stage.SETTLED, "as the table has it"
-        free = [id_ for id_ in ids if id_ in released]
-        for id_ in free:
-            released.pop(id_, None)
+        free = [id_ for id_ in ids if released.pop(id_, id_) is None]
         if free:
             self._note(FREED, free)
         return len(free)
@@ -152,7 +166,7 @@ class Flights:
 
     def complete(self, ids: Iterable[int]) -> list[int]:
         """PUBREL has come: ids that were received, and are free now."""
-        known = [id_ for id_ in ids if id_ in self.received]
+        known = [id_ for id_ in dict.fromkeys(ids) if id_ in self.received]
         if known:
             self.received.difference_update(known)
             self._note(COMPLETED, known)

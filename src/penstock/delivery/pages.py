@@ -86,6 +86,10 @@ class Page:
             self._payloads = self.batch.payloads()
         return self._payloads
 
+    def keep_payloads(self, payloads: list[bytes]) -> None:
+        """Take payloads that somebody has decoded already."""
+        self._payloads = payloads
+
     @property
     def priorities(self) -> list[int]:
         if self._priorities is None:
@@ -123,6 +127,15 @@ class Pages:
                     return page
             offset = pages[-1].end
         return None
+
+    def add(self, batch: Batch, payloads: list[bytes] | None) -> None:
+        """Keep a frame that was just committed: it is about to be wanted.
+
+        Its payloads need no decoding if they are at hand.
+        """
+        page = self._keep(batch.topic, Page(batch))
+        if payloads is not None:
+            page.keep_payloads(payloads)
 
     def end(self, topic: str) -> int:
         """Behind the last event of a topic that can be read."""

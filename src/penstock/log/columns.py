@@ -157,7 +157,7 @@ class Columns:
         wrong = set(map(type, self.payloads)) - {bytes}
         if wrong:
             raise InvalidBatch("payload", f"of {wrong.pop().__name__}", "bytes")
-        total = len(b"".join(self.payloads))
+        total = sum(map(len, self.payloads))
         if total > max_event_bytes:
             largest = max(map(len, self.payloads))
             if largest > max_event_bytes:

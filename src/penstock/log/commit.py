@@ -83,6 +83,8 @@ class Commit:
         self.sync = sync
         self.error: WriteFailed | None = None
         self.frames: list[tuple[Topic, TailFrame]] = []
+        self.payloads: list[list[bytes] | None] = []
+        """Those of each frame, where they are at hand."""
         self._journal = journal
         self._position_file = position_file
         self._time_ms = time_ms
@@ -105,13 +107,15 @@ class Commit:
             self.error = WriteFailed("the journal", "committing to", repr(error))
 
     def _entry(self, item: OpenFrame | SealedFrame | Entry) -> Entry:
+        payloads = None
         match item:
             case OpenFrame(topic, base_offset, id_base, columns, _):
                 batch = Batch.of(topic.name, columns.encode(base_offset, id_base))
-                header, body = batch.header, batch.body
+                header, body, payloads = batch.header, batch.body, columns.payloads
             case SealedFrame(topic, header, body):
                 pass
             case Entry():
                 return item
         self.frames.append((topic, TailFrame(header, body)))
+        self.payloads.append(payloads)
         return Entry(Kind.EVENTS, topic.id, pack(header), body)

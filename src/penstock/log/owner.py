@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from penstock.log.log import Log
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,3 +41,9 @@ class Owner(Protocol):
 
 
 Owners = Mapping[int, Owner]
+
+
+class OpenLog(Protocol):
+    """How a log is opened; everything but the owners was decided by the caller."""
+
+    def __call__(self, *, owners: Owners) -> Log: ...
