@@ -41,7 +41,8 @@ def main(directory: Path) -> None:
     print("in the process")
     asyncio.run(program(str(data), 1, 2))
     serve = [sys.executable, "-m", "penstock.cli.main", "serve", "--data", str(data)]
-    flags = ["--no-line", "--no-json", "--no-maze", "--no-http", "--native-port", "0"]
+    flags = [f"--no-{name}" for name in ("line", "json", "maze", "http", "mqtt")]
+    flags += ["--native-port", "0"]
     command = [*serve, *flags, "--ready-file", str(ready)]
     with subprocess.Popen(command, stdout=subprocess.DEVNULL) as server:
         while not ready.exists() and server.poll() is None:

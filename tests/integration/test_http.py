@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import signal
@@ -16,6 +17,7 @@ from pathlib import Path
 import pytest
 
 from penstock.http.key_file import KeyFile
+from penstock.server.users_file import remove_user, set_password
 from tests.http_client import Http, Reply, answer_of, token_of
 from tests.serving import PENSTOCK, Serving, serving
 
@@ -166,7 +168,7 @@ def test_a_file_of_tokens_that_is_broken_is_named_before_anything_starts(
     data = tmp_path / "data"
     data.mkdir()
     (data / "http-tokens.json").write_text("{")
-    flags = [*ONLY_HTTP, "--data", str(data), "--http-port", "0"]
+    flags = [*ONLY_HTTP, "--no-mqtt", "--data", str(data), "--http-port", "0"]
 
     done = subprocess.run(
         [*PENSTOCK, "serve", *flags], capture_output=True, text=True, timeout=60
@@ -224,6 +226,67 @@ def test_a_stream_ends_when_the_server_is_told_to_stop(tmp_path: Path) -> None:
             while sock.recv(1 << 16):
                 pass
         assert code == 0
+
+
+def test_a_stream_ends_with_the_token_or_the_user_that_opened_it(
+    tmp_path: Path,
+) -> None:
+    users = tmp_path / "users"
+    set_password(users, "anna", "secret")
+    set_password(users, "bert", "secret")
+    with serving(tmp_path, *ONLY_HTTP, "--users-file", str(users)) as server:
+        client = Http(server)
+        client.ask("POST", "/v1/topics", {"name": "t"})
+        made = server.run("token", "add", "reader", "--scope", "read").stdout.split()
+        token = next(word for word in made if word.startswith(b"pk_")).decode()
+        anna = base64.b64encode(b"anna:secret").decode()
+        with client.raw() as one, client.raw() as other:
+            for sock, login in ((one, f"Bearer {token}"), (other, f"Basic {anna}")):
+                sock.sendall(
+                    f"GET /v1/topics/t/stream HTTP/1.1\r\nHost: x\r\n"
+                    f"Authorization: {login}\r\n\r\n".encode()
+                )
+                assert b"200 OK" in sock.recv(1000)
+
+            server.run("token", "remove", "reader")
+            until_ended(one)
+            remove_user(users, "anna")
+            until_ended(other)
+
+
+def until_ended(sock: socket.socket) -> None:
+    """Read until the last chunk of an answer."""
+    got, deadline_s = b"", time.monotonic() + QUICK
+    while not got.endswith(b"0\r\n\r\n"):
+        data = sock.recv(1 << 16)
+        assert data and time.monotonic() < deadline_s, got
+        got += data
+
+
+def test_a_client_that_does_not_read_holds_up_nobody(tmp_path: Path) -> None:
+    config = tmp_path / "penstock.toml"
+    config.write_text("[server]\ndrain_s = 300\n")
+    flags = ("--no-json", "--no-maze", "--no-native", "--config", str(config))
+    with serving(tmp_path, *flags) as server:
+        client = Http(server)
+        for _ in range(4):
+            client.ask("POST", "/v1/topics/t/events", b"x" * (8 << 20))
+        line = socket.create_connection(("127.0.0.1", server.ports["line"]), QUICK)
+        with client.raw() as stalled, line:
+            stalled.sendall(
+                f"GET /v1/topics/t/events HTTP/1.1\r\nHost: x\r\n"
+                f"Accept: application/x-ndjson\r\n"
+                f"Authorization: Bearer {client.token}\r\n\r\n".encode()
+            )
+            assert stalled.recv(10)
+            began_s = time.monotonic()
+
+            code = server.stop()
+
+            assert code == 0
+            assert time.monotonic() - began_s < QUICK
+            while line.recv(1 << 16):
+                pass
 
 
 def test_what_was_begun_is_answered_before_the_end(tmp_path: Path) -> None:
@@ -336,9 +399,10 @@ def test_headers_larger_than_the_limit_are_refused(strict: Serving) -> None:
         sock.sendall(b"GET /healthz HTTP/1.1\r\nX: " + b"y" * 10_000)
         reply = answer_of(sock)
 
-    assert reply.status == 400
+    assert reply.status == 431
     assert reply.headers["content-type"] == "application/problem+json"
-    assert "4096" in reply.json()["detail"]
+    assert reply.json()["limit"] == "4096"
+    assert "http.max_header_bytes" in reply.json()["detail"]
 
 
 @pytest.mark.parametrize("data", [b"\x16\x03\x01\x02\x00\x01\x00", b"hello\r\n\r\n"])

@@ -20,7 +20,7 @@ from tests.wire_client import PATIENCE_S, Wire
 
 pytestmark = pytest.mark.slow
 
-ONLY_LINE = ("--no-json", "--no-maze", "--no-native", "--no-http")
+ONLY_LINE = ("--no-json", "--no-maze", "--no-native", "--no-http", "--no-mqtt")
 GREETING = "Successfully connected to message_broker"
 
 
@@ -80,7 +80,14 @@ def test_a_port_in_use_is_said_in_one_line_and_nothing_is_started(
         said = refused(
             tmp_path,
             *("--data", "data", "--line-port", str(free)),
-            *("--native-port", str(port), "--no-json", "--no-maze", "--no-http"),
+            *(
+                "--native-port",
+                str(port),
+                "--no-json",
+                "--no-maze",
+                "--no-http",
+                "--no-mqtt",
+            ),
         )
 
     assert said == f"error: native port 127.0.0.1:{port}: Address already in use\n"

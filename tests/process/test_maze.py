@@ -58,7 +58,7 @@ def serving(folder: Path, settings: str = "") -> Iterator[Server]:
     ready.unlink(missing_ok=True)
     command = [PENSTOCK, "serve", "--config", config, "--data", folder / "data"]
     command += ["--maze-event-port", "0", "--maze-client-port", "0"]
-    command += ["--no-line", "--no-json", "--no-native", "--no-http"]
+    command += ["--no-line", "--no-json", "--no-native", "--no-http", "--no-mqtt"]
     command += ["--ready-file", ready]
     with subprocess.Popen(
         list(map(str, command)), cwd=folder, stdout=subprocess.DEVNULL

@@ -18,7 +18,7 @@ from tests.serving import PENSTOCK
 WAIT_S = 600.0
 GONE_S = 120.0
 # No port that somebody else may have.
-OFF = ("CONSUMER", "PUBLISHER", "MAZE_EVENT", "MAZE_CLIENT")
+OFF = ("CONSUMER", "PUBLISHER", "MAZE_EVENT", "MAZE_CLIENT", "MQTT")
 PORTS = ("line", "native", "control", "http", "tweets")
 Json = dict[str, Any]
 

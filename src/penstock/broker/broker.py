@@ -37,7 +37,7 @@ from penstock.delivery.pending import Message, Pending
 from penstock.delivery.subscription import Subscription
 from penstock.delivery.subscriptions import Subscriptions
 from penstock.errors import LimitReached, UnknownSubscription, UnknownTopic
-from penstock.log import Appended, Batch, Columns, Owner, TopicOptions
+from penstock.log import Appended, Columns, Owner, TopicOptions
 from penstock.log.commit import Commit
 from penstock.log.owner import OpenLog
 from penstock.model.failure import Failure
@@ -67,10 +67,8 @@ class Broker:
         self.timers = Timers()
         self.graves = letters.Graves()
         self.parcels = letters.Parcels()
-        self._undoing = (
-            *(self.pending, self.dedup, self.letters),
-            *(self.cards, self.sinks, self.sessions),
-        )
+        undoing = self.pending, self.dedup, self.letters
+        self._undoing = (*undoing, self.cards, self.sinks, self.sessions)
         self.log = open_log(
             owners={
                 kinds.SUBSCRIPTIONS: self.subscriptions,
@@ -146,18 +144,14 @@ class Broker:
             owner.confirmed()
         self.graves.confirmed(commit.group.number)
         self.parcels.confirmed(commit.group.number, self.wake)
-        frames = zip(commit.frames, commit.payloads, strict=True)
-        for (topic, (header, body)), payloads in frames:
+        for topic, batch, payloads in commit.batches():
             self.chains.note(topic)
-            self._arrived(Batch.whole(topic.name, header, body), payloads)
-
-    def _arrived(self, batch: Batch, payloads: list[bytes] | None) -> None:
-        self.levels.add(batch.topic, batch)
-        self.retained.add(batch)
-        if subscriptions := self.subscriptions.of_topic(batch.topic):
-            self.pages.add(batch, payloads)
-        for subscription in subscriptions:
-            self.wake(subscription)
+            self.levels.add(topic.name, batch)
+            self.retained.add(batch)
+            if subscriptions := self.subscriptions.of_topic(topic.name):
+                self.pages.add(batch, payloads)
+            for subscription in subscriptions:
+                self.wake(subscription)
 
     def _after_failure(self) -> None:
         """Topics may be gone and shorter than they were."""
@@ -178,16 +172,11 @@ class Broker:
     # Publishing
 
     def publish(
-        self,
-        topic: str,
-        events: Columns,
-        *,
-        relaxed: bool = False,
-        retain: bool = False,
+        self, topic: str, events: Columns, *, relaxed: bool = False, keep: bool = False
     ) -> Appended:
         """Append events to a topic, which is made if need be.
 
-        ``relaxed``: nobody is promised that they are on disk. ``retain``: the last.
+        ``relaxed``: no promise that they are on disk; ``keep``: the last is retained.
         Raises InvalidName, ReservedName, LimitReached, InvalidBatch, InvalidPayload,
         WriteFailed: then none of them is stored.
         """
@@ -196,9 +185,9 @@ class Broker:
         elif topic[0] == "$":
             accepted_topic(topic)
         self.check_payloads(topic, events.payloads)
-        if retain:
-            return self.retained.append(topic, events)
-        return self.log.append(topic, events, relaxed=relaxed)
+        return (self.retained if keep else self.log).append(
+            topic, events, relaxed=relaxed
+        )
 
     def check_payloads(self, topic: str, payloads: Sequence[bytes]) -> None:
         """Raises InvalidPayload for the first that does not fit the topic's schema."""
@@ -253,17 +242,15 @@ class Broker:
             raise UnknownTopic(topic)
         known = self.subscriptions.get(subscriber, topic)
         if known is None:
-            add, place = self.subscriptions.add, self.resolve(topic, start)
-            return add(subscriber, topic, policy, place, temporary=temporary)
+            place = resolved(self.log, topic, start)
+            return self.subscriptions.add(
+                subscriber, topic, policy, place, temporary=temporary
+            )
         check_resumed(known, policy)
         if known.policy != policy or not known.active or known.suspended:
             known.govern(policy)
             self.subscriptions.update(known)
         return known
-
-    def resolve(self, topic: str, start: str | int) -> int:
-        """The offset that a start means."""
-        return resolved(self.log, topic, start)
 
     def attach(
         self, subscription: Subscription, outlet: Outlet, prefetch: int = 0
@@ -304,7 +291,7 @@ class Broker:
     def seek(self, subscriber: str, topic: str, start: str | int) -> int:
         """Move a subscription; what it owes is forgotten. The new position."""
         one = self.subscription(subscriber, topic)
-        one.seek(self.resolve(topic, start))
+        one.seek(resolved(self.log, topic, start))
         self.subscriptions.update(one)
         self.wake(one)
         return one.cursor.start

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from penstock.broker.acceptance import accepted_subscriber
 from penstock.broker.broker import Broker
+from penstock.broker.starts import resolved
 from penstock.delivery.subscription import Subscription
 from penstock.errors import NotMoved, UnknownTopic
 from penstock.model.policy import Policy
@@ -22,7 +23,7 @@ def progress(broker: Broker, subscriber: str, topic: str, offset: int) -> Subscr
     accepted_subscriber(subscriber)
     if topic not in broker.log.catalog:
         raise UnknownTopic(topic)
-    place = broker.resolve(topic, offset)
+    place = resolved(broker.log, topic, offset)
     one = broker.subscriptions.get(subscriber, topic)
     if one is None:
         return broker.subscribe(subscriber, topic, Policy(), place)

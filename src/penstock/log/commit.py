@@ -6,7 +6,7 @@ publishers of single events cost one frame, one checksum and one write.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from penstock.errors import WriteFailed
@@ -83,8 +83,7 @@ class Commit:
         self.sync = sync
         self.error: WriteFailed | None = None
         self.frames: list[tuple[Topic, TailFrame]] = []
-        self.payloads: list[list[bytes] | None] = []
-        """Those of each frame, where they are at hand."""
+        self._payloads: list[list[bytes] | None] = []
         self._journal = journal
         self._position_file = position_file
         self._time_ms = time_ms
@@ -106,6 +105,11 @@ class Commit:
             # Whatever it was, the commit has ended and has confirmed nothing.
             self.error = WriteFailed("the journal", "committing to", repr(error))
 
+    def batches(self) -> Iterator[tuple[Topic, Batch, list[bytes] | None]]:
+        """The frames, and the payloads of those where they are at hand."""
+        for (topic, frame), payloads in zip(self.frames, self._payloads, strict=True):
+            yield topic, Batch.whole(topic.name, *frame), payloads
+
     def _entry(self, item: OpenFrame | SealedFrame | Entry) -> Entry:
         payloads = None
         match item:
@@ -117,5 +121,5 @@ class Commit:
             case Entry():
                 return item
         self.frames.append((topic, TailFrame(header, body)))
-        self.payloads.append(payloads)
+        self._payloads.append(payloads)
         return Entry(Kind.EVENTS, topic.id, pack(header), body)

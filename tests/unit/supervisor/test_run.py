@@ -28,7 +28,7 @@ from penstock.supervisor.process import State
 from penstock.supervisor.run import Up
 
 FREE = Ports(line=0, native=0, control=0, http=0, tweets=0)
-SERVE = ("--no-json", "--no-maze")
+SERVE = ("--no-json", "--no-maze", "--no-mqtt")
 # A machine that does much else looks seldom.
 LATE_S = 10.0
 
@@ -82,7 +82,7 @@ def test_a_source_that_ends_ends_the_run(tmp_path: Path) -> None:
 
 
 def test_a_part_that_cannot_start_ends_everything(tmp_path: Path) -> None:
-    bad = wanted(serve=("--no-json", "--no-maze", "--config", "nowhere.toml"))
+    bad = wanted(serve=(*SERVE, "--config", "nowhere.toml"))
 
     with pytest.raises(PartFailed, match=r"broker .*nowhere\.toml"):
         Up(bad, Places(tmp_path / "data"), Kept()).run(1.0)
