@@ -8,7 +8,17 @@ import tempfile
 import time
 from pathlib import Path
 
-from bench import append, arrow, chains, group_commit, http, machine, recovery, report
+from bench import (
+    append,
+    arrow,
+    chains,
+    dashboard,
+    group_commit,
+    http,
+    machine,
+    recovery,
+    report,
+)
 from bench.rounds import Row, Settings, scratch
 
 BENCHMARKS = {
@@ -18,6 +28,7 @@ BENCHMARKS = {
     "recovery": recovery.run,
     "chains": chains.run,
     "http": http.run,
+    "dashboard": dashboard.run,
 }
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "performance.md"
 

@@ -47,7 +47,9 @@ START_MS = 1_700_000_000_000
 
 
 def run(settings: Settings) -> list[Row]:
-    return [*_publishing(settings), *_pages(settings)]
+    from bench import http_beside  # it uses what is here
+
+    return [*_publishing(settings), *http_beside.run(settings), *_pages(settings)]
 
 
 # Publishing
@@ -217,7 +219,7 @@ def _pages(settings: Settings) -> Iterator[Row]:
         (folder / "data").mkdir()
         _write(folder / "data", events)
         for when in ("after a restart", "again"):
-            with _serving(folder) as (server, token):
+            with serving(folder) as (server, token):
                 yield from _ask(server, token, events, when)
 
 
@@ -270,16 +272,17 @@ def _ask(server: Server, token: str, events: int, when: str) -> Iterator[Row]:
 
 @contextmanager
 def _served(settings: Settings) -> Iterator[tuple[Server, str]]:
-    with scratch(settings.directory) as folder, _serving(folder) as served:
+    with scratch(settings.directory) as folder, serving(folder) as served:
         yield served
 
 
 @contextmanager
-def _serving(folder: Path) -> Iterator[tuple[Server, str]]:
+def serving(folder: Path, *, http: bool = True) -> Iterator[tuple[Server, str]]:
     """A server with its data below the folder, and its admin token."""
     (folder / "ready.json").unlink(missing_ok=True)
-    server = penstock_server.start(folder, "sync")
+    server = penstock_server.start(folder, "sync", http=http)
+    token = folder / "data" / "http-admin-token"
     try:
-        yield server, (folder / "data" / "http-admin-token").read_text().strip()
+        yield server, token.read_text().strip() if http else ""
     finally:
         server.stop()

@@ -20,6 +20,9 @@ HEADINGS = (
     "",
 )
 BEGIN, END = "<!-- measured: begin -->", "<!-- measured: end -->"
+HTTP_BEGIN, HTTP_END = "<!-- measured http: begin -->", "<!-- measured http: end -->"
+# Benchmarks that have a section of their own begin with one of these.
+HTTP = ("http", "dashboard")
 
 
 def cells(row: Row) -> tuple[str, ...]:
@@ -52,13 +55,23 @@ def write_json(path: Path, machine: Mapping[str, str], rows: Sequence[Row]) -> N
 
 
 def write_docs(path: Path, machine: Mapping[str, str], rows: Sequence[Row]) -> None:
-    """Put machine and table between the two marks of the page."""
+    """Put machine and table between the marks of their section of the page.
+
+    A section of which nothing was measured stays as it is.
+    """
+    http = [row for row in rows if row.benchmark.startswith(HTTP)]
+    log = [row for row in rows if row not in http]
     page = path.read_text()
-    head, rest = page.split(BEGIN)
-    tail = rest.split(END)[1]
-    parts = [_markdown(("machine", ""), machine.items())]
-    parts.append(_markdown(HEADINGS, map(cells, rows)))
-    path.write_text(head + BEGIN + "\n\n" + "\n\n".join(parts) + "\n\n" + END + tail)
+    for begin, end, part in ((BEGIN, END, log), (HTTP_BEGIN, HTTP_END, http)):
+        if part:
+            head, rest = page.split(begin)
+            tables = [
+                _markdown(("machine", ""), machine.items()),
+                _markdown(HEADINGS, map(cells, part)),
+            ]
+            tail = rest.split(end)[1]
+            page = head + begin + "\n\n" + "\n\n".join(tables) + "\n\n" + end + tail
+    path.write_text(page)
 
 
 def _markdown(headings: Sequence[str], lines: Iterable[Sequence[str]]) -> str:

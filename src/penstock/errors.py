@@ -21,6 +21,8 @@
     │   ├── LimitReached      one more would be too many
     │   ├── ReservedName      a name that the broker keeps for itself
     │   ├── UnknownSubscription
+    │   ├── UnknownSession    a client that has no session
+    │   ├── NothingRetained   a topic without a retained message
     │   ├── WrongOrder        a subscription keeps the order it was made with
     │   ├── WrongQos          a subscription keeps its quality of service
     │   ├── TakenInOrder      events in order go to one consumer at a time (retriable)
@@ -339,6 +341,28 @@ class UnknownSubscription(BrokerError):
 
     def __str__(self) -> str:
         return f"subscriber {self.subscriber} has no subscription to {self.topic}"
+
+
+class UnknownSession(BrokerError):
+    hint = "see who has one with 'penstock mqtt sessions'"
+
+    def __init__(self, client: str) -> None:
+        super().__init__(client)
+        self.client = client
+
+    def __str__(self) -> str:
+        return f"client {self.client[:80]} has no session"
+
+
+class NothingRetained(BrokerError):
+    hint = "see what there is with 'penstock mqtt retained'"
+
+    def __init__(self, topic: str) -> None:
+        super().__init__(topic)
+        self.topic = topic
+
+    def __str__(self) -> str:
+        return f"topic {self.topic[:80]} has no retained message"
 
 
 class WrongOrder(BrokerError):

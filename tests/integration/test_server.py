@@ -61,7 +61,7 @@ def test_a_server_is_ready_when_it_says_so_and_stops_when_told(tmp_path: Path) -
         told = json.loads((tmp_path / "ready.json").read_bytes())
         assert told["pid"] == server.pid
         assert told["data"] == str(server.data)
-        assert len(set(server.ports.values())) == 7
+        assert len(set(server.ports.values())) == 8
         for port in server.ports.values():
             Wire(port).sock.close()
         with Wire(server.ports["line"]) as wire:

@@ -193,3 +193,26 @@ def test_who_may_only_read_sees_everything_and_changes_nothing(
     page.keyboard.press("x")
     expect(page.get_by_role("dialog")).to_have_count(0)
     assert [one["status"] for one in site.letters(subscriber="looker")] == ["open"]
+
+
+def test_letters_are_listed_the_newest_first_and_closed_ones_are_found(
+    site: Site, page: Page
+) -> None:
+    site.publish("returns", *({"number": n} for n in range(3)))
+    site.fail("desk", "returns", "ValueError: no address", many=3)
+    oldest, middle, newest = [one["number"] for one in site.letters(subscriber="desk")]
+    page.goto(f"{site.url}/ui/dead-letters?subscriber=desk&letter={middle}")
+    rows = page.get_by_role("treeitem", level=2)
+    expect(rows).to_have_count(3)
+    expect(rows.first).to_contain_text(f"#{newest}")
+    expect(rows.last).to_contain_text(f"#{oldest}")
+
+    site.ask("/dead-letters/drop", {"numbers": [middle], "reason": "by phone"})
+    page.get_by_role("tab", name="Closed").click()
+
+    table = page.get_by_role("table", name="Closed letters")
+    closed = table.get_by_role("row").filter(has_text="ValueError")
+    expect(closed).to_have_count(1)
+    expect(closed).to_contain_text("dropped")
+    letter = page.get_by_role("article", name=re.compile("Letter"))
+    expect(letter).to_contain_text("by phone")

@@ -120,3 +120,20 @@ def _row(site: Site, subscriber: str) -> dict:
 
 def _state(site: Site, subscriber: str) -> str:
     return _row(site, subscriber)["state"]
+
+
+def test_more_than_a_page_of_subscriptions_can_be_loaded(
+    site: Site, page: Page
+) -> None:
+    site.make_topic("crowd")
+    for number in range(1001):
+        site.ask(f"/subscriptions/one-{number:04d}/crowd/pull", {"max": 0})
+    page.goto(f"{site.url}/ui/subscribers")
+    expect(page.get_by_text("1 000 subscriptions and more")).to_be_visible()
+
+    page.get_by_role("button", name="more").click()
+
+    field = page.get_by_role("searchbox", name="Filter subscriptions")
+    field.fill("one-1000")
+    expect(page.get_by_role("cell", name="one-1000")).to_be_visible()
+    expect(page.get_by_role("button", name="more")).to_be_hidden()

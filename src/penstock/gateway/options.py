@@ -172,7 +172,7 @@ class MqttOptions:
         "deliveries of QoS 1 and 2 that a client may have unanswered, "
         "unless it asks for fewer",
         least=1,
-        most=0xFFFF,
+        most=0x7FFF,
     )
     max_keep_alive_s: int = option(
         60,

@@ -1,14 +1,18 @@
 """Who asks, and what that lets one do.
 
 A route needs one kind of access. ``admin`` has all of them; ``read`` has SEE, READ and
-FOLLOW; ``topics`` has what its patterns say, of the topic that the path names.
+FOLLOW; ``topics`` has what its patterns say, of the topic that the path names. A user
+with rules is a ``topics`` as well, and the rules say what that is.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import Literal
+
+from penstock.broker.access import Grants
+from penstock.errors import NotAllowed
 
 Scope = Literal["admin", "read", "topics", "open"]
 
@@ -29,19 +33,42 @@ class Access(Enum):
 FREE = frozenset({Access.NONE, Access.ANY})
 READING = frozenset({Access.READ, Access.SEE, Access.FOLLOW})
 
+# What a user would have to be allowed.
+_ACTIONS = {
+    Access.READ: "read everything",
+    Access.SEE: "see",
+    Access.PUBLISH: "publish to",
+    Access.FOLLOW: "read",
+    Access.CONSUME: "subscribe to",
+    Access.ADMIN: "administer",
+}
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Who:
     """Somebody who was let in.
 
     ``name`` is that of the token or user. ``open``: a peer on this machine, where the
-    settings let everybody in. Patterns are those of a ``topics`` token.
+    settings let everybody in. Patterns are those of a ``topics`` token; ``grants`` are
+    those of a user.
     """
 
     name: str
     scope: Scope
     publish: tuple[str, ...] = ()
     subscribe: tuple[str, ...] = ()
+    grants: Grants | None = None
+    by: object = field(default=None, compare=False, repr=False)
+    """The token, or the line of the users file, that let them in."""
+
+    def need(self, access: Access, topic: str | None = None) -> None:
+        """Raises NotAllowed, unless this is allowed."""
+        if self.may(access, topic):
+            return
+        if self.grants is None:
+            needs = f"do this: it needs {access.value}"
+            raise NotAllowed(self.name, needs, kind="token")
+        raise NotAllowed(self.name, _ACTIONS[access], topic or "")
 
     def may(self, access: Access, topic: str | None = None) -> bool:
         """Whether this is allowed, of that topic if it is about one."""
@@ -51,6 +78,8 @@ class Who:
             return access in READING
         if topic is None:
             return False
+        if self.grants is not None:
+            return _granted(self.grants, access, topic)
         match access:
             case Access.PUBLISH:
                 return matches(self.publish, topic)
@@ -60,6 +89,27 @@ class Who:
                 return matches((*self.publish, *self.subscribe), topic)
             case _:
                 return False
+
+
+def user(grants: Grants) -> Who:
+    """Somebody of the users file; without rules they may do everything."""
+    if grants.rules is None:
+        return Who(name=grants.user, scope="admin", grants=grants)
+    return Who(name=grants.user, scope="topics", grants=grants)
+
+
+def _granted(grants: Grants, access: Access, topic: str) -> bool:
+    match access:
+        case Access.PUBLISH:
+            return grants.may_publish(topic)
+        case Access.FOLLOW:
+            return grants.may_read(topic)
+        case Access.CONSUME:
+            return grants.may_subscribe(topic)
+        case Access.SEE:
+            return grants.may_see(topic)
+        case _:
+            return False
 
 
 def matches(patterns: tuple[str, ...], topic: str) -> bool:

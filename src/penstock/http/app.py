@@ -150,9 +150,15 @@ class App:
             entry = await self._guard.enter(
                 scope, special.access, path.get(special.topic)
             )
-            house, who = self._house, entry.who
             await special.handle(
-                SocketCall(house=house, socket=socket, path=path, who=who)
+                SocketCall(
+                    house=self._house,
+                    guard=self._guard,
+                    socket=socket,
+                    path=path,
+                    who=entry.who,
+                    session=entry.session,
+                )
             )
         except PenstockError as error:
             await self._refuse_socket(socket, sending, self._refused(scope, error))

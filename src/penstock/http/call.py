@@ -11,7 +11,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.websockets import WebSocket
 
-from penstock.errors import NotAllowed, TooLarge, TooSlow
+from penstock.errors import TooLarge, TooSlow
 from penstock.http.access import Access, Who
 from penstock.http.guard import Guard
 from penstock.http.house import House
@@ -67,10 +67,13 @@ class Call:
         except ClientDisconnect:
             return
 
+    def still(self) -> bool:
+        """Whether the login by which it came still counts."""
+        return self.guard.still(self.who, self.session)
+
     def need(self, access: Access, topic: str | None = None) -> None:
         """Go on only with that access as well; raises NotAllowed."""
-        if not self.who.may(access, topic):
-            raise NotAllowed(self.who.name, access.value)
+        self.who.need(access, topic)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,14 +81,19 @@ class SocketCall:
     """A WebSocket that is not accepted yet, of somebody who may have it."""
 
     house: House
+    guard: Guard
     socket: WebSocket
     path: Mapping[str, str]
     who: Who
+    session: Session | None = None
+
+    def still(self) -> bool:
+        """Whether the login by which it came still counts."""
+        return self.guard.still(self.who, self.session)
 
     def need(self, access: Access, topic: str | None = None) -> None:
         """Go on only with that access as well; raises NotAllowed."""
-        if not self.who.may(access, topic):
-            raise NotAllowed(self.who.name, access.value)
+        self.who.need(access, topic)
 
 
 Handle = Callable[[Call], Awaitable[Response]]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
 from typing import Annotated, cast
 
 import msgspec
@@ -11,7 +12,12 @@ from starlette.responses import Response
 
 from penstock.broker.desk_events import FIND
 from penstock.broker.desk_views import EventView
-from penstock.broker.event_views import DeliveryRow, EventDetail, EventMatches
+from penstock.broker.event_views import (
+    DeliveryRow,
+    EventDetail,
+    EventMatches,
+    TopicEventView,
+)
 from penstock.errors import InvalidArgument, UnknownEvent
 from penstock.http import search
 from penstock.http.answers import JSON, json_answer
@@ -19,7 +25,7 @@ from penstock.http.call import Call
 from penstock.http.event_json import CUT_BYTES, EventJson, key_json, payload_json
 from penstock.http.house import House
 from penstock.http.reading import query_of, typed
-from penstock.http.scanning import Look, backwards, forwards
+from penstock.http.scanning import MAX_ANSWER_BYTES, Look, backwards, forwards
 from penstock.http.sieve import Sieve
 from penstock.log.topic import Topic
 
@@ -197,46 +203,78 @@ def view_json(topic: str, event: EventView, cut_bytes: int | None = None) -> Eve
     )
 
 
-async def _found(
-    house: House, id_: str, limit: int, cut_bytes: int | None = CUT_BYTES
-) -> tuple[list[EventJson], bool]:
-    """Ask for an id until all was said, and let others have their turn meanwhile."""
+async def _found(house: House, id_: str, limit: int) -> tuple[list[EventJson], bool]:
     events: list[EventJson] = []
+    cut = False
+    async for part in _parts_of_id(house, id_, limit):
+        events += [view_json(one.topic, one, CUT_BYTES) for one in part.events]
+        cut = part.cut
+    return events, cut
+
+
+async def _parts_of_id(
+    house: House, id_: str, limit: int
+) -> AsyncIterator[EventMatches]:
+    """Ask for an id until all was said, and let others have their turn meanwhile."""
     arguments: dict[str, object] = {"id": id_, "limit": limit}
     while True:
         found = house.desk.ask(FIND, arguments)
         assert isinstance(found, EventMatches), "what the verb answers"
-        events += [view_json(one.topic, one, cut_bytes) for one in found.events]
+        yield found
         if found.next is None:
-            return events, found.cut
+            return
         arguments = {"next": found.next}
         await asyncio.sleep(0)
 
 
 async def _page_of_id(house: House, topic: Topic, query: PageQuery) -> EventPage:
     assert query.id is not None, "asked for only then"
-    cut = None if query.whole else CUT_BYTES
-    try:
-        found, _ = await _found(house, query.id, MAX_EVENTS, cut)
-    except UnknownEvent:
-        found = []
     low = max(start_of(topic, query.offset, query.timestamp), topic.start_offset)
     high = _until(topic, query.until)
-    mine = [
-        one for one in found if one.topic == topic.name and low <= one.offset < high
-    ]
-    mine.sort(key=lambda one: one.offset)
-    mine = mine[-query.tail :] if query.tail else mine
-    next_ = mine[query.limit].offset if len(mine) > query.limit else None
+    mine: list[TopicEventView] = []
+    behind: int | None = None
+    scanned = 0
+    try:
+        async for part in _parts_of_id(house, query.id, MAX_EVENTS):
+            scanned += len(part.events)
+            mine += [
+                one
+                for one in part.events
+                if one.topic == topic.name and low <= one.offset < high
+            ]
+            # At once: they may be large, and most of them are not wanted.
+            mine, further = _fitting(mine, query)
+            behind = min(filter(None, (behind, further)), default=None)
+    except UnknownEvent:
+        mine = []
+    cut = None if query.whole else CUT_BYTES
     return EventPage(
-        events=mine[: query.limit],
-        next=next_,
+        events=[view_json(topic.name, one, cut) for one in mine],
+        next=behind,
         previous=None,
         start_offset=topic.start_offset,
         end_offset=topic.end_offset,
-        scanned=len(found),
-        more=next_ is not None,
+        scanned=scanned,
+        more=behind is not None,
     )
+
+
+def _fitting(
+    found: list[TopicEventView], query: PageQuery
+) -> tuple[list[TopicEventView], int | None]:
+    """What an answer holds of some events, and the offset of the first behind it."""
+    tail = query.tail is not None
+    found = sorted(found, key=lambda one: one.offset, reverse=tail)
+    size = count = 0
+    for one in found[: query.tail or query.limit]:
+        size += len(one.payload) if query.whole else min(len(one.payload), CUT_BYTES)
+        if count and size > MAX_ANSWER_BYTES:
+            break
+        count += 1
+    kept, rest = found[:count], found[count:]
+    if tail:
+        return kept[::-1], None
+    return kept, rest[0].offset if rest else None
 
 
 def _check_one(query: PageQuery) -> None:

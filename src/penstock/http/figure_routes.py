@@ -12,6 +12,7 @@ from penstock.http.access import Access
 from penstock.http.call import Call, Special
 from penstock.http.house import House
 from penstock.http.live import Looker, Wish
+from penstock.http.opened import Guest
 from penstock.http.reading import query_of, typed
 from penstock.http.watching import watched
 
@@ -33,19 +34,22 @@ async def live(call: Call) -> Response:
     query = typed(query_of(call.request.scope["query_string"]), LiveQuery, "live")
     wish = Wish(topics=query.topics, flow=query.flow)
     with ExitStack() as stack:
-        stack.enter_context(call.house.opened.one())
+        guest = stack.enter_context(call.house.opened.one(call.still))
         looker = stack.enter_context(call.house.live.look(wish))
-        return LiveResponse(call.house, looker, stack.pop_all())
+        return LiveResponse(call.house, guest, looker, stack.pop_all())
 
 
 class LiveResponse(Response):
-    """Writes a frame a second until client or server end."""
+    """Writes a frame a second until client, login or server end."""
 
-    def __init__(self, house: House, looker: Looker, open_: ExitStack) -> None:
+    def __init__(
+        self, house: House, guest: Guest, looker: Looker, open_: ExitStack
+    ) -> None:
         headers = {"cache-control": "no-store", "x-accel-buffering": "no"}
         super().__init__(None, 200, headers, MEDIA_TYPE)
         del self.headers["content-length"]
         self._house = house
+        self._guest = guest
         self._looker = looker
         self._open = open_
 
@@ -65,7 +69,7 @@ class LiveResponse(Response):
     async def _stream(self, receive: Receive, send: Send) -> bool:
         """Write while there is somebody to read; whether the client has gone."""
         bell, idle_s = self._looker.bell, self._house.options.stream_idle_s
-        async with watched(receive, self._house.opened, bell) as watch:
+        async with watched(receive, self._guest, bell) as watch:
             await watch.write(send, RETRY, idle_s)
             while not watch.over:
                 if frame := self._looker.take():

@@ -13,17 +13,19 @@ import base64
 import binascii
 import hashlib
 import ipaddress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers
 from starlette.requests import cookie_parser
 from starlette.types import Scope
 
-from penstock.errors import Forged, LoginRefused, NotAllowed
+from penstock.errors import Forged, LoginRefused
 from penstock.http.access import Access, Who
+from penstock.http.access import user as user_with
 from penstock.http.attempts import Attempts
 from penstock.http.house import House
+from penstock.http.key_file import Key
 from penstock.http.keys import who_has
 from penstock.http.sessions import COOKIE, CSRF_HEADER, Session
 
@@ -46,7 +48,7 @@ class Guard:
     def __init__(self, house: House) -> None:
         self._house = house
         self._attempts = Attempts(house.options.login_attempts)
-        self._shown: dict[bytes, float] = {}
+        self._shown: dict[bytes, tuple[float, Who]] = {}
         public = house.options.public_url
         self._public = None if public is None else urlsplit(public)
 
@@ -60,8 +62,7 @@ class Guard:
         entry = await self.recognise(scope)
         if entry is None:
             raise LoginRefused("a token is needed")
-        if not entry.who.may(access, topic):
-            raise NotAllowed(entry.who.name, access.value)
+        entry.who.need(access, topic)
         return entry
 
     async def recognise(self, scope: Scope) -> Entry | None:
@@ -87,20 +88,25 @@ class Guard:
         if check is None:
             raise LoginRefused("this server has no users, but tokens")
         now_s = self._house.clock.now_s()
-        who = Who(name=user.lower(), scope="admin")
         shown = hashlib.sha256(f"{user.lower()}\0{password}".encode()).digest()
-        if self._shown.get(shown, 0.0) > now_s:
+        until_s, who = self._shown.get(shown, (0.0, NOBODY))
+        if until_s > now_s and self.still(who):
             return who
         address = address_of(scope)
         self._attempts.check(address, now_s)
         # Before it is checked: many may ask at once.
         self._attempts.failed(address, now_s)
-        if not await check(user, password):
+        find = self._house.find_user
+        # Before it is checked: what changes meanwhile is noticed later.
+        by = None if find is None else find(user)
+        grants = await check(user, password)
+        if grants is None:
             raise LoginRefused(f"wrong password for {user[:80]}")
+        who = replace(user_with(grants), by=by)
         self._attempts.forgive(address)
         if len(self._shown) >= MAX_PASSWORDS:
             self._shown.clear()
-        self._shown[shown] = now_s + PASSWORD_S
+        self._shown[shown] = now_s + PASSWORD_S, who
         return who
 
     def begin(self, token: str, scope: Scope) -> Session:
@@ -113,6 +119,17 @@ class Guard:
             self._attempts.failed(address, now_s)
             raise LoginRefused("the token is not known here, or has expired")
         return house.sessions.begin(who_has(key), key)
+
+    def still(self, who: Who, session: Session | None = None) -> bool:
+        """Whether somebody who was let in would be let in now, with that session."""
+        house = self._house
+        if session is not None and not house.sessions.has(session):
+            return False
+        if isinstance(who.by, Key):
+            return house.keys.still(who.by, int(house.clock.now_s() * 1000))
+        if who.by is None or house.find_user is None:
+            return True
+        return house.find_user(who.name) == who.by
 
     def check_origin(self, headers: Headers) -> None:
         """A page that sends this has to be our own; raises Forged."""
@@ -148,8 +165,7 @@ class Guard:
         session = self._house.sessions.find(cookies.get(COOKIE, ""))
         if session is None:
             return None
-        now_ms = int(self._house.clock.now_s() * 1000)
-        if session.key is not None and not self._house.keys.still(session.key, now_ms):
+        if not self.still(session.who):
             self._house.sessions.end(session.id)
             return None
         return session

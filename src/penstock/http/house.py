@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from penstock.broker.access import Grants
 from penstock.broker.broker import Broker
 from penstock.broker.desk import Desk
 from penstock.broker.figures import Figures
@@ -21,12 +22,14 @@ if TYPE_CHECKING:
     from penstock.http.metrics import Metrics
     from penstock.http.seats import Seats
 
-CheckUser = Callable[[str, str], Awaitable[bool]]
+# What the users file says of a user now; None: it does not know them.
+FindUser = Callable[[str], object]
+CheckUser = Callable[[str, str], Awaitable[Grants | None]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class House:
-    """``check_user`` is there if the server has a users file.
+    """``check_user`` and ``find_user`` are there if the server has a users file.
 
     What only the process knows (connections, settings, parts) is in ``figures``.
     ``opened`` and what stands below it are made from the rest; they belong to the app.
@@ -40,6 +43,7 @@ class House:
     clock: Clock
     figures: Figures
     check_user: CheckUser | None = None
+    find_user: FindUser | None = None
     opened: Opened = field(init=False)
     sessions: Sessions = field(init=False)
     seats: Seats = field(init=False)

@@ -92,5 +92,9 @@ class Keys:
 def who_has(key: Key) -> Who:
     """What a token lets one do."""
     return Who(
-        name=key.name, scope=key.scope, publish=key.publish, subscribe=key.subscribe
+        name=key.name,
+        scope=key.scope,
+        publish=key.publish,
+        subscribe=key.subscribe,
+        by=key,
     )

@@ -7,7 +7,8 @@ A line that its sender did not end counts only if the body was ended.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import NamedTuple
 
 import msgspec
@@ -16,6 +17,7 @@ from penstock.errors import InvalidPayload, PenstockError, TooLarge, WriteFailed
 from penstock.http.house import House
 from penstock.http.incoming import Incoming, arrived, arrived_lines, read_one
 from penstock.http.storing import Stored, store, store_in_time
+from penstock.http.trace_context import put_into
 from penstock.wire.lines import TOO_LONG, LineSplitter
 
 # Lines that are looked at one by one before others have a turn.
@@ -43,10 +45,18 @@ class Answers(NamedTuple):
 class Intake:
     """Stores lines as they come; answers are about those that ended."""
 
-    def __init__(self, house: House, topic: str, producer: str | None) -> None:
+    def __init__(
+        self,
+        house: House,
+        topic: str,
+        producer: str | None,
+        context: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
+        """``context``: the trace that the events belong to, as headers."""
         self._house = house
         self._topic = topic
         self._producer = producer
+        self._context = context
         self._limit = house.options.max_body_bytes
         self._splitter = LineSplitter(self._limit)
         self.lines = 0
@@ -67,14 +77,17 @@ class Intake:
             return await self._one_by_one(block.split(b"\n")[:-1])
         count, stored_ = block.count(b"\n"), len(new.columns)
         numbers: Sequence[int] = range(self.lines + 1, self.lines + 1 + count)
-        if stored_ != count:
-            lines = zip(numbers, block.split(b"\n"), strict=False)
-            numbers = [number for number, line in lines if line.strip()]
-            if len(numbers) != stored_:  # an event over two lines, or two in one
-                return await self._one_by_one(block.split(b"\n")[:-1])
+        if stored_ != count or not _is_even(block, count):
+            lines = block.split(b"\n")[:-1]
+            pairs = zip(numbers, map(bytes.strip, lines), strict=True)
+            numbers = [number for number, line in pairs if line]
+            # An event over two lines, or two in one.
+            if len(numbers) != stored_ or not _all_objects(lines):
+                return await self._one_by_one(lines)
         if not stored_:
             self.lines += count
             return None
+        put_into(new.columns, self._context)
         try:
             stored = await store_in_time(self._house, self._topic, new)
         except PenstockError:
@@ -147,6 +160,7 @@ class Intake:
         promises = self._house.promises
         now_s = promises.now_s()
         new = arrived(rows, int(now_s * 1000), self._producer)
+        put_into(new.columns, self._context)
         try:
             return store(self._house.broker, self._topic, new, now_s)
         finally:
@@ -188,6 +202,21 @@ class Intake:
             number: lines[id(stored)][place].encode()
             for number, (stored, place) in places.items()
         }
+
+
+def _is_even(block: bytes, lines: int) -> bool:
+    """Whether every line begins and ends as an object does; then it holds whole ones.
+
+    Behind the end of an object within another one nothing begins.
+    """
+    ends = block.startswith(b"{") and block.endswith(b"}\n")
+    return ends and block.count(b"}\n{") == lines - 1
+
+
+def _all_objects(lines: Sequence[bytes]) -> bool:
+    """The same of lines with white space around them, some of them empty."""
+    texts = filter(None, map(bytes.strip, lines))
+    return all(text.startswith(b"{") and text.endswith(b"}") for text in texts)
 
 
 def said(offsets: Sequence[int], ids: list[str | None]) -> list[str]:

@@ -54,6 +54,7 @@ class BrokerCollector(Collector):
     def collect(self) -> Iterable[Metric]:
         yield from self._traffic()
         yield from self._state()
+        yield from self._mqtt()
         yield from self._topics()
 
     def _traffic(self) -> Iterator[Metric]:
@@ -106,6 +107,31 @@ class BrokerCollector(Collector):
         yield _gauge("disk_used_bytes", "Segments and journal.", disk.used_bytes)
         if disk.free_bytes is not None:
             yield _gauge("disk_free_bytes", "Left on the disk.", disk.free_bytes)
+
+    def _mqtt(self) -> Iterator[Metric]:
+        sessions = GaugeMetricFamily(
+            "penstock_mqtt_sessions", "Sessions of MQTT.", labels=["state"]
+        )
+        flights = GaugeMetricFamily(
+            "penstock_mqtt_in_flight_packets",
+            "Packets of QoS 1 and 2 that wait for an answer.",
+            labels=["direction"],
+        )
+        away = filters = sent = received = 0
+        for one in self._broker.sessions:
+            away += one.outlet is None
+            filters += len(one.wishes)
+            sent += len(one.flights)
+            received += len(one.flights.received)
+        connected = len(self._broker.sessions) - away
+        for state, number in (("connected", connected), ("away", away)):
+            sessions.add_metric([state], number)
+        for direction, number in (("out", sent), ("in", received)):
+            flights.add_metric([direction], number)
+        yield from (sessions, flights)
+        yield _gauge("mqtt_filters", "Filters that they subscribe to.", filters)
+        retained = len(self._broker.retained)
+        yield _gauge("mqtt_retained_messages", "Topics that have one.", retained)
 
     def _topics(self) -> Iterator[Metric]:
         catalog = [one for one in self._broker.log.catalog if one.name[0] != "$"]

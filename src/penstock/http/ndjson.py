@@ -25,6 +25,7 @@ from penstock.http.bell import Bell
 from penstock.http.call import Call
 from penstock.http.house import House
 from penstock.http.line_intake import Answers, Intake, refusal
+from penstock.http.trace_context import context_of
 
 MEDIA_TYPE = "application/x-ndjson"
 MEDIA_TYPES = frozenset(
@@ -46,7 +47,7 @@ async def publish_lines(call: Call) -> Response:
     length = call.request.headers.get("content-length", "")
     if not length.isdecimal() or int(length) > GATHER_BYTES:
         return LinesResponse(call)
-    intake = Intake(call.house, call.path["topic"], call.who.name or None)
+    intake = _intake(call)
     answers = await intake.take_in(await call.body(), last=True)
     data = b""
     if answers is not None:
@@ -64,7 +65,7 @@ class LinesResponse(Response):
         super().__init__(status_code=200)
         del self.headers["content-length"]
         self._house = call.house
-        self._intake = Intake(call.house, call.path["topic"], call.who.name or None)
+        self._intake = _intake(call)
         self._waiting: deque[Answers] = deque()
         self._lines = 0
         """How many lines they are about."""
@@ -78,7 +79,7 @@ class LinesResponse(Response):
         self._unread = False
         """Whether the client does not read its answers."""
         self._open = ExitStack()
-        self._open.enter_context(call.house.opened.one())
+        self._guest = self._open.enter_context(call.house.opened.one(call.still))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         with self._open:
@@ -105,12 +106,13 @@ class LinesResponse(Response):
                 return  # an answer that is not whole must not look so
             rest = b""
             if reader.cancelled():
-                rest = refusal(Ending(), self._intake.lines + 1)
+                why = self._guest.revoked or Ending()
+                rest = refusal(why, self._intake.lines + 1)
             await send({"type": "http.response.body", "body": rest})
 
     async def _until_ended(self, reader: asyncio.Task[bool]) -> None:
-        """Take no more when the server ends; what was stored is still answered."""
-        await self._house.opened.ended.wait()
+        """Take no more when server or login end; what was stored is still answered."""
+        await self._guest.ended.wait()
         reader.cancel()
 
     async def _read(self, receive: Receive) -> bool:
@@ -174,6 +176,15 @@ class LinesResponse(Response):
     def _is_kept(self, group: int) -> bool:
         log = self._house.broker.log
         return group <= log.written and log.outcome(group) != "failed"
+
+
+def _intake(call: Call) -> Intake:
+    return Intake(
+        call.house,
+        call.path["topic"],
+        call.who.name or None,
+        context_of(call.request.headers.raw),
+    )
 
 
 async def _when_kept(house: House, answers: Answers) -> bytes:

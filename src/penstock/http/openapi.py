@@ -31,6 +31,7 @@ _TAGS = {
     "topics": "Topics",
     "schemas": "Schemas",
     "subscriptions": "Subscriptions",
+    "mqtt": "MQTT",
     "dead-letters": "Dead letters",
     "errors": "Errors",
     "events": "Events",

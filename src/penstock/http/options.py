@@ -29,6 +29,11 @@ class HttpOptions:
     body_s: float = option(
         60.0, "time for the body of a request; a stream of lines has no limit", above=0
     )
+    write_s: float = option(
+        60.0,
+        "a peer that takes nothing of its answer for so long is cut off",
+        above=0,
+    )
     keep_alive_s: float = option(
         75.0, "a connection without a request is closed after this", above=0
     )

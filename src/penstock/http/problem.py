@@ -26,6 +26,8 @@ STATUS: Mapping[type[PenstockError], int] = {
     errors.NoRoute: 404,
     errors.UnknownTopic: 404,
     errors.UnknownSubscription: 404,
+    errors.UnknownSession: 404,
+    errors.NothingRetained: 404,
     errors.UnknownDeadLetter: 404,
     errors.UnknownFailure: 404,
     errors.UnknownEvent: 404,
@@ -64,7 +66,7 @@ STATUS: Mapping[type[PenstockError], int] = {
     errors.DiskFull: 507,
 }
 
-_ARGUMENT = re.compile(r"argument `([^`]+)`")
+_ARGUMENT = re.compile(r"argument `([^`]+)`(?: is (.*?):)?")
 # Seconds after which it is worth trying again.
 RETRY_AFTER_S = 1
 
@@ -97,8 +99,9 @@ def status_of(error: PenstockError) -> int:
     return 500
 
 
-def problem_of(error: PenstockError) -> Problem:
-    status = status_of(error)
+def problem_of(error: PenstockError, status: int | None = None) -> Problem:
+    """The problem of an error, with its status unless another one is given."""
+    status = status or status_of(error)
     name = type(error).__name__
     return Problem(
         type=f"urn:penstock:error:{name}",
@@ -108,15 +111,15 @@ def problem_of(error: PenstockError) -> Problem:
         error=name,
         hint=error.hint,
         field=_field(error),
-        value=_said(error, "value", "size", "name", "offset"),
+        value=_value(error),
         limit=_limit(error),
         retriable=error.retriable,
     )
 
 
-def refusal(error: PenstockError) -> Response:
+def refusal(error: PenstockError, status: int | None = None) -> Response:
     """The answer to a request that met this error."""
-    return answer(problem_of(error), _headers(error))
+    return answer(problem_of(error, status), _headers(error))
 
 
 def failure() -> Response:
@@ -176,6 +179,14 @@ def _field(error: PenstockError) -> str:
             return "" if found is None else found[1]
         case _:
             return ""
+
+
+def _value(error: PenstockError) -> str:
+    said = _said(error, "value", "size", "name", "offset")
+    if said or not isinstance(error, errors.InvalidArgument):
+        return said
+    found = _ARGUMENT.search(error.reason)
+    return "" if found is None else (found[2] or "")[:MAX_VALUE_CHARACTERS]
 
 
 def _limit(error: PenstockError) -> str:

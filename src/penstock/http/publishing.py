@@ -17,6 +17,7 @@ from penstock.http.incoming import Arrived, Incoming, arrived, read_array, read_
 from penstock.http.ndjson import MEDIA_TYPES as NDJSON
 from penstock.http.ndjson import publish_lines
 from penstock.http.storing import Stored, store_in_time
+from penstock.http.trace_context import context_of, put_into
 from penstock.log import Columns
 from penstock.model.event import MAX_PRIORITY
 
@@ -90,6 +91,7 @@ async def _publish_many(call: Call, rows: list[Incoming]) -> Response:
 
 
 async def _stored(call: Call, new: Arrived) -> Stored:
+    put_into(new.columns, context_of(call.request.headers.raw))
     stored = await store_in_time(call.house, call.path["topic"], new)
     await call.house.promises.kept(stored.group)
     return stored

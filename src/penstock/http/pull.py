@@ -22,6 +22,7 @@ from penstock.http.call import Call
 from penstock.http.event_json import EventJson, portion_json, with_tries
 from penstock.http.following import WINDOW, Terms, Window, start_in
 from penstock.http.house import House
+from penstock.http.opened import Guest
 from penstock.http.options import MAX_WAIT_S
 from penstock.http.reading import json_body
 from penstock.http.seats import Seat
@@ -99,19 +100,19 @@ async def pull(call: Call) -> Response:
     wish = await json_body(call, Pull, "pull")
     house, topic = call.house, call.path["topic"]
     subscriber = call.path["subscriber"]
-    with house.opened.one():
+    with house.opened.one(call.still) as guest:
         seat = await house.seats.taken(
             house, subscriber, topic, wish.terms, _DEFAULT, _start(wish)
         )
         with seat.pulling():
-            return await _pull(call, seat, wish)
+            return await _pull(call, guest, seat, wish)
 
 
-async def _pull(call: Call, seat: Seat, wish: Pull) -> Response:
+async def _pull(call: Call, guest: Guest, seat: Seat, wish: Pull) -> Response:
     house, tap = call.house, seat.tap
     settled = _settle(house, tap, wish)
     group = house.broker.promised
-    async with watched(call.request.receive, house.opened, tap.bell) as watch:
+    async with watched(call.request.receive, guest, tap.bell) as watch:
         portions = await _taken(tap, wish, watch)
         try:
             if wish.ack or wish.nack:  # also those that an earlier request brought

@@ -60,7 +60,7 @@ async def events(call: Call) -> Response:
     views = _views(call.house, name, query)
     cut = None if query.whole else CUT_BYTES
     pieces = _lines(views, cut) if wanted == NDJSON else arrow_range.pieces(name, views)
-    return Streamed(call.house, pieces, wanted)
+    return Streamed(call, pieces, wanted)
 
 
 def accepted(header: str) -> str:
@@ -76,15 +76,16 @@ class Streamed(Response):
     """Sends pieces as they are made, none before the one in front of it was taken."""
 
     def __init__(
-        self, house: House, pieces: AsyncGenerator[bytes, None], media_type: str
+        self, call: Call, pieces: AsyncGenerator[bytes, None], media_type: str
     ) -> None:
         """Raises LimitReached: it counts as an open stream from now on."""
         super().__init__(None, 200, {"cache-control": "no-store"}, media_type)
         del self.headers["content-length"]
-        self._house = house
+        self._house = call.house
         self._pieces = pieces
         self._open = ExitStack()
-        self._open.enter_context(house.opened.one())
+        one = call.house.opened.one(call.still)
+        self._guest = self._open.enter_context(one)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         with self._open:
@@ -106,7 +107,7 @@ class Streamed(Response):
         idle_s = self._house.options.stream_idle_s
         async with (
             aclosing(self._pieces) as pieces,
-            watched(receive, self._house.opened) as watch,
+            watched(receive, self._guest) as watch,
         ):
             try:
                 async for piece in pieces:

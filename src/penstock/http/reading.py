@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TypeVar
 from urllib.parse import parse_qsl
 
@@ -16,6 +17,8 @@ T = TypeVar("T")
 
 # Of a query; no route takes that many.
 MAX_FIELDS = 100
+# Where msgspec found something; what is in a list has no number there.
+_PLACE = re.compile(r"at `\$((?:\.\w+)+)`$")
 
 
 async def json_body(call: Call, kind: type[T], what: str, most: int | None = None) -> T:
@@ -32,7 +35,8 @@ async def json_body(call: Call, kind: type[T], what: str, most: int | None = Non
     try:
         return msgspec.json.decode(data or b"{}", type=kind)
     except msgspec.ValidationError as error:
-        raise InvalidArgument(what, in_our_words(str(error))) from None
+        value = _in(data, str(error))
+        raise InvalidArgument(what, in_our_words(str(error)), value) from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise BadRequest(f"the body is no JSON: {error}") from None
 
@@ -69,4 +73,25 @@ def typed(given: dict[str, str], kind: type[T], what: str) -> T:
     try:
         return msgspec.convert(given, kind, strict=False)
     except msgspec.ValidationError as error:
-        raise InvalidArgument(what, in_our_words(str(error))) from None
+        value = _at(given, str(error))
+        raise InvalidArgument(what, in_our_words(str(error)), value) from None
+
+
+def _in(data: bytes, text: str) -> str | None:
+    """The same of JSON that is of another kind than it should be."""
+    try:
+        return _at(msgspec.json.decode(data), text)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+
+
+def _at(given: object, text: str) -> str | None:
+    """The value that an error of msgspec is about; None if it does not say which."""
+    found = _PLACE.search(text)
+    if found is None:
+        return None
+    for name in found[1].split(".")[1:]:
+        if not isinstance(given, dict) or name not in given:
+            return None
+        given = given[name]
+    return given if isinstance(given, str) else msgspec.json.encode(given).decode()

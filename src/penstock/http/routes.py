@@ -83,6 +83,7 @@ def _one_question(arguments: Arguments) -> Arguments:
 
 _TOPIC = "/v1/topics/{topic}"
 _SUBSCRIPTION = "/v1/subscriptions/{subscriber}/{topic}"
+_RETAINED = "/v1/mqtt/retained/{topic}"
 _NAMED = {"names": _OF_TOPIC}
 
 ROUTES: tuple[Route, ...] = (
@@ -147,6 +148,13 @@ ROUTES: tuple[Route, ...] = (
     _read("/v1/errors", "errors"),
     _read("/v1/errors/groups", "errors.groups"),
     _read("/v1/errors/{number}", "errors.show"),
+    # MQTT
+    _read("/v1/mqtt/sessions", "mqtt.sessions"),
+    _read("/v1/mqtt/sessions/{client}", "mqtt.sessions.show"),
+    _change("DELETE", "/v1/mqtt/sessions/{client}", "mqtt.sessions.end"),
+    _read("/v1/mqtt/retained", "mqtt.retained"),
+    _route("GET", _RETAINED, "mqtt.retained.show", Access.FOLLOW),
+    _change("DELETE", _RETAINED, "mqtt.retained.forget"),
     # Chains
     _read("/v1/events/{id}/chain", "chains.show", arrange=_one_question),
     # The broker at work

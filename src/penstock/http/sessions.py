@@ -1,8 +1,9 @@
 """Logins of browsers: a cookie that scripts cannot read, and a word against forgery.
 
 Sessions are in memory: a server that starts again has none. A session ends when it was
-not used for ``session_s``, when its token is removed, renewed or expires, or when the
-person logs out; that of a user of the users file ``session_s`` after the login.
+not used for ``session_s``, when its token is removed, renewed or expires, when what the
+users file says of its user changes, or when the person logs out; that of a user of the
+users file ``session_s`` after the login.
 """
 
 from __future__ import annotations
@@ -73,6 +74,11 @@ class Sessions:
             session.expires_ms = self._expiry_ms()
         self._sessions[id_] = session  # last in the row
         return session
+
+    def has(self, session: Session) -> bool:
+        """Whether a session has neither ended nor expired; it does not last anew."""
+        known = self._sessions.get(session.id)
+        return known is session and session.expires_ms > self._now_ms()
 
     def end(self, id_: str) -> None:
         self._sessions.pop(id_, None)

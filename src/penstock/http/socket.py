@@ -28,6 +28,7 @@ from penstock.http.following import (
     start_in,
 )
 from penstock.http.house import House
+from penstock.http.opened import Guest
 from penstock.http.pull import Acks, Nacks, refused
 from penstock.http.reading import query_of, typed
 from penstock.http.tap import Tap
@@ -37,6 +38,7 @@ from penstock.wire.json_text import NOT_JSON
 # Why a socket is closed, for programs; the reason says it to people.
 GOING_AWAY = 1001
 BAD_MESSAGE = 1008
+REVOKED = 1008
 ENDED = 4000
 MOVED = 4001
 # Longer ones do not fit into a close frame.
@@ -73,7 +75,7 @@ async def socket(call: SocketCall) -> None:
     if query.subscriber is not None:
         call.need(Access.CONSUME, topic)
     with ExitStack() as stack:
-        stack.enter_context(house.opened.one())
+        guest = stack.enter_context(house.opened.one(call.still))
         tap = await follow(
             house,
             topic,
@@ -86,19 +88,28 @@ async def socket(call: SocketCall) -> None:
         stack.callback(tap.close)
         await call.socket.accept()
         may_refuse = call.who.may(Access.CONSUME, topic)
-        await _Serving(house, call.socket, tap, may_refuse=may_refuse).run()
+        serving = _Serving(house, guest, call.socket, tap, may_refuse=may_refuse)
+        await serving.run()
 
 
 class _Serving:
     def __init__(
-        self, house: House, socket: WebSocket, tap: Tap, *, may_refuse: bool
+        self,
+        house: House,
+        guest: Guest,
+        socket: WebSocket,
+        tap: Tap,
+        *,
+        may_refuse: bool,
     ) -> None:
         self._house = house
+        self._guest = guest
         self._socket = socket
         self._tap = tap
         self._may_refuse = may_refuse
         self._wrong: str | None = None
         """What the client has said that makes no sense."""
+        self._failure: Exception | None = None
         self._gone = False
 
     async def run(self) -> None:
@@ -117,9 +128,11 @@ class _Serving:
                 task.cancel()
 
     async def _talk(self) -> None:
-        tap, opened = self._tap, self._house.opened
+        tap, guest = self._tap, self._guest
         idle_s = self._house.options.stream_idle_s
-        while not (self._gone or self._wrong or tap.moves or opened.ending):
+        while not (self._gone or self._wrong or tap.moves or guest.over):
+            if self._failure is not None:
+                raise self._failure
             if tap.ended_by is not None:
                 return
             portions = tap.take()
@@ -155,6 +168,8 @@ class _Serving:
             self._wrong = str(error)
         except WebSocketDisconnect:
             self._gone = True
+        except Exception as error:  # a mistake of ours: whoever talks closes with it
+            self._failure = error
         finally:
             tap.bell.ring()
 
@@ -170,7 +185,7 @@ class _Serving:
             refused(self._house, self._tap, nack, now_s)
 
     async def _until_ended(self, bell: Bell) -> None:
-        await self._house.opened.ended.wait()
+        await self._guest.ended.wait()
         bell.ring()
 
     async def _say_goodbye(self) -> None:
@@ -181,6 +196,8 @@ class _Serving:
             await self._close(ENDED, tap.ended_by)
         elif tap.moves:
             await self._close(MOVED, "the subscription was moved: connect again")
+        elif self._guest.revoked is not None:
+            await self._close(REVOKED, str(self._guest.revoked))
         else:
             await self._close(GOING_AWAY, "the server ends")
 

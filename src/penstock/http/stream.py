@@ -24,6 +24,7 @@ from penstock.http.event_json import portion_json
 from penstock.http.events import sieve_of
 from penstock.http.following import WINDOW, Terms, address_of, follow, start_in
 from penstock.http.house import House
+from penstock.http.opened import Guest
 from penstock.http.reading import query_of, typed
 from penstock.http.sieve import Sieve
 from penstock.http.tap import Tap, offsets_of
@@ -69,10 +70,11 @@ async def stream(call: Call) -> Response:
     house.broker.log.topic(topic)
     last = last_seen(call.request.headers.get("last-event-id", ""))
     with ExitStack() as stack:
-        stack.enter_context(house.opened.one())
+        guest = stack.enter_context(house.opened.one(call.still))
         tap = await _tap(call, topic, query, last)
         stack.callback(tap.close)
-        return StreamResponse(house, tap, sieve, query.pace_ms / 1000, stack.pop_all())
+        pace_s = query.pace_ms / 1000
+        return StreamResponse(house, guest, tap, sieve, pace_s, stack.pop_all())
 
 
 def last_seen(header: str) -> int | None:
@@ -132,15 +134,22 @@ async def _go_on_behind(house: House, tap: Tap, offset: int) -> None:
 
 
 class StreamResponse(Response):
-    """Writes what the tap has until client, subscription or server end."""
+    """Writes what the tap has until client, login, subscription or server end."""
 
     def __init__(
-        self, house: House, tap: Tap, sieve: Sieve, pace_s: float, open_: ExitStack
+        self,
+        house: House,
+        guest: Guest,
+        tap: Tap,
+        sieve: Sieve,
+        pace_s: float,
+        open_: ExitStack,
     ) -> None:
         headers = {"cache-control": "no-store", "x-accel-buffering": "no"}
         super().__init__(None, 200, headers, MEDIA_TYPE)
         del self.headers["content-length"]
         self._house = house
+        self._guest = guest
         self._tap = tap
         self._sieve = sieve
         self._pace_s = pace_s
@@ -158,9 +167,7 @@ class StreamResponse(Response):
                 }
             )
             if scope["method"] != "HEAD":
-                async with watched(
-                    receive, self._house.opened, self._tap.bell
-                ) as watch:
+                async with watched(receive, self._guest, self._tap.bell) as watch:
                     await self._stream(send, watch)
                 if watch.gone:
                     return

@@ -1,7 +1,7 @@
-"""Whether somebody who gets a stream is still there, and whether we are.
+"""Whether somebody who gets a stream is still there, and whether it may go on.
 
 Two tasks a stream, none a message: one waits for the client to go, one for the server
-to end.
+or the login to end.
 """
 
 from __future__ import annotations
@@ -13,25 +13,25 @@ from contextlib import asynccontextmanager, suppress
 from starlette.types import Receive, Send
 
 from penstock.http.bell import Bell
-from penstock.http.opened import Opened
+from penstock.http.opened import Guest
 
 
 class Watch:
     """What is known of the other side of a stream."""
 
-    __slots__ = ("_bell", "_opened", "_rung", "gone")
+    __slots__ = ("_bell", "_guest", "_rung", "gone")
 
-    def __init__(self, opened: Opened, bell: Bell | None) -> None:
+    def __init__(self, guest: Guest, bell: Bell | None) -> None:
         self.gone = False
         """Whether the client is not there any more, or does not read."""
-        self._opened = opened
+        self._guest = guest
         self._bell = bell
         self._rung = asyncio.Event()
 
     @property
     def over(self) -> bool:
         """Whether there is no reason to go on."""
-        return self.gone or self._opened.ending
+        return self.gone or self._guest.over
 
     async def write(self, send: Send, data: bytes, idle_s: float) -> None:
         """Send a piece of a body; who takes nothing for so long counts as gone."""
@@ -60,13 +60,13 @@ class Watch:
 
 @asynccontextmanager
 async def watched(
-    receive: Receive, opened: Opened, bell: Bell | None = None
+    receive: Receive, guest: Guest, bell: Bell | None = None
 ) -> AsyncIterator[Watch]:
     """Watch while the block runs, and ring when it may be over."""
-    watch = Watch(opened, bell)
+    watch = Watch(guest, bell)
     tasks = [
         asyncio.create_task(_until_gone(receive, watch)),
-        asyncio.create_task(_until_ended(opened, watch)),
+        asyncio.create_task(_until_ended(guest, watch)),
     ]
     try:
         yield watch
@@ -82,6 +82,6 @@ async def _until_gone(receive: Receive, watch: Watch) -> None:
     watch.ring()
 
 
-async def _until_ended(opened: Opened, watch: Watch) -> None:
-    await opened.ended.wait()
+async def _until_ended(guest: Guest, watch: Watch) -> None:
+    await guest.ended.wait()
     watch.ring()

@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 
 from penstock.broker.desk import Desk
 from penstock.http.app import make_app
-from penstock.http.house import CheckUser, House
+from penstock.http.house import CheckUser, FindUser, House
 from penstock.http.key_file import KeyFile, Wanted
 from penstock.http.keys import Keys
 from penstock.http.options import HttpOptions
@@ -48,6 +48,7 @@ class HttpHouse:
         folder: Path,
         options: HttpOptions,
         check_user: CheckUser | None,
+        find_user: FindUser | None = None,
     ) -> None:
         self.around = around
         self.broker = around.broker
@@ -68,6 +69,7 @@ class HttpHouse:
             clock=self.clock,
             figures=desk.figures,
             check_user=check_user,
+            find_user=find_user,
         )
         self.app = make_app(self.house)
 
@@ -155,6 +157,7 @@ async def http_house(
     folder: Path,
     options: HttpOptions | None = None,
     check_user: CheckUser | None = None,
+    find_user: FindUser | None = None,
 ) -> AsyncIterator[HttpHouse]:
     async with scene.house(folder) as around:
-        yield HttpHouse(around, folder, options or HttpOptions(), check_user)
+        yield HttpHouse(around, folder, options or HttpOptions(), check_user, find_user)

@@ -117,8 +117,9 @@ async def streamed(
 ) -> AsyncIterator[Streamed]:
     """``body``: the request has one, which the test sends."""
     url = urlsplit(path)
-    said = {"host": HOST, "authorization": f"Bearer {token or house.token}"}
-    said |= dict(headers or {})
+    said = {"host": HOST, **(headers or {})}
+    if "cookie" not in said:
+        said.setdefault("authorization", f"Bearer {token or house.token}")
     scope = {
         "type": kind,
         "asgi": {"version": "3.0"},

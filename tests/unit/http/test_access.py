@@ -2,7 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.http.access import Access, Who, matches
+from penstock.broker.access import Grants, Rule
+from penstock.errors import NotAllowed
+from penstock.http.access import Access, Who, matches, user
 
 ADMIN = Who(name="a", scope="admin")
 OPEN = Who(name="", scope="open")
@@ -56,3 +58,67 @@ def test_a_star_elsewhere_than_at_the_end_is_a_star() -> None:
 def test_a_star_alone_takes_all_topics_but_penstocks_own() -> None:
     assert matches(("*",), "anything")
     assert not matches(("*",), "$dead-letters")
+
+
+ANNA = Grants(
+    user="anna",
+    rules=(Rule("publish", "in/#"), Rule("subscribe", "out"), Rule("read", "old")),
+)
+
+
+@pytest.mark.parametrize(
+    ("topic", "allowed"),
+    [
+        ("in/a", {Access.PUBLISH, Access.SEE}),
+        ("out", {Access.FOLLOW, Access.CONSUME, Access.SEE}),
+        ("old", {Access.FOLLOW, Access.SEE}),
+        ("other", set()),
+        ("$errors", set()),
+        (None, set()),
+    ],
+)
+def test_a_user_with_rules_may_do_what_they_say(
+    topic: str | None, allowed: set[Access]
+) -> None:
+    who = user(ANNA)
+
+    found = {access for access in Access if who.may(access, topic)}
+
+    assert found == allowed | {Access.NONE, Access.ANY}
+    assert (who.name, who.scope) == ("anna", "topics")
+
+
+def test_a_user_without_rules_may_do_everything() -> None:
+    who = user(Grants(user="anna"))
+
+    assert (who.name, who.scope) == ("anna", "admin")
+    assert all(who.may(access) for access in Access)
+
+
+@pytest.mark.parametrize(
+    ("who", "access", "topic", "said"),
+    [
+        (user(ANNA), Access.PUBLISH, "out", "user anna may not publish to out"),
+        (user(ANNA), Access.FOLLOW, "in", "user anna may not read in"),
+        (user(ANNA), Access.CONSUME, "old", "user anna may not subscribe to old"),
+        (user(ANNA), Access.SEE, "x", "user anna may not see x"),
+        (user(ANNA), Access.READ, None, "user anna may not read everything"),
+        (user(ANNA), Access.ADMIN, "in", "user anna may not administer in"),
+        (user(ANNA), Access.ADMIN, None, "user anna may not administer"),
+        (
+            READ,
+            Access.ADMIN,
+            "t",
+            "token r may not do this: it needs a token that may change everything",
+        ),
+    ],
+)
+def test_a_refusal_says_who_may_not_do_what(
+    who: Who, access: Access, topic: str | None, said: str
+) -> None:
+    with pytest.raises(NotAllowed) as caught:
+        who.need(access, topic)
+
+    assert str(caught.value) == said
+    assert caught.value.hint
+    ADMIN.need(access, topic)

@@ -206,7 +206,7 @@ def test_a_websocket_is_refused_with_a_problem(
 def test_a_server_that_ends_takes_no_websocket(tmp_path: Path) -> None:
     async def scene() -> None:
         async with http_house(tmp_path) as house:
-            house.house.opened.ended.set()
+            house.house.opened.end()
             socket = Socket()
             await socket.open(house, "/v1/topics/t/socket")
 

@@ -55,6 +55,7 @@ def test_a_route_may_need_more_than_it_said(tmp_path: Path) -> None:
 
             socket = SocketCall(
                 house=house.house,
+                guard=call.guard,
                 socket=None,  # type: ignore[arg-type]
                 path={},
                 who=reader,

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from penstock.http import scanning
+from penstock.http import events, scanning
 from penstock.http.options import HttpOptions
 from penstock.log import Columns
 from penstock.model.failure import refused
@@ -281,5 +281,39 @@ def test_a_long_search_lets_others_go_on(
 
             assert numbers(await searching) == []
             assert turns > 20
+
+    run(scene())
+
+
+def test_of_many_large_events_with_an_id_an_answer_holds_what_fits(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[str] = []
+    view_json = events.view_json
+
+    def counted(topic: str, *rest: Any) -> Any:
+        made.append(topic)
+        return view_json(topic, *rest)
+
+    async def scene() -> None:
+        async with http_house(tmp_path) as house:
+            for topic, size in (("t", 1 << 20), ("other", 10)):
+                rows = [{"text": "x" * size, "id": "same"}] * 12
+                answer = await house.ask("POST", f"/v1/topics/{topic}/events", rows)
+                assert answer.status == 201, answer.body
+            monkeypatch.setattr(events, "view_json", counted)
+
+            path = "/v1/topics/t/events?id=same&whole=true"
+            page = (await house.ask("GET", path)).json()
+
+            offsets = [event["offset"] for event in page["events"]]
+            assert offsets == list(range(8))
+            assert (page["next"], page["more"]) == (8, True)
+            assert made == ["t"] * 8, "what is not wanted is not made"
+            rest = (await house.ask("GET", f"{path}&offset=8")).json()
+            assert [event["offset"] for event in rest["events"]] == [8, 9, 10, 11]
+            assert rest["next"] is None
+            last = (await house.ask("GET", f"{path}&tail=2")).json()
+            assert [event["offset"] for event in last["events"]] == [10, 11]
 
     run(scene())

@@ -44,7 +44,7 @@ def test_a_look_ends_with_the_server(tmp_path: Path) -> None:
         ):
             await answer.until(lambda: b"event: overview" in answer.body)
 
-            house.house.opened.ended.set()
+            house.house.opened.end()
             await answer.until_done()
 
             assert answer.ended

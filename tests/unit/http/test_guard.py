@@ -7,8 +7,10 @@ from typing import Any
 
 import pytest
 
+from penstock.broker.access import Grants, Rule
 from penstock.http.options import HttpOptions
 from tests.unit.http.scene import HOST, Answer, HttpHouse, http_house
+from tests.unit.http.streaming import streamed
 from tests.unit.server.scene import run
 
 OWN = f"http://{HOST}"
@@ -250,12 +252,14 @@ def test_other_pages_do_not_get_in_by_an_open_loopback(tmp_path: Path) -> None:
 class Users:
     """Anna's password is ``right``; counts how often somebody asked."""
 
-    def __init__(self) -> None:
+    def __init__(self, *rules: Rule) -> None:
         self.asked = 0
+        self.rules: tuple[Rule, ...] | None = rules or None
 
-    async def __call__(self, user: str, password: str) -> bool:
+    async def __call__(self, user: str, password: str) -> Grants | None:
         self.asked += 1
-        return (user.lower(), password) == ("anna", "right")
+        right = (user.lower(), password) == ("anna", "right")
+        return Grants(user="anna", rules=self.rules) if right else None
 
 
 def basic(user: str, password: str) -> dict[str, Any]:
@@ -312,5 +316,61 @@ def test_without_a_users_file_there_are_no_users(tmp_path: Path) -> None:
             answer = await house.ask("GET", "/v1/topics", headers=headers)
 
             assert answer.status == 401
+
+    run(scene())
+
+
+def test_who_is_taken_out_of_the_users_file_has_no_session_left(
+    tmp_path: Path,
+) -> None:
+    async def scene() -> None:
+        lines: dict[str, object] = {"anna": "her line"}
+        async with http_house(
+            tmp_path, check_user=Users(), find_user=lines.get
+        ) as house:
+            body = {"user": "anna", "password": "right"}
+            login = await house.ask("POST", "/v1/session", body, token=None)
+            cookie = {"cookie": login.headers["set-cookie"].split(";")[0]}
+            asked = [cookie, basic("anna", "right")]
+            for headers in asked:
+                answer = await house.ask(
+                    "GET", "/v1/topics", token=None, headers=headers
+                )
+                assert answer.status == 200
+            async with streamed(house, "GET", "/v1/live", cookie) as stream:
+                await stream.until(lambda: b"data:" in stream.body)
+
+                lines["anna"] = "another password"
+                house.house.opened.check()
+
+                await stream.until_done()
+            answer = await house.ask("GET", "/v1/topics", token=None, headers=cookie)
+            assert answer.status == 401
+
+    run(scene())
+
+
+def test_a_user_with_rules_does_what_they_say(tmp_path: Path) -> None:
+    async def scene() -> None:
+        users = Users(Rule("publish", "in"), Rule("read", "old"))
+        async with http_house(tmp_path, check_user=users) as house:
+            headers = basic("anna", "right")
+            event = {"payload": 1}
+            for topic in ("in", "old"):
+                await house.ask("POST", "/v1/topics", {"name": topic})
+
+            for method, path, body, status in [
+                ("POST", "/v1/topics/in/events", event, 201),
+                ("POST", "/v1/topics/old/events", event, 403),
+                ("GET", "/v1/topics/in/events", None, 403),
+                ("GET", "/v1/topics/old/events", None, 200),
+                ("GET", "/v1/topics/in", None, 200),
+                ("POST", "/v1/subscriptions/me/old/pull", {}, 403),
+                ("GET", "/v1/topics", None, 403),
+                ("DELETE", "/v1/topics/in", None, 403),
+                ("GET", "/v1/session", None, 200),
+            ]:
+                answer = await house.ask(method, path, body, headers=headers)
+                assert answer.status == status, (method, path)
 
     run(scene())

@@ -22,7 +22,7 @@ def test_a_server_that_answers_lives_and_is_ready(tmp_path: Path) -> None:
 def test_a_server_that_ends_lives_and_is_not_ready(tmp_path: Path) -> None:
     async def scene() -> None:
         async with http_house(tmp_path) as house:
-            house.house.opened.ended.set()
+            house.house.opened.end()
 
             assert (await house.ask("GET", "/healthz", token=None)).status == 200
             answer = await house.ask("GET", "/readyz", token=None)

@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -128,5 +129,31 @@ def test_misfits_of_a_schema_are_found_in_few_steps(tmp_path: Path) -> None:
 
             assert [one["line"] for one in answers] == list(range(1, 513))
             assert steps <= 512 * 10  # not the square of them
+
+    run(scene())
+
+
+@pytest.mark.parametrize(
+    ("body", "refused", "stored"),
+    [
+        (b'{"payload":1}{"payload":2}\n\n', [1], 0),
+        (b'{"payload":1} {"payload":2}\n \r\n{"payload":3}\n', [1], 1),
+        (b'\n{"payload":1}\n{"payload":2}{"payload":3}\n', [3], 1),
+        (b'{"payload":\n{"a":1}}\n{"payload":2}{"payload":3}\n', [1, 2, 3], 0),
+        (b'{"payload":1\n}{"payload":2}\n', [1, 2], 0),
+        (b'{"payload":1}\r\n\r\n{"payload":2}\r\n', [], 2),
+    ],
+)
+def test_a_line_holds_one_event_and_no_more(
+    tmp_path: Path, body: bytes, refused: list[int], stored: int
+) -> None:
+    async def scene() -> None:
+        async with http_house(tmp_path) as house:
+            intake = Intake(house.house, "t", None)
+
+            answers = await answered(intake, house, body)
+
+            assert [one["line"] for one in answers if "error" in one] == refused
+            assert len([one for one in answers if "offset" in one]) == stored
 
     run(scene())

@@ -9,9 +9,11 @@ from prometheus_client import Metric
 from prometheus_client.parser import text_string_to_metric_families
 
 from penstock.broker.figures import Figures
+from penstock.broker.sessions import Wish
 from penstock.broker.traffic import SYNC_BUCKETS
 from penstock.http.metrics import OTHER, Metrics
-from tests.unit.broker.office import Office
+from penstock.log import Columns
+from tests.unit.broker.office import Office, Outlet
 from tests.unit.broker.test_desk_figures import Around
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "metrics.md"
@@ -62,6 +64,34 @@ def test_connections_have_their_gateway(office: Office) -> None:
 
     found = {one.labels["gateway"]: one.value for one in samples}
     assert found == {"line": 2, "native": 1}
+
+
+def test_sessions_and_retained_messages_are_counted(office: Office) -> None:
+    sessions = office.broker.sessions
+    for name in ("ann", "bob", "cy"):
+        session, _ = sessions.open(name, clean=False, expiry_s=None)
+        sessions.attach(session, Outlet())
+        sessions.wish(session, Wish("t", 1))
+        session.flights.send(1, [0, 1], 2)
+        sessions.received(session, [5])
+    sessions.detach(session, office.now_s)
+    office.broker.create_topic("t")
+    office.broker.retained.append("t", Columns([b"x"]))
+    office.commit()
+    metrics = page(office)
+
+    found = {
+        name: {next(iter(one.labels.values())): one.value for one in family.samples}
+        for name, family in families(metrics).items()
+        if name in ("penstock_mqtt_sessions", "penstock_mqtt_in_flight_packets")
+    }
+
+    assert found == {
+        "penstock_mqtt_sessions": {"connected": 2, "away": 1},
+        "penstock_mqtt_in_flight_packets": {"out": 6, "in": 3},
+    }
+    assert value(metrics, "penstock_mqtt_filters") == 3
+    assert value(metrics, "penstock_mqtt_retained_messages") == 1
 
 
 def test_syncs_are_a_histogram(office: Office) -> None:

@@ -264,7 +264,7 @@ def test_a_server_that_ends_answers_what_it_has_stored(tmp_path: Path) -> None:
             stream.send(b'{"payload":1}\n')
             await _answered(stream, 1)
 
-            house.house.opened.ended.set()
+            house.house.opened.end()
             await stream.until_done()
 
             first, last = lines_of(stream.body)

@@ -85,6 +85,18 @@ def test_a_full_disk_is_more_than_a_write_that_failed() -> None:
             "",
             "expected `int` (argument `limit`)",
         ),
+        (
+            errors.InvalidArgument("topics", "too much (argument `limit`)", "2000"),
+            "limit",
+            "2000",
+            "too much (argument `limit`)",
+        ),
+        (
+            errors.InvalidArgument("x", "argument `offset` is 'a': must be a number"),
+            "offset",
+            "'a'",
+            "argument `offset` is 'a': must be a number",
+        ),
         (errors.LimitReached("topics", 5, "max_topics"), "", "", "5"),
     ],
 )

@@ -220,7 +220,7 @@ def test_a_server_that_ends_answers_at_once(tmp_path: Path) -> None:
             waiting = asyncio.create_task(pulled(house, start="latest", wait_s=60))
             await happens(lambda: house.house.opened.count != 0)
 
-            house.house.opened.ended.set()
+            house.house.opened.end()
 
             assert await waiting == []
 

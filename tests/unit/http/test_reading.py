@@ -126,3 +126,31 @@ def test_a_body_that_does_not_come_is_not_waited_for(tmp_path: Path) -> None:
             assert "http.body_s" in answer.json()["detail"]
 
     run(scene())
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body", "field", "value"),
+    [
+        ("GET", "/v1/topics?limit=2000", None, "limit", "2000"),
+        ("GET", "/v1/topics?limit=many", None, "limit", "many"),
+        ("GET", "/v1/topics/t/events/x", None, "offset", "'x'"),
+        ("POST", "/v1/topics", {"name": 7}, "name", "7"),
+        ("POST", "/v1/topics", {"name": ["a", 1]}, "name", '["a",1]'),
+        ("POST", "/v1/topics", {}, "name", ""),
+    ],
+)
+def test_a_problem_names_the_value_that_does_not_fit(
+    tmp_path: Path, method: str, path: str, body: object, field: str, value: str
+) -> None:
+    async def scene() -> None:
+        async with http_house(tmp_path) as house:
+            await house.ask("POST", "/v1/topics", {"name": "t"})
+
+            answer = await house.ask(method, path, body)
+
+            assert answer.status == 422
+            said = answer.json()
+            assert said.get("value", "") == value
+            assert said.get("field", "") == field
+
+    run(scene())

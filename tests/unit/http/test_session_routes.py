@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from penstock.broker.access import Rule
 from penstock.http.options import HttpOptions
 from tests.unit.http.scene import http_house
 from tests.unit.http.test_guard import Users, login
@@ -155,5 +156,36 @@ def test_a_login_is_short(tmp_path: Path) -> None:
 
             assert answer.status == 413
             assert answer.json()["limit"] == "16384"
+
+    run(scene())
+
+
+def test_the_session_of_a_user_with_rules_is_bound_by_them(tmp_path: Path) -> None:
+    async def scene() -> None:
+        users = Users(Rule("publish", "in"))
+        async with http_house(tmp_path, check_user=users) as house:
+            said = {"user": "anna", "password": "right"}
+            answer = await house.ask("POST", "/v1/session", said, token=None)
+            told = answer.json()
+            headers = {
+                "cookie": answer.headers["set-cookie"].partition(";")[0],
+                "x-csrf-token": told["csrf"],
+            }
+
+            stored, refused = [
+                await house.ask(
+                    *("POST", f"/v1/topics/{topic}/events", {"payload": 1}),
+                    token=None,
+                    headers=headers,
+                )
+                for topic in ("in", "out")
+            ]
+
+            assert (told["scope"], told["name"]) == ("topics", "anna")
+            assert (stored.status, refused.status) == (201, 403)
+            problem = refused.json()
+            assert problem["error"] == "NotAllowed"
+            assert problem["detail"] == "user anna may not publish to out"
+            assert problem["hint"]
 
     run(scene())

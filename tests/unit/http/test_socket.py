@@ -9,6 +9,7 @@ import pytest
 
 from penstock.http.options import HttpOptions
 from penstock.http.socket import BAD_MESSAGE, ENDED, GOING_AWAY, MOVED
+from penstock.http.tap import Tap
 from tests.unit.http.scene import HttpHouse, http_house
 from tests.unit.http.streaming import Streamed, happens, streamed
 from tests.unit.server.scene import run
@@ -131,7 +132,7 @@ def test_without_a_name_nothing_is_left_behind(tmp_path: Path) -> None:
 
 
 ENDS: list[Any] = [
-    (lambda house: house.house.opened.ended.set(), GOING_AWAY, "the server ends"),
+    (lambda house: house.house.opened.end(), GOING_AWAY, "the server ends"),
     (lambda house: house.broker.forget("anna", "t"), ENDED, "forgotten"),
     (lambda house: house.broker.seek("anna", "t", 0), MOVED, "connect again"),
 ]
@@ -266,3 +267,29 @@ def test_who_may_only_read_cannot_refuse_events(tmp_path: Path) -> None:
             assert letters.json()["letters"] == []
 
     run(scene())
+
+
+def test_a_mistake_of_ours_closes_the_socket_and_is_logged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def scene() -> None:
+        async with http_house(tmp_path) as house:
+            await published(house, 0)
+            async with opened(house, "subscriber=anna&start=0") as socket:
+                await got(socket, (0, 1))
+                monkeypatch.setattr(Tap, "settle", _broken)
+
+                say(socket, ack=[0])
+
+                await socket.until_done()
+                assert socket.messages[-1]["code"] == 1011
+
+    run(scene())
+
+    (record,) = [one for one in caplog.records if one.levelname == "ERROR"]
+    assert record.exc_info is not None
+    assert "broken for a test" in str(record.exc_info[1])
+
+
+def _broken(*_: object) -> None:
+    raise RuntimeError("broken for a test")

@@ -286,7 +286,7 @@ def test_a_stream_that_is_behind_is_not_paced(tmp_path: Path) -> None:
 
 
 ENDS: list[Any] = [
-    lambda house: house.house.opened.ended.set(),
+    lambda house: house.house.opened.end(),
     lambda house: house.broker.forget("anna", "t"),
 ]
 

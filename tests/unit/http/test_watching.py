@@ -4,7 +4,7 @@ import asyncio
 from typing import Any
 
 from penstock.http.bell import Bell
-from penstock.http.opened import Opened
+from penstock.http.opened import Guest
 from penstock.http.watching import watched
 from tests.unit.server.scene import run
 
@@ -21,10 +21,14 @@ class Client:
         await self.reads.wait()
 
 
+def guest() -> Guest:
+    return Guest(lambda: True)
+
+
 def test_a_client_that_goes_rings() -> None:
     async def scene() -> None:
         client, bell = Client(), Bell()
-        async with watched(client.receive, Opened(1), bell) as watch:
+        async with watched(client.receive, guest(), bell) as watch:
             client.coming.put_nowait({"type": "http.request", "body": b""})
             client.coming.put_nowait({"type": "http.disconnect"})
 
@@ -36,11 +40,11 @@ def test_a_client_that_goes_rings() -> None:
 
 def test_a_server_that_ends_rings() -> None:
     async def scene() -> None:
-        client, bell, opened = Client(), Bell(), Opened(1)
-        async with watched(client.receive, opened, bell) as watch:
+        client, bell, one = Client(), Bell(), guest()
+        async with watched(client.receive, one, bell) as watch:
             assert (watch.gone, watch.over) == (False, False)
 
-            opened.ended.set()
+            one.ended.set()
 
             assert await bell.wait(10)
             assert (watch.gone, watch.over) == (False, True)
@@ -51,7 +55,7 @@ def test_a_server_that_ends_rings() -> None:
 def test_who_does_not_read_counts_as_gone() -> None:
     async def scene() -> None:
         client = Client()
-        async with watched(client.receive, Opened(1)) as watch:
+        async with watched(client.receive, guest()) as watch:
             await watch.write(client.send, b"x", 0.01)
 
             assert watch.gone
@@ -64,7 +68,7 @@ def test_who_reads_is_still_there_and_nothing_is_left_behind() -> None:
         client = Client()
         client.reads.set()
         before = len(asyncio.all_tasks())
-        async with watched(client.receive, Opened(1)) as watch:
+        async with watched(client.receive, guest()) as watch:
             await watch.write(client.send, b"x", 10)
             assert not watch.gone
         await asyncio.sleep(0)
@@ -76,8 +80,8 @@ def test_who_reads_is_still_there_and_nothing_is_left_behind() -> None:
 
 def test_a_pause_ends_with_its_reason() -> None:
     async def scene() -> None:
-        client, opened = Client(), Opened(1)
-        async with watched(client.receive, opened) as watch:
+        client = Client()
+        async with watched(client.receive, guest()) as watch:
             await watch.pause(0)
             await watch.pause(0.001)
             assert not watch.over

@@ -9,6 +9,7 @@ import pytest
 
 from penstock.broker.access import EVERYTHING, Grants, Rule
 from penstock.gateway.gateway import LoginRequest
+from penstock.server import connection as connection_module
 from penstock.server.connection import Answer, Connection
 from penstock.server.options import ServerOptions
 from tests.unit.server.scene import Client, Echo, House, house, run, turns
@@ -476,3 +477,91 @@ async def send_until_stuck(client: Client, chunk: bytes) -> int:
 
 def actions(caplog: pytest.LogCaptureFixture) -> list[str]:
     return [one.action for one in caplog.records if hasattr(one, "action")]
+
+
+class Lingering(Echo):
+    """Has a last word, and hears the peer out."""
+
+    lingers = True
+    patience_s = 10.0
+
+    def receive(self, data: bytes, now_s: float) -> None:
+        super().receive(data, now_s)
+        if b"bye" in data:
+            self.closing = True
+
+    def timed_out(self, now_s: float) -> None:
+        super().timed_out(now_s)
+        self.answers.append(b"too late")
+
+    def part(self, now_s: float) -> None:
+        self.answers.append(b"closing time")
+
+
+def test_a_peer_that_goes_on_sending_gets_the_last_word(tmp_path: Path) -> None:
+    async def scene() -> None:
+        async with house(tmp_path) as one:
+            await one.listen(Lingering)
+            client = await one.connect()
+            await client.read(6)
+
+            await client.send(b"bye")
+            await one.until(lambda: one.gateway().left)
+            for _ in range(100):
+                await client.send(bytes(1000))
+
+            assert await client.rest() == b"bye"
+            assert one.gateway().got == b"bye"
+            assert one.engine.connections
+            client.end()
+            await one.engine.deserted.wait()
+
+    run(scene())
+
+
+def test_a_peer_is_not_heard_out_for_ever(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connection_module, "LINGER_S", 0.01)
+
+    async def scene() -> None:
+        async with house(tmp_path) as one:
+            await one.listen(Lingering)
+            client = await one.connect()
+
+            await client.send(b"bye")
+
+            await one.engine.deserted.wait()
+
+    run(scene())
+
+
+def test_whoever_has_ended_is_not_waited_for(tmp_path: Path) -> None:
+    async def scene() -> None:
+        async with house(tmp_path) as one:
+            await one.listen(Lingering)
+            client = await one.connect()
+            await client.read(6)
+
+            await client.send(b"bye")
+            client.end()
+
+            assert await client.rest() == b"bye"
+            await one.engine.deserted.wait()
+
+    run(scene())
+
+
+def test_the_last_word_of_a_server_that_ends_is_sent(tmp_path: Path) -> None:
+    async def scene() -> None:
+        async with house(tmp_path) as one:
+            await one.listen(Lingering)
+            client = await one.connect()
+            await client.read(6)
+
+            for connection in list(one.engine.connections.values()):
+                connection.finish()
+
+            assert await client.rest() == b"closing time"
+
+    run(scene())

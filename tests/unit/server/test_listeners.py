@@ -335,3 +335,42 @@ def test_what_the_users_file_says_of_a_user_is_told_as_it_is_now(
             assert one.listeners.find_user("anna") is None
 
     run(scene())
+
+
+class Impatient(Echo):
+    """Puts up with ten seconds of silence."""
+
+    patience_s = 10.0
+
+    def timed_out(self, now_s: float) -> None:
+        super().timed_out(now_s)
+        self.answers.append(b"too late")
+
+
+def test_whoever_is_silent_for_longer_than_its_protocol_has_it_is_told(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+
+    async def scene() -> None:
+        async with house(tmp_path) as one:
+            await one.listen(Impatient)
+            silent, busy = await one.connect(), await one.connect()
+            await silent.read(6)
+            await busy.read(6)
+
+            one.clock.advance(10.0)
+            await busy.send(b"x")
+            await busy.read(1)
+            one.listeners.check_idle(one.clock.now_s())
+            assert len(one.engine.connections) == 2
+            one.clock.advance(0.125)
+            one.listeners.check_idle(one.clock.now_s())
+
+            assert await silent.rest() == b"too late"
+            await busy.send(b"y")
+            assert await busy.read(1) == b"y"
+
+    run(scene())
+
+    assert "closed: nothing came for 10 s" in caplog.text

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from penstock.errors import InvalidOption
-from penstock.server.options import ListenOptions, ServerOptions
+from penstock.server.options import ListenOptions, ServerOptions, TlsOptions
 
 
 @pytest.mark.parametrize(
@@ -25,6 +25,11 @@ from penstock.server.options import ListenOptions, ServerOptions
         (ServerOptions, "drain_s", -1),
         (ListenOptions, "line_port", -1),
         (ListenOptions, "native_port", 65_536),
+        (ListenOptions, "mqtt_port", 65_536),
+        (ListenOptions, "mqtts_port", -1),
+        (TlsOptions, "key_file", "key.pem"),
+        (TlsOptions, "client_ca_file", "ca.pem"),
+        (TlsOptions, "require_client_cert", True),
     ],
 )
 def test_setting_outside_its_limits_is_refused(
@@ -56,6 +61,20 @@ def test_a_server_is_for_this_machine_unless_told() -> None:
     assert ServerOptions().users_file is None
 
 
-@pytest.mark.parametrize("kind", [ServerOptions, ListenOptions])
+@pytest.mark.parametrize("kind", [ServerOptions, ListenOptions, TlsOptions])
 def test_every_setting_has_a_help_text(kind: Any) -> None:
     assert [one.name for one in fields(kind) if not one.metadata["help"]] == []
+
+
+def test_certificates_of_clients_count_only_if_somebody_vouches_for_them() -> None:
+    with pytest.raises(InvalidOption, match="client_ca_file says whose"):
+        TlsOptions(cert_file="cert.pem", require_client_cert=True)
+
+    given = TlsOptions(
+        cert_file="cert.pem", client_ca_file="ca.pem", require_client_cert=True
+    )
+    assert given.require_client_cert
+
+
+def test_mqtt_has_the_ports_that_clients_know() -> None:
+    assert (ListenOptions().mqtt_port, ListenOptions().mqtts_port) == (1883, 8883)

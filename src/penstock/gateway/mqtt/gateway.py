@@ -96,14 +96,20 @@ class MqttGateway(Gateway):
         self._drain(out)
         if opened is not None and not self.closing and not opened.waiting:
             room -= sum(map(len, out))
-            if self._subscribing is not None and room > 0:
-                out += self._subscribing.retained(now_s, room)
-                room -= sum(map(len, out))
+            if self._subscribing is not None:
+                shown = self._subscribing.retained(now_s, room)
+                room -= sum(map(len, shown))
+                out += shown
             out += opened.outbound.push(now_s, room)
             self._drain(out)
-        if self._outbox or (self._subscribing and self._subscribing.waits):
+        if self._outbox or (self._waits and not self.closing):
             self._hub.broker.waiting[self] = None
         return out
+
+    @property
+    def _waits(self) -> bool:
+        """Whether what was retained is to be looked up after a commit."""
+        return self._subscribing is not None and self._subscribing.waits
 
     def _drain(self, out: list[bytes]) -> None:
         """Answers whose time has come."""
@@ -128,6 +134,12 @@ class MqttGateway(Gateway):
         self.disconnected(now_s)
         self._hub.broker.awake[self] = None
 
+    def sent_away(self, now_s: float) -> None:
+        """Somebody ends the session, which has no time left without a connection."""
+        self._bye(Reason.ADMINISTRATIVE_ACTION)
+        self.disconnected(now_s)
+        self._hub.broker.awake[self] = None
+
     # Called by the broker
 
     def released(self, consumer: Consumer, owed: list[Owed]) -> None:
@@ -139,10 +151,9 @@ class MqttGateway(Gateway):
     def ended(self, consumer: Consumer, reason: str) -> None:
         """The topic is gone: nothing is said, and its next event begins anew."""
         if self._opened is not None:
-            session = self._opened.session
-            if (share := session.share_of(consumer)) is not None:
-                share.consumer = None
-                self._hub.broker.sessions.routes.drop(session, share)
+            share = self._opened.session.share_of(consumer)
+            if share is not None:
+                self._opened.outbound.lose(share)
 
     # $SYS
 

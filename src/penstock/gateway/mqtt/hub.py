@@ -136,4 +136,4 @@ def publish(
     """Publish events; the last is retained if they say so. The group they are in."""
     if retain:
         broker.retained.check(topic, events.payloads[-1])
-    return broker.publish(topic, events, relaxed=relaxed, retain=retain).group
+    return broker.publish(topic, events, relaxed=relaxed, keep=retain).group

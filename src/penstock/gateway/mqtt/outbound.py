@@ -49,8 +49,15 @@ class Outbound(Delivering):
         for (number, offset), id_ in list(self._resends.items()):
             share = self._session.shares.get(number)
             if share is None or share.subscription.find(offset) is None:
-                self._session.flights.refused(id_)
+                self._session.flights.abandon([id_])
                 del self._resends[number, offset]
+
+    def lose(self, share: Share) -> None:
+        """A topic is gone: what is unanswered of it is not waited for."""
+        session = self._session
+        before = len(session.flights)
+        self._hub.broker.sessions.routes.lose(session, share)
+        self._regain(before - len(session.flights))
 
     # Answers
 

@@ -14,13 +14,25 @@ export function groups(filter: Filter = {}, signal?: AbortSignal): Promise<{ gro
   );
 }
 
+export interface LetterPage {
+  letters: LetterRow[];
+  /** In front of which there are others. */
+  next: number | null;
+}
+
+/** Open letters in front of a number (null: all), the newest first. */
 export function letters(
   filter: Filter,
-  start: number,
+  end: number | null,
   limit: number,
   signal?: AbortSignal,
-): Promise<{ letters: LetterRow[]; next: number | null }> {
-  return get(said(LETTERS, filter, { start, limit }), {}, signal);
+): Promise<LetterPage> {
+  return get(said(LETTERS, filter, { end, limit, newest: true }), {}, signal);
+}
+
+/** Letters that are not open any more, the newest first. */
+export function closedLetters(filter: Filter, end: number | null, limit: number, signal?: AbortSignal): Promise<LetterPage> {
+  return get(said(LETTERS, filter, { end, limit, newest: true, status: "done" }), {}, signal);
 }
 
 export function letter(number: number, signal?: AbortSignal): Promise<LetterView> {
@@ -116,7 +128,7 @@ function warn(event: BeforeUnloadEvent): void {
 }
 
 /** An address with a filter: an empty kind of error is one to be said, too. */
-function said(path: string, filter: Filter, more: Record<string, number | null>): string {
+function said(path: string, filter: Filter, more: Record<string, number | string | boolean | null>): string {
   const { error, ...rest } = filter;
   const address = withQuery(path, { ...rest, ...more });
   if (error === undefined) return address;
