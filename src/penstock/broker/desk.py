@@ -25,7 +25,9 @@ from penstock.broker.desk_letters import LetterDesk
 from penstock.broker.desk_logs import LogDesk
 from penstock.broker.desk_notes import NoteDesk
 from penstock.broker.desk_redrive import RedriveDesk
+from penstock.broker.desk_retained import RetainedDesk
 from penstock.broker.desk_schemas import SchemaDesk
+from penstock.broker.desk_sessions import SessionDesk
 from penstock.broker.desk_sinks import SinkDesk
 from penstock.broker.desk_start import accepted_start
 from penstock.broker.desk_verbs import Promise, Verb, call, find, verb, verbs_of
@@ -75,6 +77,8 @@ class Desk:
         self.schemas = SchemaDesk(broker)
         self.notes = NoteDesk(broker)
         self.sinks = SinkDesk(broker)
+        self.sessions = SessionDesk(broker)
+        self.retained = RetainedDesk(broker)
         self.verbs: dict[str, Verb] = {
             **verbs_of(self),
             **verbs_of(self.audit),
@@ -87,6 +91,8 @@ class Desk:
             **verbs_of(self.schemas),
             **verbs_of(self.notes),
             **verbs_of(self.sinks),
+            **verbs_of(self.sessions),
+            **verbs_of(self.retained),
             **verbs_of(self._figure_desk),
         }
 

@@ -29,6 +29,7 @@ ABOUT_A_TOPIC: Mapping[str, tuple[str, Callable[[Grants, str], None]]] = {
     "subscriptions.progress": ("topic", Grants.check_subscribe),
     "events.show": ("topic", Grants.check_read),
     "logs": ("topic", Grants.check_read),
+    "mqtt.retained.show": ("topic", Grants.check_read),
 }
 # Of a query that writes: all that is staged has to be its user's to publish.
 ABOUT_A_QUERY = frozenset({"sinks.last", "sinks.commit", "sinks.abort"})

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 
 from penstock.broker.filters import TopicTree
 from penstock.errors import LimitReached
-from penstock.log import Batch, Columns, Log, TopicOptions
+from penstock.log import Appended, Batch, Columns, Log, TopicOptions
 
 TOPIC = "$retained"
 _OPTIONS = TopicOptions(compact=True, segment_bytes=8 << 20, segment_age_s=3600.0)
@@ -37,18 +37,23 @@ class Retained:
     def __len__(self) -> int:
         return len(self._offsets)
 
-    def put(self, topic: str, event: Columns) -> None:
-        """Retain an event of a topic; without a payload, none. Raises LimitReached."""
-        (payload,) = event.payloads
-        known = topic in self._offsets
-        if not payload and not known and TOPIC not in self._log.catalog:
-            return
-        if payload and not known and len(self._offsets) >= self._limit:
+    def check(self, topic: str, payload: bytes) -> None:
+        """Raises LimitReached if no message of this topic can be retained."""
+        if payload and topic not in self._offsets and len(self) >= self._limit:
             raise LimitReached("retained messages", self._limit, "max_retained")
+
+    def append(self, topic: str, events: Columns, *, relaxed: bool = False) -> Appended:
+        """Append events to a topic and retain the last; without a payload, none.
+
+        In one group, which a crash keeps or loses whole. What is retained is synced.
+        """
+        last = events.pick([len(events) - 1])
+        last.keys = [topic.encode()]
         if TOPIC not in self._log.catalog:
+            if not last.payloads[0]:
+                return self._log.append(topic, events, relaxed=relaxed)
             self._log.create_topic(TOPIC, _OPTIONS)
-        event.keys = [topic.encode()]
-        self._log.append(TOPIC, event)
+        return self._log.append_group({topic: events, TOPIC: last})[topic]
 
     def add(self, batch: Batch) -> None:
         """Take note of events that were committed."""
@@ -73,8 +78,22 @@ class Retained:
 
     def of(self, filter_: str, below: int) -> Iterable[int]:
         """Where those are that a filter matches, of what was put in front of an end."""
-        if "+" in filter_ or "#" in filter_:
-            found = [self._offsets[name] for name in self._names.match(filter_)]
-        else:
-            found = [self._offsets[filter_]] if filter_ in self._offsets else []
+        found = (self._offsets[name] for name in self.topics(filter_))
         return sorted(offset for offset in found if offset < below)
+
+    def topics(self, filter_: str) -> Iterable[str]:
+        """Topics that have one, of those that a filter matches."""
+        if filter_ == "#":  # all of them: none begins with $, see acceptance.py
+            return self._offsets
+        if "+" in filter_ or "#" in filter_:
+            return self._names.match(filter_)
+        return (filter_,) if filter_ in self._offsets else ()
+
+    def offset_of(self, topic: str) -> int | None:
+        """Where the message of a topic is; None if it has none."""
+        return self._offsets.get(topic)
+
+    def forget(self, topic: str) -> None:
+        """Retain nothing of a topic any more; it gets no event for that."""
+        gone = Columns([b""], self._log.now_ms(), keys=[topic.encode()])
+        self._log.append(TOPIC, gone)

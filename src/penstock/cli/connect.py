@@ -148,7 +148,7 @@ def who() -> str:
         return f"uid {os.getuid()}"
 
 
-def ask(client: Asker, view: type[View], verb: str, **arguments: object) -> View:
+def ask(client: Asker, view: type[View], verb: str, /, **arguments: object) -> View:
     """The answer of the desk as the type it has."""
     said = {name: value for name, value in arguments.items() if value is not None}
     return msgspec.convert(client.ask(verb, **said), view)

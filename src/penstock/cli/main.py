@@ -28,6 +28,7 @@ from penstock.cli.ingest import ingest
 from penstock.cli.log import log
 from penstock.cli.logs import logs
 from penstock.cli.messages import messages
+from penstock.cli.mqtt import mqtt
 from penstock.cli.pipeline import pipeline
 from penstock.cli.publish import publish
 from penstock.cli.refusal import Refusal
@@ -101,6 +102,7 @@ cli.add_command(subscribe)
 cli.add_command(topics)
 cli.add_command(schemas)
 cli.add_command(subscriptions)
+cli.add_command(mqtt)
 cli.add_command(sinks)
 cli.add_command(top)
 cli.add_command(connections)

@@ -16,6 +16,8 @@ from penstock.model.policy import Order
 
 # The level of a cursor in log order.
 ALL = -1
+# Where no event ever is: a subscription that begins there gets only what is added back.
+NEVER = 1 << 62
 # A consumer gets about this many bytes at once.
 TAKE_BYTES = 1 << 18
 
@@ -125,7 +127,8 @@ class Cursor:
 
     def clamp(self, end: int) -> None:
         """Come back to the end of a topic whose last events were taken back."""
-        self.start = min(self.start, end)
+        if self.start < NEVER:
+            self.start = min(self.start, end)
 
     def _move(self, level: int, behind: int, count: int) -> None:
         self.places[level] = behind

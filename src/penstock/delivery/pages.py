@@ -30,6 +30,7 @@ class Page:
         "_keys",
         "_payloads",
         "_priorities",
+        "_producers",
         "base",
         "batch",
         "end",
@@ -51,6 +52,7 @@ class Page:
         self._ids: list[str] | None = None
         self._payloads: list[bytes] | None = None
         self._priorities: list[int] | None = None
+        self._producers: list[str | None] | None = None
 
     def __len__(self) -> int:
         return self.batch.header.events
@@ -95,6 +97,12 @@ class Page:
         if self._priorities is None:
             self._priorities = self.batch.priorities()
         return self._priorities
+
+    @property
+    def producers(self) -> list[str | None]:
+        if self._producers is None:
+            self._producers = self.batch.producers()
+        return self._producers
 
     @property
     def cost(self) -> int:

@@ -233,6 +233,15 @@ class Subscription(Failing):
             one.due_s = now_s + self.policy.release_interval_s
         return found
 
+    def hold(self, offsets: Iterable[int], holder: Consumer) -> None:
+        """Let a consumer have in flight again what it had before it went away."""
+        for offset in offsets:
+            one = self.owed.get(offset)
+            if one is not None and one.stage is Stage.WAITING and not one.due_s:
+                one.stage = Stage.SENT
+                one.holder = holder
+                self.flying += 1
+
     def add_back(
         self, offset: int, priority: int, amended: bytes | None = None
     ) -> bool:

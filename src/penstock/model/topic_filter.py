@@ -47,6 +47,25 @@ def matches(filter: str, topic: str) -> bool:
     return len(wanted) == len(levels)
 
 
+def overlap(one: str, other: str) -> bool:
+    """Whether there are names that both filters match."""
+    left, right = one.split("/"), other.split("/")
+    # MQTT-4.7.2-1
+    if any(a in ("#", "+") and b.startswith("$") for a, b in _ways(left[0], right[0])):
+        return False
+    for a, b in zip(left, right, strict=False):
+        if a == "#" or b == "#":
+            return True
+        if a != b and a != "+" and b != "+":
+            return False
+    shorter = min(len(left), len(right))
+    return (left[shorter:] or right[shorter:]) in ([], ["#"])
+
+
+def _ways(one: str, other: str) -> tuple[tuple[str, str], tuple[str, str]]:
+    return (one, other), (other, one)
+
+
 def shared(text: str) -> tuple[str, str] | None:
     """Group and filter of ``$share/group/filter``; None if ``text`` is not shared.
 

@@ -184,6 +184,10 @@ class Engine:
             step_s = self._clock.was_set_s()
         if step_s:
             self.broker.timers.shift(step_s)
+            self.broker.sessions.shift(step_s)
+            for connection in self.connections.values():
+                connection.since_s += step_s
+                connection.active_s += step_s
             logger.warning(
                 "the clock was set by %+.1f s",
                 step_s,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import socket
 from collections.abc import Callable
 
@@ -21,6 +22,8 @@ from penstock.server.listeners import Port
 from penstock.server.maze_source import MazeSourceConnection
 from penstock.server.settings import Settings
 from penstock.server.tls import context_of
+
+logger = logging.getLogger(__name__)
 
 # The socket in the data directory: whoever may open it is trusted.
 LOCAL = "local"
@@ -71,8 +74,12 @@ class Ports:
 
     def tick(self, now_s: float) -> None:
         """What time brings to the gateways themselves."""
-        self._hub.tick(now_s)
-        self._mqtt.tick(now_s)
+        for hub in (self._hub, self._mqtt):
+            try:
+                hub.tick(now_s)
+            except Exception:
+                # A mistake of ours, or a log that refuses: others must not suffer.
+                logger.exception("a tick failed", extra={"action": "tick_failed"})
 
     def mqtt(self, *, authenticate: bool) -> MqttGateway:
         """One more MQTT connection, however its bytes come."""

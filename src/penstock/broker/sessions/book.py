@@ -47,6 +47,8 @@ class Changes(msgspec.Struct, array_like=True, frozen=True):
     gone: list[int] = []
     whole: bool = False
     """Whether ``full`` is all there is: others are gone."""
+    wishes: list[tuple[int, str, Wish | None]] = []
+    """Number, filter and wish of those that came, changed or went, in order."""
 
 
 class Taken(msgspec.Struct, frozen=True):
@@ -76,6 +78,7 @@ class Sessions:
         self._gone: list[int] = []
         self._whole = False
         self._urgent = False
+        self._wishes: list[tuple[int, str, Wish | None]] = []
         self._taken: Unconfirmed[Taken] = Unconfirmed()
         self._offline: dict[Session, None] = {}
         self._broker: Broker
@@ -104,11 +107,12 @@ class Sessions:
             if wish.qos or wish.share is not None:
                 self.routes.add(session, wish)
         flights = session.flights
-        for id_ in [
-            i for i, f in flights.out.items() if f.number not in session.shares
-        ]:
-            flights.refused(id_)
+        shares = session.shares
+        flights.abandon([i for i, f in flights.out.items() if f.number not in shares])
         self.routes.end_unwished(session)
+        for share in list(shares.values()):
+            if share.wish is not None:
+                self.routes.keep_begun(session, share)
 
     def __len__(self) -> int:
         return len(self._by_client)
@@ -148,10 +152,14 @@ class Sessions:
     def attach(self, session: Session, outlet: Outlet) -> None:
         """The client is connected."""
         session.outlet = outlet
+        session.since_s = self._broker.log.now_ms() / 1000
         session.gone_s = session.will_due_s = None
         self._offline.pop(session, None)
-        for share in list(session.shares.values()):
-            self.routes.attach(session, share)
+        sent: dict[int, list[int]] = {}
+        for flight in session.flights.out.values():
+            sent.setdefault(flight.number, []).append(flight.offset)
+        for number, share in list(session.shares.items()):
+            self.routes.attach(session, share, sent.get(number, ()))
         for wish in session.wishes.values():
             if not wish.qos and wish.share is None:
                 self.routes.add(session, wish)
@@ -176,7 +184,7 @@ class Sessions:
         known = wish.filter in session.wishes
         session.wishes[wish.filter] = wish
         self.routes.add(session, wish)
-        self.changed(session)
+        self._wished(session, wish.filter, wish)
         return known
 
     def unwish(self, session: Session, filter_: str) -> bool:
@@ -185,8 +193,13 @@ class Sessions:
         if wish is None:
             return False
         self.routes.remove(session, wish)
-        self.changed(session)
+        self._wished(session, filter_, None)
         return True
+
+    def _wished(self, session: Session, filter_: str, wish: Wish | None) -> None:
+        if session.durable and session.number in self._by_number:
+            self._wishes.append((session.number, filter_, wish))
+            self._urgent = True
 
     def end(self, session: Session) -> None:
         """Forget a session with all that is owed to it."""
@@ -211,7 +224,7 @@ class Sessions:
     def completed(self, session: Session, ids: Iterable[int]) -> list[int]:
         """Their PUBRELs have come; those that were known."""
         known = session.flights.complete(ids)
-        if known:
+        if known and session.durable:  # others are told at once
             self._taken.add(Taken(session, known, completed=True))
             self.note(session, urgent=True)
         return known
@@ -227,6 +240,14 @@ class Sessions:
         if session.durable and session.number in self._by_number:
             self._unsaid[session] = None
             self._urgent = self._urgent or urgent
+
+    def shift(self, seconds: float) -> None:
+        """The clock was set: what was to end in a while still is."""
+        for session in self._offline:
+            if session.gone_s is not None:
+                session.gone_s += seconds
+            if session.will_due_s is not None:
+                session.will_due_s += seconds
 
     # The journal's side
 
@@ -261,10 +282,13 @@ class Sessions:
             for session in self._dirty
             if session not in self._unsaid
         ]
-        data = _encode(Changes(full, trails, self._gone, self._whole))
+        said = {session.number for session in self._unsaid}
+        wishes = [one for one in self._wishes if one[0] not in said]
+        data = _encode(Changes(full, trails, self._gone, self._whole, wishes))
         self._dirty.clear()
         self._unsaid.clear()
-        self._gone, self._whole, self._urgent = [], False, False
+        self._gone, self._wishes = [], []
+        self._whole = self._urgent = False
         return [(data, sync)]
 
     def taken_back(self) -> None:
@@ -298,6 +322,11 @@ class Sessions:
         for row in changes.full:
             self._remove(row.number)
             self._put(row)
+        for number, filter_, wish in changes.wishes:
+            if (session := self._by_number.get(number)) is not None:
+                session.wishes.pop(filter_, None)
+                if wish is not None:
+                    session.wishes[filter_] = wish
         for number, trail in changes.trails:
             self._by_number[number].flights.follow(trail)
 

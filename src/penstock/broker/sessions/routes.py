@@ -15,13 +15,14 @@ from typing import TYPE_CHECKING
 from penstock.broker.filters import FilterTree
 from penstock.broker.retained import TOPIC as RETAINED
 from penstock.broker.sessions.session import (
-    NOBODY,
     SHARED_NAME,
     Session,
     Share,
     Terms,
 )
+from penstock.broker.sessions.shares import Shares
 from penstock.broker.sessions.wishes import Wish
+from penstock.delivery.cursor import NEVER
 from penstock.delivery.flights import MAX_ID
 from penstock.delivery.subscription import Subscription
 from penstock.log.commit import OpenGroup
@@ -35,8 +36,6 @@ if TYPE_CHECKING:
 # subscription an event is settled once its client has it.
 ANSWERED = Policy(order="log", window=MAX_ID, qos=1)
 UNANSWERED = Policy(order="log", window=MAX_ID, qos=0)
-# Where no event ever is.
-BEYOND = 1 << 62
 # Topics known to need nothing, before they are all looked up again.
 MAX_ROUTED = 1_000_000
 
@@ -56,12 +55,11 @@ class Group:
         return f"{SHARED_NAME}{self.name}/{self.filter}"
 
 
-class Routes:
+class Routes(Shares):
     def __init__(self, broker: Broker) -> None:
-        self._broker = broker
+        super().__init__(broker)
         self._tree: FilterTree[Session | Group, Wish | None] = FilterTree()
         self._groups: dict[tuple[str, str], Group] = {}
-        self._routed: set[str] = set()
 
     # Wishes
 
@@ -71,11 +69,15 @@ class Routes:
         if share is not None:
             self._join(session, wish, share)
             return
+        starts = {
+            topic: first if self._wanted(session, topic) else end
+            for topic, first, end in self._opened(wish.filter)
+            if topic not in session.topics
+        }
         self._tree.add(wish.filter, session, wish)
         self._reconsider(session, wish.filter)
-        for topic, end in self._opened(wish.filter):
-            if topic not in session.topics:
-                self._make(session, topic, end)
+        for topic, start in starts.items():
+            self._make(session, topic, start)
 
     def remove(self, session: Session, wish: Wish) -> None:
         """Let a session hear of it no more, unless by another wish."""
@@ -107,6 +109,11 @@ class Routes:
         found = self._tree.match(topic)
         return _terms([wish for key, wish in found if key is session and wish])
 
+    def drop_retained(self, session: Session) -> None:
+        """Send nothing more of what is retained."""
+        if (share := session.topics.get(RETAINED)) is not None:
+            self.drop(session, share)
+
     def retained_share(self, session: Session, *, durable: bool) -> Share:
         """The session's share in what is retained: nothing, but what is owed to it."""
         known = session.topics.get(RETAINED)
@@ -116,7 +123,7 @@ class Routes:
             session.name,
             RETAINED,
             ANSWERED,
-            BEYOND,
+            NEVER,
             temporary=not durable,
             limited=False,
         )
@@ -130,13 +137,15 @@ class Routes:
             found = [s for s in (session.topics.get(filter_),) if s is not None]
         for share in found:
             share.terms = None
-            wanted = any(key is session for key, _ in self._tree.match(share.topic))
-            if not wanted:
+            if not self._wanted(session, share.topic):
                 self.end(session, share)
                 continue
             if share.ending:
                 self._begin_again(share)
             self._toughen(session, share)
+
+    def _wanted(self, session: Session, topic: str) -> bool:
+        return any(key is session for key, _ in self._tree.match(topic))
 
     def _begin_again(self, share: Share) -> None:
         """What came while nobody wished for it is not sent."""
@@ -144,6 +153,8 @@ class Routes:
         end = self._broker.log.topic(share.topic).next_offset
         share.subscription.cursor.seek(end)
         self._broker.subscriptions.update(share.subscription)
+        if share.consumer is not None and share.consumer.ready is not None:
+            share.consumer.ready[share.consumer] = None
 
     def _toughen(self, session: Session, share: Share) -> None:
         """A share that is wished for with answers now must ask for them."""
@@ -152,10 +163,10 @@ class Routes:
             self.drop(session, share)
             self._make(session, share.topic, start)
 
-    def _opened(self, filter_: str) -> list[tuple[str, int]]:
-        """Topics that a new wish is about and that have events in the open group.
+    def _opened(self, filter_: str) -> list[tuple[str, int, int]]:
+        """Topics that a new wish is about with what they have got in the open group.
 
-        What is in front of their ends is older than the wish, and not for it.
+        It is older than the wish, and not for it: unless another was there before.
         """
         if "+" in filter_ or "#" in filter_:
             self._routed.clear()
@@ -163,8 +174,8 @@ class Routes:
             self._routed.discard(filter_)
         opened = self._broker.log.intake.group.first_offsets.values()
         return [
-            (topic.name, topic.next_offset)
-            for topic, _ in opened
+            (topic.name, first, topic.next_offset)
+            for topic, first in opened
             if matches(filter_, topic.name)
         ]
 
@@ -186,7 +197,10 @@ class Routes:
             self._routed.discard(topic)
 
     def _route(self, topic: str, first: int) -> None:
-        for key in dict.fromkeys(key for key, _ in self._tree.match(topic)):
+        wild = "+" in topic or "#" in topic  # no MQTT client can be told: MQTT-3.3.2-2
+        for key in (
+            () if wild else dict.fromkeys(key for key, _ in self._tree.match(topic))
+        ):
             if isinstance(key, Group):
                 self._make_shared(key, topic, first)
             elif (known := key.topics.get(topic)) is None or known.subscription.ended:
@@ -228,50 +242,6 @@ class Routes:
             self.attach(session, share)
         return share
 
-    def attach(self, session: Session, share: Share) -> None:
-        """The client is there."""
-        assert session.outlet is not None, "somebody is there"
-        if share.consumer is None:
-            share.consumer = self._broker.attach(share.subscription, session.outlet)
-            share.consumer.ready = session.ready
-        else:  # it kept what only this client may have
-            share.consumer.outlet = session.outlet
-            now_s = self._broker.log.now_ms() / 1000
-            share.subscription.give_back(share.consumer, now_s)
-        session.ready[share.consumer] = None
-
-    def detach(self, session: Session, share: Share) -> None:
-        """The client has gone."""
-        consumer = share.consumer
-        if consumer is None:
-            return
-        session.ready.pop(consumer, None)
-        if share.wish is not None:
-            # What was begun with QoS 2 is completed with this client, or not at all
-            # (MQTT-4.8.2-4); anything else may go to others.
-            others = session.flights.drop(share.subscription.number, qos=1)
-            share.subscription.put_back(others, consumer)
-            if share.subscription.owed.count_of(consumer):
-                consumer.outlet = NOBODY
-                self._broker.wake(share.subscription)
-                return
-        share.consumer = None
-        self._broker.detach(consumer)
-        if share.subscription.temporary:
-            self._forget(session, share)
-        else:
-            self._broker.wake(share.subscription)
-
-    # Ends
-
-    def end(self, session: Session, share: Share) -> None:
-        """Send nothing more of it; what is in flight is completed (MQTT-3.10.4-3)."""
-        number = share.subscription.number
-        if any(one.number == number for one in session.flights.out.values()):
-            share.ending = True
-        else:
-            self.drop(session, share)
-
     def end_unwished(self, session: Session) -> None:
         """End what was ending when the broker ended: no wish is left for it."""
         filters = [wish.filter for wish in session.wishes.values() if not wish.share]
@@ -280,46 +250,22 @@ class Routes:
             if not wished and share.topic != RETAINED:
                 self.end(session, share)
 
-    def drop(self, session: Session, share: Share) -> None:
-        """Forget a share; and its subscription, if nobody else has a part in it."""
-        consumer, share.consumer = share.consumer, None
-        if consumer is not None:
-            session.ready.pop(consumer, None)
-            if share.wish is not None:  # not to be sent to anybody else: MQTT-4.8.2-5
-                offsets = session.flights.drop(share.subscription.number, qos=2)
-                share.subscription.settle_all(offsets, consumer)
-            self._broker.detach(consumer)
-        session.flights.drop(share.subscription.number)
-        self._forget(session, share)
-        subscription = share.subscription
-        if share.wish is None and not subscription.ended:
-            self._broker.subscriptions.remove(subscription)
-            self._routed.discard(subscription.topic)
-        elif share.wish is not None:
-            self._broker.wake(subscription)
-
-    def _forget(self, session: Session, share: Share) -> None:
-        session.shares.pop(share.subscription.number, None)
-        if session.topics.get(share.topic) is share:
-            del session.topics[share.topic]
-            self._routed.discard(share.topic)
-
     def _join(self, session: Session, wish: Wish, share: tuple[str, str]) -> None:
         group = self._groups.get(share)
         if group is None:
             group = self._groups[share] = Group(*share)
             self._tree.add(group.filter, group, None)
-            for topic, end in self._opened(group.filter):
+            for topic, _, end in self._opened(group.filter):
                 self._make_shared(group, topic, end)
-        known = session in group.members
         group.members[session] = wish
-        if known:
-            for one in session.shares.values():
-                if one.subscription.subscriber == group.subscriber:
-                    one.wish, one.terms, one.ending = wish, None, False
-            return
         for subscription in self.shared_subscriptions(group):
-            self.take_up(session, subscription, wish)
+            known = session.shares.get(subscription.number)
+            if known is None:
+                self.take_up(session, subscription, wish)
+                continue
+            known.wish, known.terms, known.ending = wish, None, False
+            if known.consumer is not None and session.outlet is not None:
+                session.ready[known.consumer] = None
 
     def _leave(self, session: Session, share: tuple[str, str]) -> None:
         group = self._groups.get(share)
@@ -345,17 +291,6 @@ class Routes:
     def subscribers(self) -> set[str]:
         """The names of groups that anybody is in."""
         return {group.subscriber for group in self._groups.values()}
-
-    def sweep(self, session: Session) -> int:
-        """Forget shares that have nothing left to do; how many those were."""
-        idle = [
-            share
-            for share in session.topics.values()
-            if not share.ending and share.subscription.drained
-        ]
-        for share in idle:
-            self.drop(session, share)
-        return len(idle)
 
 
 def _terms(wishes: list[Wish]) -> Terms:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, Protocol, runtime_checkable
 
 from penstock.broker.sessions.wishes import Will, Wish
 from penstock.delivery.consumer import Consumer, Outlet
@@ -22,6 +22,13 @@ class Terms(NamedTuple):
     no_local: bool
     retain_as_published: bool
     identifiers: tuple[int, ...]
+
+
+@runtime_checkable
+class Holder(Outlet, Protocol):
+    """A connection that can be told that its session ends."""
+
+    def sent_away(self, now_s: float) -> None: ...
 
 
 class Nobody:
@@ -74,6 +81,7 @@ class Session:
         "ready",
         "restored",
         "shares",
+        "since_s",
         "topics",
         "user",
         "will",
@@ -99,6 +107,8 @@ class Session:
         """Consumers that may have something to take."""
         self.outlet: Outlet | None = None
         """The connection, while there is one."""
+        self.since_s: float | None = None
+        """When the client came; None if it has not since the process began."""
         self.gone_s: float | None = None
         self.will: Will | None = None
         self.will_due_s: float | None = None

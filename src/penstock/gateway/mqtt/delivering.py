@@ -8,6 +8,7 @@ completed.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Mapping, Sequence
 from itertools import groupby
 from typing import NamedTuple
@@ -47,9 +48,10 @@ class Delivering:
         "_hub",
         "_outbox",
         "_quota",
-        "_resends",
+        "_held_bytes",
         "_session",
         "_stalled",
+        "_unsaid",
         "_window",
         "_wished",
         "writer",
@@ -72,15 +74,12 @@ class Delivering:
         """Which wish a retained message is for, by its place."""
         self._stalled: dict[Consumer, None] = {}
         """Who has more than the client may have unanswered."""
-        self._resends: dict[tuple[int, int], int] = {
-            (flight.number, flight.offset): id_
-            for id_, flight in session.flights.out.items()
-        }
+        self._unsaid = deque(session.flights.out)
+        """Ids of what was sent over another connection, to be sent again first."""
+        self._held_bytes = 0
 
     def _portion(self, one: Delivery, portion: Portion, now_s: float) -> list[bytes]:
         page, lo, hi, terms = portion.page, portion.lo, portion.hi, one.terms
-        if portion.tries > 1 and (again := self._again(one, lo, now_s)):
-            return [again]
         headers = page.common_headers
         if (
             headers is None
@@ -94,9 +93,8 @@ class Delivering:
 
     def _mixed(self, one: Delivery, lo: int, hi: int, now_s: float) -> list[bytes]:
         """Events that are not all alike: neighbours that are go together."""
-        batch, terms = one.page.batch, one.terms
-        headers = one.page.headers
-        producers = batch.producers() if terms.no_local else [None] * len(headers)
+        terms, headers = one.terms, one.page.headers
+        producers = one.page.producers if terms.no_local else []
         priorities = one.page.priorities
         sent: list[bytes] = []
 
@@ -156,16 +154,20 @@ class Delivering:
                 return [writer.page(form, page)]
             return [writer.publishes(form, page.payloads[lo:hi])]
         ids = self._ids(one, lo, hi, form.qos)
-        return self._held(writer.publishes(form, page.payloads[lo:hi], ids), form.qos)
+        held = form.qos == 2 and self._session.durable
+        data = writer.publishes(form, page.payloads[lo:hi], ids, held=held)
+        if not held:
+            return [data]
+        # It leaves when the journal knows its ids.
+        self._outbox.after(self._hub.broker.promised, data)
+        self._held_bytes += len(data)
+        return []
 
-    def _again(self, one: Delivery, index: int, now_s: float) -> bytes | None:
-        """An event that the client was sent before and may have (MQTT-3.3.1-1)."""
-        if not self._resends:
-            return None
-        place = one.share.subscription.number, one.page.batch.offset_of(index)
-        id_ = self._resends.pop(place, None)
-        if id_ is None:
-            return None
+    def _again(self, one: Delivery, index: int, id_: int, now_s: float) -> bytes:
+        """An event that the client was sent before and may have (MQTT-3.3.1-1).
+
+        Nothing, if it is too large for the client by now.
+        """
         headers = headers_at(one.page, index)
         topic, terms = one.share.topic, one.terms
         retained = topic == RETAINED
@@ -175,8 +177,10 @@ class Delivering:
         priority = one.page.priorities[index]
         form = self._form(topic, terms, headers, priority, now_s, retained=retained)
         form = form._replace(qos=self._session.flights.out[id_].qos)
-        self._quota -= 1
-        return self.writer.publishes(form, [one.page.payloads[index]], [id_], dup=True)
+        payload = one.page.payloads[index]
+        if not self.writer.fits(form, payload):
+            return b""
+        return self.writer.publishes(form, [payload], [id_], dup=True)
 
     # Bookkeeping
 
@@ -191,13 +195,6 @@ class Delivering:
         ids = session.flights.send(number, offsets, qos)
         self._hub.broker.sessions.note(session, urgent=qos == 2)
         return ids
-
-    def _held(self, data: bytes, qos: int) -> list[bytes]:
-        """What may leave now; the rest when the journal knows its ids."""
-        if qos == 2 and self._session.durable:
-            self._outbox.after(self._hub.broker.promised, data)
-            return []
-        return [data]
 
     def _waive(self, one: Delivery, lo: int, hi: int) -> None:
         """Nobody answers for these: they are settled by being sent, or left out."""

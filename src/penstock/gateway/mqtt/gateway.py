@@ -57,6 +57,9 @@ class MqttGateway(Gateway):
         self._opened: Opened | None = None
         self._subscribing: Subscribing | None = None
         self._held: Sequence[ClientPacket] = ()
+        self._last_word: bytes | None = None
+        self._over = False
+        """Whether the last word was said, because a write failed."""
         self._will = True
         """Whether the will is to be published when the connection ends."""
 
@@ -104,6 +107,8 @@ class MqttGateway(Gateway):
             self._drain(out)
         if self._outbox or (self._waits and not self.closing):
             self._hub.broker.waiting[self] = None
+        elif self.closing:
+            self._hub.broker.waiting.pop(self, None)
         return out
 
     @property
@@ -115,7 +120,10 @@ class MqttGateway(Gateway):
         """Answers whose time has come."""
         opened = self._opened
         for data, answered in self._outbox.take():
+            if self._over:
+                continue  # nothing follows a DISCONNECT: MQTT-3.14.4-1
             out.append(data)
+            self._over = data is self._last_word
             if opened is not None:
                 opened.waiting = False
                 if answered:
@@ -279,10 +287,13 @@ class MqttGateway(Gateway):
     def _lost(self) -> bytes:
         """The write of what was to be acknowledged failed: the client shall repeat."""
         self.closing = True
-        if self._parser.version < 5:
-            return b""
-        told = {Property.REASON_STRING: "not stored: the write failed, send it again"}
-        return disconnect(Reason.QUOTA_EXCEEDED, {**told})
+        if self._last_word is None:
+            told: Properties = {
+                Property.REASON_STRING: "not stored: the write failed, send it again"
+            }
+            five = self._parser.version == 5
+            self._last_word = disconnect(Reason.QUOTA_EXCEEDED, told) if five else b""
+        return self._last_word
 
     def _violated(self, error: Malformed) -> None:
         if self._opened is not None:

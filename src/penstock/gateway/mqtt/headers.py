@@ -29,6 +29,8 @@ _TEXTS = {
     Property.RESPONSE_TOPIC: "mqtt.response-topic",
 }
 PRIORITY = "priority"
+# Of a time in milliseconds: more is no time.
+MAX_DIGITS = 15
 # What says how an event is sent, and not what it is.
 _PLAIN = {QOS, RETAIN}
 
@@ -90,8 +92,8 @@ def published_qos(headers: Mapping[str, str]) -> int:
 def left_s(headers: Mapping[str, str], now_s: float) -> float | None:
     """How long a message still counts; None for ever, nothing or less: no more."""
     given = headers.get(EXPIRES)
-    if given is None or not given.isdecimal():
-        return None
+    if given is None or not given.isdecimal() or len(given) > MAX_DIGITS:
+        return None  # somebody else's header of our name, perhaps
     return int(given) / 1000 - now_s
 
 

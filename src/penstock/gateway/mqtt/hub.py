@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from penstock.broker.broker import Broker
 from penstock.broker.sessions import Session, Will
-from penstock.errors import PenstockError
+from penstock.errors import LogError, PenstockError
 from penstock.gateway.mqtt.headers import EXPIRES, common
 from penstock.gateway.mqtt.system import System
 from penstock.gateway.options import MqttOptions
@@ -26,6 +26,9 @@ logger = logging.getLogger(__name__)
 
 # A session with more topics than this has those forgotten that it is done with.
 MANY_TOPICS = 1_000
+SWEEP_S = 10.0
+# A will that the log does not take now is tried again after this time.
+RETRY_S = 1.0
 
 
 class MqttHub:
@@ -34,6 +37,7 @@ class MqttHub:
         self.options = options
         self.system = System(broker, options)
         self._assigned = count(1)
+        self._sweep_s = 0.0
 
     def assigned_id(self) -> str:
         """A client id that nobody has."""
@@ -62,14 +66,20 @@ class MqttHub:
 
     def leave(self, session: Session, now_s: float, *, will: bool) -> None:
         """The connection of a session is gone."""
-        if not will:
+        forgotten = session.will is not None and not will
+        if forgotten:
             session.will = None  # MQTT-3.14.4-3
         self.broker.sessions.detach(session, now_s)
+        if forgotten:  # a crash must not bring it back
+            self.broker.sessions.changed(session)
         self._see_to(session, now_s)
 
     def end(self, session: Session) -> None:
         """End a session now; its will is published (MQTT-3.1.2-8)."""
-        self._publish_will(session)
+        try:
+            self._publish_will(session)
+        except LogError as error:
+            _warn(session, error)
         self.broker.sessions.end(session)
 
     def tick(self, now_s: float) -> None:
@@ -77,6 +87,9 @@ class MqttHub:
         for session in self.broker.sessions.offline:
             self._see_to(session, now_s)
         self.system.tick(now_s)
+        if now_s >= self._sweep_s:
+            self._sweep_s = now_s + SWEEP_S
+            self.sweep()
 
     def sweep(self) -> None:
         """Forget the subscriptions that large sessions are done with."""
@@ -88,25 +101,39 @@ class MqttHub:
     def _see_to(self, session: Session, now_s: float) -> None:
         gone_s = session.gone_s
         assert gone_s is not None, "it is offline"
-        if session.expiry_s is not None and now_s >= gone_s + session.expiry_s:
-            self.end(session)
-        elif session.will_due_s is not None and now_s >= session.will_due_s:
+        over = session.expiry_s is not None and now_s >= gone_s + session.expiry_s
+        due = session.will_due_s is not None and now_s >= session.will_due_s
+        if not over and not due:
+            return
+        try:
             self._publish_will(session)
+        except LogError:  # the disk is full, or busy: nothing is lost by waiting
+            session.will_due_s = now_s + RETRY_S
+            return
+        if over:
+            self.broker.sessions.end(session)
+        else:
             self.broker.sessions.changed(session)
 
     def _publish_will(self, session: Session) -> None:
-        will, session.will, session.will_due_s = session.will, None, None
-        if will is None:
-            return
-        try:
-            publish_will(self.broker, will, session.producer)
-        except PenstockError as error:
-            logger.warning(
-                "the will of %s was not published: %s",
-                session.client,
-                error,
-                extra={"action": "will_failed"},
-            )
+        """Publish a will, if there is one; raises LogError if that cannot be now."""
+        if session.will is not None:
+            try:
+                publish_will(self.broker, session.will, session.producer)
+            except LogError:
+                raise
+            except PenstockError as error:
+                _warn(session, error)
+        session.will = session.will_due_s = None
+
+
+def _warn(session: Session, error: PenstockError) -> None:
+    logger.warning(
+        "the will of %s was not published: %s",
+        session.client,
+        error,
+        extra={"action": "will_failed"},
+    )
 
 
 def publish_will(broker: Broker, will: Will, producer: str) -> None:

@@ -12,7 +12,9 @@ send it for ever.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+
+from msgspec.structs import replace
 
 from penstock.broker.access import Grants
 from penstock.broker.sessions import Session
@@ -93,26 +95,34 @@ class Inbound:
 
     def publish(self, packet: Publishes, grants: Grants, now_s: float) -> None:
         """Take in a run of publishes; raises Malformed if the client has to go."""
-        count = len(packet.payloads)
-        self._hub.system.counts.messages_in += count
-        ids = packet.packet_ids or []
-        self._check_room(len(ids))
-        topic = self._topic(packet)
-        known = self._session.flights.received if packet.qos == 2 else None
-        payloads = packet.payloads
-        if known is not None and (not known.isdisjoint(ids) or len(set(ids)) < count):
-            payloads, ids = self._new(packet, known)
+        self._hub.system.counts.messages_in += len(packet.payloads)
+        self._check_room(len(packet.packet_ids or ()))
+        self._take(self._topic(packet), packet, grants, now_s)
+
+    def _take(
+        self, topic: str, packet: Publishes, grants: Grants, now_s: float
+    ) -> None:
+        payloads, ids = packet.payloads, packet.packet_ids or []
+        if packet.qos == 2:
+            known = self._session.flights.received
+            if not known.isdisjoint(ids) or len(set(ids)) < len(ids):
+                payloads, ids = _new(packet, known)
         try:
-            if not payloads:
-                group = self._hub.broker.promised
-            else:
+            group = self._hub.broker.promised
+            if payloads:
                 grants.check_publish(topic)
                 group = self._store(topic, packet, payloads, now_s)
         except PenstockError as error:
-            self._refuse(packet, ids, error)
+            if len(packet.payloads) > 1 and _reason(error) is not None:
+                for one in _singles(packet):  # perhaps only one is to blame
+                    self._take(topic, one, grants, now_s)
+            else:
+                self._refuse(packet, ids, error)
             return
-        if packet.qos == 2 and ids:
-            self._hub.broker.sessions.received(self._session, ids)
+        if packet.qos == 2:
+            self._unanswered -= len(packet.payloads) - len(payloads)
+            if ids:
+                self._hub.broker.sessions.received(self._session, ids)
         self._acknowledge(packet, group)
 
     def release(self, ids: list[int]) -> None:
@@ -160,16 +170,6 @@ class Inbound:
             text = f"topic alias {alias} stands for nothing yet"
             raise Malformed(Reason.PROTOCOL_ERROR, text)
         return known
-
-    def _new(self, packet: Publishes, known: set[int]) -> tuple[list[bytes], list[int]]:
-        """What was not received before."""
-        assert packet.packet_ids is not None, "QoS 2 has ids"
-        fresh: dict[int, bytes] = {}
-        for id_, payload in zip(packet.packet_ids, packet.payloads, strict=True):
-            if id_ not in known:
-                fresh.setdefault(id_, payload)
-        self._unanswered -= len(packet.payloads) - len(fresh)
-        return list(fresh.values()), list(fresh)
 
     def _store(
         self, topic: str, packet: Publishes, payloads: list[bytes], now_s: float
@@ -255,3 +255,20 @@ def _reason(error: PenstockError) -> Reason | None:
         if isinstance(error, kind):
             return reason
     return None
+
+
+def _new(packet: Publishes, known: set[int]) -> tuple[list[bytes], list[int]]:
+    """What was not received before."""
+    assert packet.packet_ids is not None, "QoS 2 has ids"
+    fresh: dict[int, bytes] = {}
+    for id_, payload in zip(packet.packet_ids, packet.payloads, strict=True):
+        if id_ not in known:
+            fresh.setdefault(id_, payload)
+    return list(fresh.values()), list(fresh)
+
+
+def _singles(packet: Publishes) -> Iterator[Publishes]:
+    """The publishes of a run, each for itself."""
+    for at, payload in enumerate(packet.payloads):
+        ids = None if packet.packet_ids is None else [packet.packet_ids[at]]
+        yield replace(packet, payloads=[payload], packet_ids=ids)

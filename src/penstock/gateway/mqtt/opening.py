@@ -89,6 +89,7 @@ def open_session(
     for filter_ in list(session.wishes):
         if not gateway.grants.may_subscribe(filter_):  # not any more
             hub.broker.sessions.unwish(session, filter_)
+            hub.broker.sessions.routes.drop_retained(session)
     session.will = None if connect.will is None else _will(connect.will, now_s)
     sessions = hub.broker.sessions
     sessions.attach(session, gateway)

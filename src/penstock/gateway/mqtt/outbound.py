@@ -12,8 +12,7 @@ from penstock.broker.retained import TOPIC as RETAINED
 from penstock.broker.sessions import Share, Wish
 from penstock.broker.sessions.session import Terms
 from penstock.delivery.consumer import Consumer
-from penstock.delivery.cursor import TAKE_BYTES
-from penstock.delivery.flights import Flight
+from penstock.delivery.flights import MAX_ID, Flight
 from penstock.delivery.handshake import Answer
 from penstock.delivery.owed import Portion
 from penstock.delivery.pages import Page
@@ -38,19 +37,10 @@ class Outbound(Delivering):
     __slots__ = ()
 
     def resume(self) -> None:
-        """Say again what was released; the rest is sent again as it is taken."""
-        flights = self._session.flights
-        self._forget_gone()
-        if flights.released:
-            self._outbox.now(render_acks(Kind.PUBREL, list(flights.released)))
-
-    def _forget_gone(self) -> None:
-        """Let go of ids of events that retention has taken meanwhile."""
-        for (number, offset), id_ in list(self._resends.items()):
-            share = self._session.shares.get(number)
-            if share is None or share.subscription.find(offset) is None:
-                self._session.flights.abandon([id_])
-                del self._resends[number, offset]
+        """Say again what was released; what was sent follows, in front of all else."""
+        released = self._session.flights.released
+        if released:
+            self._outbox.now(render_acks(Kind.PUBREL, list(released)))
 
     def lose(self, share: Share) -> None:
         """A topic is gone: what is unanswered of it is not waited for."""
@@ -120,7 +110,7 @@ class Outbound(Delivering):
     def _regain(self, count: int) -> None:
         """MQTT-4.9.0-1, MQTT-4.9.0-2: so many more may be sent."""
         self._quota = min(self._quota + count, self._window)
-        if self._stalled and self._quota:
+        if self._stalled and self._quota > 0:
             self._session.ready.update(self._stalled)
             self._stalled.clear()
 
@@ -128,17 +118,51 @@ class Outbound(Delivering):
 
     def push(self, now_s: float, room: int) -> list[bytes]:
         """Packets of events that may be sent now, about ``room`` bytes."""
-        ready, out = self._session.ready, []
-        while ready and room > 0:
+        out = self._say_again(now_s, room)
+        room -= sum(map(len, out))
+        ready, self._held_bytes = self._session.ready, 0
+        while ready and room > self._held_bytes and not self._unsaid:
             consumer = next(iter(ready))
             del ready[consumer]
             share = self._session.share_of(consumer)
-            if share is None or share.consumer is not consumer:
+            if share is None or share.consumer is not consumer or share.ending:
                 continue
             sent = self._push_share(share, consumer, now_s)
             room -= sum(map(len, sent))
             out += sent
         return out
+
+    def _say_again(self, now_s: float, room: int) -> list[bytes]:
+        """What the client was sent before and has not answered."""
+        session, sent = self._session, []
+        while self._unsaid and self._quota > 0 and room > 0:
+            id_ = self._unsaid.popleft()
+            flight = session.flights.out.get(id_)
+            if flight is None:
+                continue  # answered before it was said again
+            share = session.shares.get(flight.number)
+            data = b""
+            if share is not None and share.consumer is not None:
+                found = share.subscription.find(flight.offset)
+                terms = self._hub.broker.sessions.routes.terms(session, share)
+                if found is not None:
+                    one = Delivery(share, share.consumer, found[0], terms)
+                    data = self._again(one, found[1], id_, now_s)
+            if not data:
+                self._give_up(id_, flight)
+                continue
+            self._quota -= 1
+            room -= len(data)
+            sent.append(data)
+        return sent
+
+    def _give_up(self, id_: int, flight: Flight) -> None:
+        """An event cannot be sent again: it is gone, or too large for the client."""
+        flights = self._session.flights
+        flights.abandon([id_])
+        self._settle([flight], urgent=False)
+        if id_ in flights.released:
+            self._outbox.now(render_acks(Kind.PUBREL, [id_]))
 
     def _push_share(
         self, share: Share, consumer: Consumer, now_s: float
@@ -146,30 +170,24 @@ class Outbound(Delivering):
         broker, session = self._hub.broker, self._session
         limit = _MANY
         if share.subscription.policy.qos:
-            limit = self._quota
-            if share.ending:  # only what was begun
-                number = share.subscription.number
-                limit = min(limit, sum(one == number for one, _ in self._resends))
-                if limit <= 0:
-                    return []
-            elif limit <= 0:
+            limit = min(self._quota, MAX_ID - len(session.flights))
+            if limit <= 0:
                 self._stalled[consumer] = None
                 return []
         sent: list[bytes] = []
-        taken = size = 0
         retained = share.topic == RETAINED
         # Of what is retained, something newer may have taken the place of an older one.
         take = self._take_retained if retained else broker.take
         terms = NOTHING if retained else broker.sessions.routes.terms(session, share)
-        for portion in take(consumer, now_s, limit):
-            taken += portion.hi - portion.lo
-            size += sum(map(len, portion.page.payloads[portion.lo : portion.hi]))
+        portions = take(consumer, now_s, limit)
+        for portion in portions:
             one = Delivery(share, consumer, portion.page, terms)
             if retained:
-                sent += self._retained(one, portion.lo, now_s)
+                for index in range(portion.lo, portion.hi):
+                    sent += self._retained(one, index, now_s)
             else:
                 sent += self._portion(one, portion, now_s)
-        if taken and (taken >= limit or size * 2 >= TAKE_BYTES):
+        if portions:
             session.ready[consumer] = None  # there may be more
         return sent
 
@@ -203,8 +221,10 @@ class Outbound(Delivering):
         return self.writer.publishes(form._replace(qos=0), [page.payloads[index]])
 
     def _retained(self, one: Delivery, index: int, now_s: float) -> list[bytes]:
-        if again := self._again(one, index, now_s):
-            return [again]
+        topic, offset = retained_topic(one.page, index), one.page.batch.offset_of(index)
+        if self._hub.broker.retained.offset_of(topic) != offset:
+            self._waive(one, index, index + 1)  # there is another one by now, or none
+            return []
         terms = self._retained_terms(one.page, index)
         form = self._retained_form(one.page, index, terms, now_s)
         if form is None:

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from penstock.broker.access import Grants, covers
+from penstock.broker.retained import TOPIC as RETAINED
 from penstock.broker.sessions import Session, Wish
 from penstock.errors import InvalidName
 from penstock.gateway.mqtt.hub import MqttHub
@@ -18,7 +19,7 @@ from penstock.gateway.mqtt.outbound import Outbound
 from penstock.gateway.mqtt.system import ROOT
 from penstock.gateway.mqtt.writing import Form
 from penstock.gateway.outbox import Outbox
-from penstock.model.topic_filter import check_filter, shared
+from penstock.model.topic_filter import check_filter, matches, shared
 from penstock.wire.mqtt import (
     Malformed,
     Properties,
@@ -74,8 +75,8 @@ class Subscribing:
 
     @property
     def waits(self) -> bool:
-        """Whether a commit is waited for, or room."""
-        return bool(self._due) or self._showing is not None
+        """Whether a commit is waited for."""
+        return bool(self._due)
 
     def subscribe(self, packet: Subscribe, grants: Grants) -> None:
         identifier = number(packet.properties, Property.SUBSCRIPTION_IDENTIFIER) or 0
@@ -101,6 +102,8 @@ class Subscribing:
             check_filter(wanted.filter)
         except InvalidName:
             return Reason.TOPIC_FILTER_INVALID
+        if matches(wanted.filter if share is None else share[1], RETAINED):
+            return Reason.NOT_AUTHORIZED  # what was retained comes with its own topic
         if share is not None and wanted.no_local:  # MQTT-3.8.3-4
             raise Malformed(Reason.PROTOCOL_ERROR, "no local for a shared subscription")
         if not grants.may_subscribe(wanted.filter):

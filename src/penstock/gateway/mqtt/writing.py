@@ -49,8 +49,12 @@ class Writer:
         ids: Sequence[int] | None = None,
         *,
         dup: bool = False,
+        held: bool = False,
     ) -> bytes:
-        """A run of packets; a topic alias stands for the topic where there is one."""
+        """A run of packets; a topic alias stands for the topic where there is one.
+
+        ``held``: others may leave before, so they say nothing that those would need.
+        """
         self._counts.messages_out += len(payloads)
         properties = form.properties
         if properties is None or not self._alias_limit:
@@ -58,7 +62,7 @@ class Writer:
         alias = self._aliases.get(form.topic)
         first = b""
         if alias is None:
-            if len(self._aliases) >= self._alias_limit:
+            if held or len(self._aliases) >= self._alias_limit:
                 return _rendered(form, payloads, ids, dup=dup)
             alias = self._aliases[form.topic] = len(self._aliases) + 1
             named = form._replace(

@@ -69,10 +69,10 @@ class _PacketParser(ABC, Generic[Parsed]):
         if self.failed is not None:
             raise self.failed
         if self._held:
-            self._held += data
-            if len(self._held) < self._needed:
+            if len(self._held) + len(data) < self._needed:
+                self._held += data
                 return []
-            data = bytes(self._held)
+            data = b"".join((self._held, data))
             self._held = bytearray()
         packets: list[Packet] = []
         at, size = 0, len(data)

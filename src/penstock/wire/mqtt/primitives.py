@@ -71,6 +71,9 @@ class Body:
         at = self._step(length)
         return self._data[at : at + length]
 
+    def pair(self) -> tuple[str, str]:
+        return self.text(), self.text()  # MQTT-1.5.7-1
+
     def field(self) -> bytes:
         """As ``binary``, its length included."""
         at = self.at

@@ -11,6 +11,7 @@ identifiers of a PUBLISH that a server sends.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from enum import Enum, IntEnum
 from typing import Final, cast
 
@@ -19,6 +20,8 @@ from penstock.wire.mqtt.primitives import Body, binary, text, varint
 from penstock.wire.mqtt.reasons import Malformed, Reason
 
 PropertyValue = int | str | bytes | list[int] | list[tuple[str, str]]
+# One on the wire.
+_Value = int | str | bytes | tuple[str, str]
 
 
 class Property(IntEnum):
@@ -163,7 +166,24 @@ PROPERTIES: Final = {
     Kind.AUTH: _ANSWER | {Property.AUTHENTICATION_METHOD, Property.AUTHENTICATION_DATA},
 }
 
-_BY_ID: Final = {int(property): (property, _FORMS[property]) for property in Property}
+_READERS: Final[dict[_Form, Callable[[Body], _Value]]] = {
+    _Form.SWITCH: Body.byte,
+    _Form.TWO_BYTES: Body.two_bytes,
+    _Form.FOUR_BYTES: Body.four_bytes,
+    _Form.VARINT: Body.varint,
+    _Form.TEXT: Body.text,
+    _Form.BINARY: Body.binary,
+    _Form.PAIR: Body.pair,
+}
+_BY_ID: Final = {int(each): (each, _READERS[_FORMS[each]]) for each in Property}
+# Those that not every value is allowed for.
+_CHECKED: Final = frozenset(
+    {Property.RESPONSE_TOPIC, *_NOT_ZERO}
+    | {each for each in Property if _FORMS[each] is _Form.SWITCH}
+)
+# Looked up once: a member of an enum costs more than a name.
+_USER_PROPERTY: Final = Property.USER_PROPERTY
+_IDENTIFIER: Final = Property.SUBSCRIPTION_IDENTIFIER
 
 
 def parse_properties(
@@ -176,13 +196,13 @@ def parse_properties(
     part = body.part(body.varint())
     properties: Properties = {}
     while part.at < part.end:
-        property, form = _identified(part, allowed)
-        value = _value(part, property, form)
-        if property is Property.USER_PROPERTY or (
-            many_identifiers and property is Property.SUBSCRIPTION_IDENTIFIER
-        ):
+        property, read = _identified(part, allowed)
+        value = read(part)
+        if property in _CHECKED:
+            _check(part, property, value)
+        if property is _USER_PROPERTY or (many_identifiers and property is _IDENTIFIER):
             # A list of the one kind or the other, as the property says.
-            cast("list[object]", properties.setdefault(property, [])).append(value)
+            cast("list[_Value]", properties.setdefault(property, [])).append(value)
         elif property in properties:
             raise part.wrong(f"{property.name} twice")
         else:
@@ -232,7 +252,9 @@ def user_properties(properties: Properties) -> list[tuple[str, str]]:
     return cast("list[tuple[str, str]]", properties.get(Property.USER_PROPERTY, []))
 
 
-def _identified(part: Body, allowed: frozenset[Property]) -> tuple[Property, _Form]:
+def _identified(
+    part: Body, allowed: frozenset[Property]
+) -> tuple[Property, Callable[[Body], _Value]]:
     id = part.varint()
     known = _BY_ID.get(id)
     if known is None:
@@ -242,33 +264,16 @@ def _identified(part: Body, allowed: frozenset[Property]) -> tuple[Property, _Fo
     return known
 
 
-def _value(
-    part: Body, property: Property, form: _Form
-) -> int | str | bytes | tuple[str, str]:
-    if form is _Form.PAIR:
-        return part.text(), part.text()  # MQTT-1.5.7-1
-    if form is _Form.TEXT:
-        string = part.text()
-        if property is Property.RESPONSE_TOPIC and ("#" in string or "+" in string):
+def _check(part: Body, property: Property, value: _Value) -> None:
+    if isinstance(value, str):
+        if "#" in value or "+" in value:
             raise part.wrong("a response topic with wildcards")  # MQTT-3.3.2-14
-        return string
-    if form is _Form.BINARY:
-        return part.binary()
-    value = _number(part, form)
-    if form is _Form.SWITCH and value > 1:
-        raise part.wrong(f"{property.name} {value}, which must be 0 or 1")
-    if not value and property in _NOT_ZERO:
-        text = f"{part.packet} has {property.name} 0"
-        raise Malformed(_NOT_ZERO[property], text)
-    return value
-
-
-def _number(part: Body, form: _Form) -> int:
-    if form is _Form.FOUR_BYTES:
-        return part.four_bytes()
-    if form is _Form.TWO_BYTES:
-        return part.two_bytes()
-    return part.byte() if form is _Form.SWITCH else part.varint()
+    elif property in _NOT_ZERO:
+        if not value:
+            text = f"{part.packet} has {property.name} 0"
+            raise Malformed(_NOT_ZERO[property], text)
+    elif value not in (0, 1):
+        raise part.wrong(f"{property.name} {value!r}, which must be 0 or 1")
 
 
 def _check_login(part: Body, properties: Properties) -> None:
@@ -279,7 +284,7 @@ def _check_login(part: Body, properties: Properties) -> None:
         raise part.wrong("authentication data without a method")
 
 
-def _bytes(form: _Form, value: int | str | bytes | tuple[str, str]) -> bytes:
+def _bytes(form: _Form, value: _Value) -> bytes:
     match value:
         case str():
             return text(value)
