@@ -97,6 +97,14 @@ CASES: list[tuple[PenstockError, str]] = [
     ),
     (errors.UnknownEvent("e1"), "there is no event e1"),
     (
+        errors.UnknownSession("ann"),
+        "client ann has no session",
+    ),
+    (
+        errors.NothingRetained("a/b"),
+        "topic a/b has no retained message",
+    ),
+    (
         errors.UnknownSubscription("me", "t"),
         "subscriber me has no subscription to t",
     ),

@@ -59,7 +59,7 @@ class MqttSockets:
         connection = self._make()
         transport = SocketTransport(connection, scope.get("client"))
         connection.connection_made(transport)
-        sending = asyncio.ensure_future(transport.run(send))
+        sending = transport.sending = asyncio.ensure_future(transport.run(send))
         hearing = asyncio.ensure_future(transport.hear(receive))
         try:
             await asyncio.wait([sending, hearing], return_when="FIRST_COMPLETED")
@@ -76,6 +76,8 @@ class SocketTransport(asyncio.Transport):
 
     def __init__(self, connection: Connection, client: Any) -> None:
         super().__init__({"peername": tuple(client) if client else None})
+        self.sending: asyncio.Future[None] | None = None
+        """What sends, as long as it does."""
         self._connection = connection
         self._out: list[bytes] = []
         self._size = 0
@@ -150,4 +152,6 @@ class SocketTransport(asyncio.Transport):
 
     def abort(self) -> None:
         self._out.clear()
-        self.close()
+        self._closing = True
+        if self.sending is not None:  # perhaps the peer does not read
+            self.sending.cancel()

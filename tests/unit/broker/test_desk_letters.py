@@ -162,6 +162,26 @@ def test_a_page_says_where_to_go_on(three: Office) -> None:
     assert three.desk.letters.search(start=2).next is None
 
 
+def test_the_newest_come_first_if_they_are_asked_for(three: Office) -> None:
+    search = three.desk.letters.search
+
+    first = search(newest=True, limit=2)
+    rest = search(newest=True, end=first.next, limit=2)
+
+    assert [row.number for row in first.letters] == [2, 1]
+    assert [row.number for row in rest.letters] == [0]
+    assert (first.next, rest.next) == (1, None)
+
+
+def test_those_that_are_not_open_any_more_are_found(three: Office) -> None:
+    three.desk.redrive.drop(numbers=[1], reason="old")
+    three.commit()
+
+    done = three.desk.letters.search(status="done", newest=True)
+
+    assert [(row.number, row.status) for row in done.letters] == [(1, "dropped")]
+
+
 def test_without_letters_there_are_none(office: Office) -> None:
     assert letters(office) == []
     assert office.desk.letters.groups().groups == []

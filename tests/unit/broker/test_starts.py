@@ -6,8 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from penstock.broker.starts import resolved
+from penstock.broker.starts import check_resumed, resolved
+from penstock.delivery.subscription import Subscription
+from penstock.errors import TakenInOrder, WrongOrder, WrongQos
 from penstock.log import Columns, Log
+from penstock.model.policy import Policy
+from tests.unit.delivery.scene import Outlet, Scene
 
 
 @pytest.mark.parametrize(
@@ -34,3 +38,39 @@ def test_start_means_an_offset_of_the_topic(
         log.append("t", Columns([b"not committed yet"], 3000))
 
         assert resolved(log, "t", start) == offset
+
+
+def known() -> tuple[Scene, Subscription]:
+    scene = Scene()
+    return scene, scene.broker.subscribe("ann", "t", Policy(order="log", qos=1))
+
+
+@pytest.mark.parametrize(
+    "policy", [Policy(order="log", qos=1), Policy(order="log", qos=1, window=7)]
+)
+def test_a_subscription_goes_on_by_rules_of_its_kind(policy: Policy) -> None:
+    check_resumed(known()[1], policy)
+
+
+def test_a_subscription_does_not_go_on_in_another_order() -> None:
+    with pytest.raises(WrongOrder):
+        check_resumed(known()[1], Policy(order="priority", qos=1))
+
+
+def test_a_subscription_that_owes_something_keeps_its_qos() -> None:
+    scene, one = known()
+    scene.publish(0)
+    scene.take(scene.broker.attach(one, Outlet()))
+    one.consumers.clear()
+
+    with pytest.raises(WrongQos):
+        check_resumed(one, Policy(order="log", qos=2))
+
+
+def test_events_in_order_go_to_one_at_a_time() -> None:
+    scene, one = known()
+    scene.broker.attach(one, Outlet())
+    strict = Policy(order="log", qos=1, in_order=True)
+
+    with pytest.raises(TakenInOrder):
+        check_resumed(one, strict)

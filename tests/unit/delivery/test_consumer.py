@@ -145,3 +145,16 @@ def test_everybody_is_told_that_a_subscription_was_moved() -> None:
 
     assert [outlet(one).moves, outlet(two).moves] == [1, 1]
     assert list(scene.broker.awake) == [one.outlet, two.outlet]
+
+
+def test_a_consumer_is_put_where_those_are_who_may_have_something_to_take() -> None:
+    scene = Scene()
+    quiet, asking = scene.subscribe(name="quiet"), scene.subscribe(name="asking")
+    ready: dict[Consumer, None] = {}
+    asking.ready = ready
+
+    scene.publish(0)
+
+    assert list(ready) == [asking]
+    assert quiet.ready is None
+    assert scene.broker.awake.keys() >= {outlet(quiet), outlet(asking)}

@@ -169,3 +169,40 @@ def test_last_page_of_a_topic_makes_room_for_that_of_another() -> None:
     pages.at("other", 0)
 
     assert list(pages._bases) == ["other"]
+
+
+@pytest.mark.parametrize(
+    ("headers", "common"),
+    [
+        (None, {}),
+        ([{"a": "1"}, {"a": "1"}], {"a": "1"}),
+        ([{"a": "1"}, {"a": "2"}], None),
+        ([{}, {"a": "2"}], None),
+        ([{"a": "1"}], {"a": "1"}),
+    ],
+)
+def test_headers_that_all_events_have_are_known_at_once(
+    headers: list[dict[str, str]] | None, common: dict[str, str] | None
+) -> None:
+    scene = Scene()
+    payloads = [b"x"] * len(headers or [0])
+    scene.broker.publish("t", Columns(payloads, headers=headers))
+    scene.commit()
+
+    page = page_at(scene.broker.pages, 0)
+
+    assert page.common_headers == common
+    assert page.common_headers is page.common_headers
+    assert page.headers == (headers or [{}])
+    assert page.headers is page.headers
+
+
+def test_keys_are_decoded_once() -> None:
+    scene = Scene()
+    scene.broker.publish("t", Columns([b"x", b"y"], keys=[b"k", None]))
+    scene.commit()
+
+    page = page_at(scene.broker.pages, 0)
+
+    assert page.keys == [b"k", None]
+    assert page.keys is page.keys

@@ -18,6 +18,17 @@ def test_a_gateway_greets_nobody_and_asks_for_nothing_unless_it_says_so() -> Non
     assert gateway.login is None
     assert gateway.errands is None
     assert gateway.grants is EVERYTHING
+    assert (gateway.lingers, gateway.patience_s) == (False, 0.0)
+
+
+def test_a_peer_that_has_timed_out_is_closed_and_a_farewell_is_not_needed() -> None:
+    gateway = Gateway()
+
+    gateway.part(0.0)
+    assert not gateway.closing
+    gateway.timed_out(0.0)
+
+    assert gateway.closing
 
 
 @pytest.mark.parametrize(

@@ -10,10 +10,11 @@ from penstock.gateway.options import (
     JsonOptions,
     LineOptions,
     MazeOptions,
+    MqttOptions,
     NativeOptions,
 )
 
-KINDS = [LineOptions, JsonOptions, MazeOptions, NativeOptions]
+KINDS = [LineOptions, JsonOptions, MazeOptions, MqttOptions, NativeOptions]
 
 
 @pytest.mark.parametrize(
@@ -36,6 +37,20 @@ KINDS = [LineOptions, JsonOptions, MazeOptions, NativeOptions]
         (MazeOptions, "restart_window", 0),
         (MazeOptions, "durability", "maybe"),
         (MazeOptions, "max_client_buffer_bytes", 0),
+        (MqttOptions, "max_packet_bytes", 1023),
+        (MqttOptions, "max_packet_bytes", (256 << 20) + 1),
+        (MqttOptions, "receive_maximum", 0),
+        (MqttOptions, "receive_maximum", 65_536),
+        (MqttOptions, "topic_alias_maximum", 65_536),
+        (MqttOptions, "send_aliases", -1),
+        (MqttOptions, "window", 0),
+        (MqttOptions, "window", 65_536),
+        (MqttOptions, "max_keep_alive_s", 65_536),
+        (MqttOptions, "max_session_s", -1),
+        (MqttOptions, "max_filters", 0),
+        (MqttOptions, "max_clients", 0),
+        (MqttOptions, "sys_interval_s", -1),
+        (MqttOptions, "no_subscribe", "a/# b/#/c"),
         (NativeOptions, "max_message_bytes", 1023),
         (NativeOptions, "max_fetch_bytes", 1023),
         (NativeOptions, "max_fetches", 0),

@@ -8,6 +8,7 @@ import pytest
 from penstock.clock import ManualClock
 from penstock.errors import Backlogged, DiskFull, LogClosed, WriteFailed
 from penstock.log import Columns, Log, LogOptions, TopicOptions
+from penstock.log.commit import OpenGroup
 from penstock.log.store import TakeCheckpoint, WriteOut
 from tests.unit.log.faults import Counter, FaultyFiles, payloads
 from tests.unit.log.scenes import SMALL
@@ -438,3 +439,29 @@ def test_scrub_goes_through_everything_in_steps(tmp_path: Path) -> None:
     assert 5 < steps < 40
     assert list(log.damages) == []
     log.close()
+
+
+# What is added at the last moment
+
+
+def test_whoever_is_told_of_a_closing_group_may_add_to_it(log: Log) -> None:
+    log.create_topic("u")
+    log.commit()
+    told: list[tuple[int, list[tuple[str, int]]]] = []
+
+    def close(group: OpenGroup) -> None:
+        firsts = [(one.name, at) for one, at in group.first_offsets.values()]
+        told.append((group.number, firsts))
+        if ("t", 2) in firsts:
+            add(log, b"echo", topic="u")
+
+    log.on_close = close
+    add(log, b"a", b"b")
+    log.commit()
+    group = add(log, b"c")
+    add(log, b"d")
+    log.commit()
+
+    assert [firsts for _, firsts in told] == [[("t", 0)], [("t", 2)]]
+    assert told[-1][0] == group
+    assert payloads(log, "u") == [b"echo"]

@@ -290,3 +290,38 @@ def test_a_large_group_is_refused_before_anything_is_done(
         log.append_large([("t", some), ("t", some)])
 
     assert (log.topics(), log.pending_bytes) == (["t"], 0)
+
+
+@pytest.mark.parametrize("relaxed", [True, False])
+def test_events_that_nobody_is_promised_are_written_and_not_synced(
+    tmp_path: Path, *, relaxed: bool
+) -> None:
+    disk = FaultyFiles()
+    with Log.open(tmp_path, files=disk) as log:
+        log.create_topic("t")
+        log.sync()
+        before = disk.count("sync", "journal")
+
+        log.append("t", Columns([b"a"]), relaxed=relaxed)
+        log.commit()
+
+        assert payloads(log, "t") == [b"a"]
+        assert disk.count("sync", "journal") - before == (0 if relaxed else 1)
+
+
+def test_one_event_that_was_promised_has_the_whole_group_synced(
+    tmp_path: Path,
+) -> None:
+    disk = FaultyFiles()
+    with Log.open(tmp_path, files=disk) as log:
+        log.create_topic("t")
+        log.sync()
+        before = disk.count("sync", "journal")
+
+        log.append("t", Columns([b"a"]), relaxed=True)
+        log.append("t", Columns([b"b"]))
+        log.append("t", Columns([b"c"]), relaxed=True)
+        log.commit()
+
+        assert disk.count("sync", "journal") == before + 1
+        assert payloads(log, "t") == [b"a", b"b", b"c"]

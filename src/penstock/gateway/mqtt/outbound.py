@@ -39,6 +39,8 @@ class Outbound(Delivering):
     def resume(self) -> None:
         """Say again what was released; what was sent follows, in front of all else."""
         released = self._session.flights.released
+        # Their PUBCOMPs make room, so they take it: or it would be more than there is.
+        self._quota -= len(released)
         if released:
             self._outbox.now(render_acks(Kind.PUBREL, list(released)))
 

@@ -1,0 +1,308 @@
+"""What all MQTT connections of a server have in common."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+import pytest
+
+from penstock.broker.options import BrokerOptions
+from penstock.broker.retained import TOPIC as RETAINED
+from penstock.errors import LimitReached
+from penstock.gateway.mqtt import hub as hub_module
+from penstock.gateway.mqtt.headers import EXPIRES, QOS, RETAIN
+from penstock.gateway.mqtt.hub import publish
+from penstock.gateway.options import MqttOptions
+from penstock.log import Columns, LogOptions
+from penstock.wire.mqtt import Property, Will
+from tests.unit.gateway.mqtt.scene import Client, Scene
+from tests.unit.gateway.scene import Rules
+
+FOREVER = 0xFFFFFFFF
+WILL = Will(topic="gone", payload=b"bye", qos=1)
+
+
+def lasting(scene: Scene, name: str = "ann", seconds: int = 60) -> Client:
+    return scene.client(name, properties={Property.SESSION_EXPIRY_INTERVAL: seconds})
+
+
+def stored(scene: Scene, topic: str = "gone") -> list[bytes]:
+    if topic not in scene.broker.log.catalog:
+        return []
+    batches = scene.broker.log.read(topic, 0)
+    return [payload for batch in batches for payload in batch.payloads()]
+
+
+# Sessions end
+
+
+def test_a_session_without_time_ends_with_its_connection(scene: Scene) -> None:
+    client = scene.client()
+
+    client.drop()
+
+    assert scene.broker.sessions.get("ann") is None
+
+
+def test_a_session_ends_when_its_time_is_over(scene: Scene) -> None:
+    lasting(scene).drop()
+
+    scene.advance(59.9)
+    assert scene.broker.sessions.get("ann") is not None
+    scene.advance(0.2)
+
+    assert scene.broker.sessions.get("ann") is None
+
+
+def test_a_session_that_is_never_to_end_stays(scene: Scene) -> None:
+    lasting(scene, seconds=FOREVER).drop()
+
+    scene.advance(1e9)
+
+    assert scene.broker.sessions.get("ann") is not None
+
+
+@pytest.mark.parametrize(
+    ("most", "asked", "kept"),
+    [
+        (0.0, 5, 5.0),
+        (0.0, FOREVER, None),
+        (10.0, 5, 5.0),
+        (10.0, 50, 10.0),
+        (10.0, FOREVER, 10.0),
+        (10.0, 0, 0.0),
+    ],
+)
+def test_a_session_is_kept_as_long_as_asked_for_and_allowed(
+    tmp_path: Path, most: float, asked: int, kept: float | None
+) -> None:
+    scene = Scene(tmp_path, mqtt=MqttOptions(max_session_s=most))
+
+    assert scene.hub.expiry(asked) == kept
+    scene.close()
+
+
+def test_time_away_counts_over_a_restart(scene: Scene) -> None:
+    lasting(scene).drop()
+    scene.commit()
+    scene.advance(40.0)
+
+    scene.restart()
+    scene.advance(10.0)
+    assert scene.broker.sessions.get("ann") is not None
+    scene.advance(11.0)
+
+    assert scene.broker.sessions.get("ann") is None
+
+
+def test_a_client_that_comes_too_late_finds_no_session(scene: Scene) -> None:
+    """Before anybody has looked whose time is over: MQTT-3.1.2-23"""
+    lasting(scene).drop()
+    scene.clock.advance(61.0)
+
+    client = scene.client(
+        clean=False, properties={Property.SESSION_EXPIRY_INTERVAL: 60}
+    )
+
+    assert not client.connack().session_present
+
+
+# Wills
+
+
+def test_a_will_is_published_when_the_connection_is_lost(scene: Scene) -> None:
+    scene.client(will=WILL).drop()
+
+    assert stored(scene) == [b"bye"]
+
+
+def test_a_will_is_not_published_after_a_farewell(scene: Scene) -> None:
+    scene.client(will=WILL).bye()
+    scene.advance(100.0)
+
+    assert stored(scene) == []
+
+
+def test_a_will_waits_for_its_delay(scene: Scene) -> None:
+    delayed = Will(
+        topic="gone", payload=b"bye", properties={Property.WILL_DELAY_INTERVAL: 10}
+    )
+    asked = {Property.SESSION_EXPIRY_INTERVAL: 60}
+    scene.client(will=delayed, properties={**asked}).drop()
+
+    scene.advance(9.0)
+    assert stored(scene) == []
+    scene.advance(2.0)
+    assert stored(scene) == [b"bye"]
+    scene.advance(100.0)
+    assert stored(scene) == [b"bye"]
+
+
+def test_a_will_is_not_published_if_the_client_is_back_before(scene: Scene) -> None:
+    delayed = Will(
+        topic="gone", payload=b"bye", properties={Property.WILL_DELAY_INTERVAL: 10}
+    )
+    asked = {Property.SESSION_EXPIRY_INTERVAL: 60}
+    scene.client(will=delayed, properties={**asked}).drop()
+    scene.advance(5.0)
+
+    scene.client(clean=False, properties={**asked})
+    scene.advance(100.0)
+
+    assert stored(scene) == []
+
+
+def test_a_will_does_not_wait_longer_than_its_session_lives(scene: Scene) -> None:
+    delayed = Will(
+        topic="gone", payload=b"bye", properties={Property.WILL_DELAY_INTERVAL: 100}
+    )
+    asked = {Property.SESSION_EXPIRY_INTERVAL: 10}
+    scene.client(will=delayed, properties={**asked}).drop()
+
+    scene.advance(11.0)
+
+    assert stored(scene) == [b"bye"]
+    assert scene.broker.sessions.get("ann") is None
+
+
+@pytest.mark.parametrize("kill", [True, False])
+def test_a_will_outlives_the_server(scene: Scene, *, kill: bool) -> None:
+    asked = {Property.SESSION_EXPIRY_INTERVAL: 60}
+    scene.client(will=WILL, properties={**asked})
+    if kill:
+        scene.restart(kill=True)
+    else:
+        scene.restart()
+
+    scene.advance(0.1)
+
+    assert stored(scene) == [b"bye"]
+    scene.restart(kill=True)
+    scene.advance(100.0)
+    assert stored(scene) == [b"bye"]
+
+
+def test_a_will_says_all_that_a_message_can(scene: Scene) -> None:
+    will = Will(
+        topic="gone",
+        payload=b"bye",
+        qos=1,
+        retain=True,
+        properties={
+            Property.MESSAGE_EXPIRY_INTERVAL: 30,
+            Property.CONTENT_TYPE: "text/plain",
+            Property.USER_PROPERTY: [("a", "b"), ("priority", "4")],
+        },
+    )
+    now_ms = scene.broker.log.now_ms()
+    scene.client(will=will).drop()
+
+    (batch,) = scene.broker.log.read("gone", 0)
+    assert batch.headers() == [
+        {
+            "a": "b",
+            "priority": "4",
+            "mqtt.content-type": "text/plain",
+            QOS: "1",
+            RETAIN: "1",
+            EXPIRES: str(now_ms + 30_000),
+        }
+    ]
+    assert batch.priorities() == [4]
+    assert batch.producers() == ["mqtt/ann"]
+    assert len(scene.broker.retained) == 1
+
+
+def test_a_will_that_cannot_be_published_is_told_and_the_session_ends(
+    scene: Scene, caplog: pytest.LogCaptureFixture
+) -> None:
+    client = scene.client(will=Will(topic="$forbidden", payload=b"x"))
+
+    with caplog.at_level(logging.WARNING):
+        client.drop()
+
+    (record,) = caplog.records
+    assert record.__dict__["action"] == "will_failed"
+    assert scene.broker.sessions.get("ann") is None
+
+
+# Together
+
+
+def test_assigned_ids_are_those_of_nobody(scene: Scene) -> None:
+    start = scene.broker.log.now_ms()
+    taken = scene.client(f"auto-{start:x}-1")
+
+    names = {scene.hub.assigned_id() for _ in range(3)}
+
+    assert len(names) == 3
+    assert taken.gateway.who not in names
+
+
+def test_large_sessions_are_swept(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hub_module, "MANY_TOPICS", 2)
+    client = scene.client()
+    client.subscribe("#", qos=1)
+    writer = scene.client("writer")
+    for number in range(4):
+        writer.publish(f"topic/{number}", b"x", qos=1, ids=[1])
+    ids = [one.packet_id for one in client.messages()]
+    for id_ in ids[:3]:
+        client.send(bytes([0x40, 2]) + id_.to_bytes(2, "big"))
+    session = scene.broker.sessions.get("ann")
+    assert session is not None
+    assert len(session.topics) == 4
+
+    scene.hub.sweep()
+
+    assert len(session.topics) == 1
+
+
+# Publishing
+
+
+def test_a_message_and_what_is_retained_of_it_are_in_one_group(tmp_path: Path) -> None:
+    """Or a crash between the two would have a QoS 2 publish stored twice."""
+    scene = Scene(tmp_path, Rules(log=LogOptions(group_bytes=2048)))
+    scene.commits = False
+    broker = scene.broker
+    events = Columns([bytes(1500)])
+
+    group = publish(broker, "t", events, retain=True, relaxed=False)
+
+    assert broker.group == group
+    assert broker.log.topic(RETAINED).next_offset == 1
+    scene.close()
+
+
+def test_a_message_that_cannot_be_retained_is_not_published(tmp_path: Path) -> None:
+    scene = Scene(tmp_path, Rules(broker=BrokerOptions(max_retained=1)))
+    publish(scene.broker, "a", Columns([b"x"]), retain=True, relaxed=False)
+    scene.commit()
+
+    with pytest.raises(LimitReached):
+        publish(scene.broker, "b", Columns([b"x"]), retain=True, relaxed=False)
+
+    assert "b" not in scene.broker.log.catalog
+    scene.close()
+
+
+def test_the_last_of_a_run_is_retained(scene: Scene) -> None:
+    events = Columns([b"a", b"b", b"c"])
+    publish(scene.broker, "t", events, retain=True, relaxed=False)
+    scene.commit()
+
+    assert stored(scene, "t") == [b"a", b"b", b"c"]
+    assert stored(scene, RETAINED) == [b"c"]
+
+
+def test_what_takes_a_retained_message_away_is_an_event_too(scene: Scene) -> None:
+    for payload in (b"x", b""):
+        publish(scene.broker, "t", Columns([payload]), retain=True, relaxed=False)
+        scene.commit()
+
+    assert stored(scene, "t") == [b"x", b""]
+    assert len(scene.broker.retained) == 0

@@ -1,0 +1,404 @@
+"""What goes to a client, and what it answers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from penstock.gateway.options import MqttOptions
+from penstock.wire.mqtt import Acks, Kind, Properties, Property, Reason
+from tests.unit.gateway.mqtt.scene import Client, Message, Scene, acks, messages
+
+LASTING: Properties = {Property.SESSION_EXPIRY_INTERVAL: 60}
+
+
+def come(
+    scene: Scene,
+    name: str = "ann",
+    *,
+    version: int = 5,
+    properties: Properties | None = None,
+) -> Client:
+    """A client with a session that is kept; see ``rest`` for what came behind."""
+    asked = {**LASTING, **(properties or {})} if version == 5 else {}
+    client = scene.client(name, version=version, clean=False, properties=asked)
+    client.connack()
+    return client
+
+
+def subscriber(scene: Scene, qos: int = 1, **said: object) -> Client:
+    client = come(scene, **said)  # type: ignore[arg-type]
+    client.subscribe("t", qos=qos)
+    client.packets()
+    return client
+
+
+def publish(scene: Scene, *payloads: bytes, qos: int = 2, topic: str = "t") -> None:
+    writer = scene.client("writer")
+    ids = list(range(1, len(payloads) + 1)) if qos else None
+    writer.publish(topic, *payloads, qos=qos, ids=ids)
+    writer.bye()
+
+
+def ids(messages: list[Message]) -> list[int]:
+    return [one.packet_id for one in messages]
+
+
+# Answers
+
+
+@pytest.mark.parametrize("version", [3, 4, 5])
+def test_qos_1_is_over_with_puback(scene: Scene, version: int) -> None:
+    client = subscriber(scene, version=version)
+    publish(scene, b"a", b"b")
+    found = client.messages()
+    assert [(one.payload, one.qos, one.dup) for one in found] == [
+        (b"a", 1, False),
+        (b"b", 1, False),
+    ]
+
+    client.answer(Kind.PUBACK, *ids(found))
+    client.drop()
+
+    assert come(scene, version=version).rest == []
+
+
+@pytest.mark.parametrize("version", [4, 5])
+def test_qos_2_is_a_handshake(scene: Scene, version: int) -> None:
+    client = subscriber(scene, qos=2, version=version)
+    publish(scene, b"a")
+    (one,) = client.messages()
+    assert one.qos == 2
+
+    client.answer(Kind.PUBREC, one.packet_id)
+    assert client.acks() == [(Kind.PUBREL, one.packet_id, 0)]
+    client.answer(Kind.PUBCOMP, one.packet_id)
+    client.drop()
+
+    assert come(scene, version=version).rest == []
+
+
+def test_qos_2_leaves_when_the_journal_knows_its_id(scene: Scene) -> None:
+    client = subscriber(scene, qos=2)
+    publish(scene, b"a")
+    client.packets()
+    scene.commits = False
+    writer = scene.client("writer")
+    writer.publish("t", b"b", qos=2, ids=[1])
+    scene.broker.log.commit()
+    assert client.messages() == []
+
+    scene.pump()
+    assert client.messages() == []  # taken, and not yet in the journal
+    scene.commit()
+
+    assert [one.payload for one in client.messages()] == [b"b"]
+
+
+def test_pubrel_leaves_when_the_disk_knows_of_it(scene: Scene) -> None:
+    client = subscriber(scene, qos=2)
+    publish(scene, b"a")
+    (one,) = client.messages()
+    scene.commits = False
+
+    client.answer(Kind.PUBREC, one.packet_id)
+    assert client.packets() == []
+    scene.commit()
+
+    assert client.acks() == [(Kind.PUBREL, one.packet_id, 0)]
+
+
+@pytest.mark.parametrize(
+    ("version", "reason"), [(4, 0), (5, Reason.PACKET_IDENTIFIER_NOT_FOUND)]
+)
+def test_pubrec_of_an_id_that_nobody_knows_is_answered(
+    scene: Scene, version: int, reason: int
+) -> None:
+    client = subscriber(scene, qos=2, version=version)
+
+    client.answer(Kind.PUBREC, 77)
+
+    assert client.acks() == [(Kind.PUBREL, 77, reason)]
+
+
+def test_answers_that_make_no_sense_count_for_nothing(scene: Scene) -> None:
+    client = subscriber(scene, qos=2)
+    publish(scene, b"a")
+    (one,) = client.messages()
+
+    client.answer(Kind.PUBACK, one.packet_id, 999)
+    client.answer(Kind.PUBCOMP, one.packet_id, 999)
+    client.drop()
+
+    assert not client.gateway.closing
+    (again,) = [m for m in come(scene).rest if not isinstance(m, Acks)]
+    assert again.packet_ids == [one.packet_id]  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(
+    ("qos", "kind"), [(1, Kind.PUBACK), (2, Kind.PUBREC)], ids=["puback", "pubrec"]
+)
+def test_what_a_client_refuses_is_not_sent_again(
+    scene: Scene, qos: int, kind: Kind
+) -> None:
+    client = subscriber(scene, qos=qos)
+    publish(scene, b"a")
+    (one,) = client.messages()
+
+    client.refuse(kind, one.packet_id)
+    client.drop()
+
+    assert come(scene).rest == []
+    assert "$dead-letters" not in scene.broker.log.catalog
+
+
+# Reconnecting
+
+
+@pytest.mark.parametrize("kill", [None, True, False])
+@pytest.mark.parametrize("qos", [1, 2])
+def test_what_was_not_answered_is_sent_again_under_its_id(
+    scene: Scene, qos: int, *, kill: bool | None
+) -> None:
+    client = subscriber(scene, qos=qos)
+    publish(scene, b"a", b"b", b"c")
+    found = client.messages()
+    assert len(found) == 3
+    scene.commit()
+    if kill is None:
+        client.drop()
+    else:
+        scene.restart(kill=kill)
+
+    again = come(scene)
+
+    assert [(one.payload, one.packet_id, one.dup) for one in messages_of(again)] == [
+        (one.payload, one.packet_id, True) for one in found
+    ]
+
+
+@pytest.mark.parametrize("kill", [None, True, False])
+def test_pubrel_is_said_again(scene: Scene, *, kill: bool | None) -> None:
+    client = subscriber(scene, qos=2)
+    publish(scene, b"a", b"b")
+    first, second = client.messages()
+    client.answer(Kind.PUBREC, first.packet_id)
+    if kill is None:
+        client.drop()
+    else:
+        scene.restart(kill=kill)
+
+    again = come(scene)
+
+    assert [one for one in again.rest if isinstance(one, Acks)] == [
+        Acks(kind=Kind.PUBREL, packet_ids=[first.packet_id])
+    ]
+    assert ids(messages_of(again)) == [second.packet_id]
+    again.answer(Kind.PUBCOMP, first.packet_id)
+    again.answer(Kind.PUBREC, second.packet_id)
+    again.answer(Kind.PUBCOMP, second.packet_id)
+    again.drop()
+    assert come(scene).rest == []
+
+
+def test_what_came_meanwhile_follows_what_was_begun(scene: Scene) -> None:
+    client = subscriber(scene)
+    publish(scene, b"a", b"b")
+    assert len(client.messages()) == 2
+    client.drop()
+    publish(scene, b"c")
+
+    found = messages_of(come(scene))
+
+    assert [(one.payload, one.dup) for one in found] == [
+        (b"a", True),
+        (b"b", True),
+        (b"c", False),
+    ]
+    assert len(set(ids(found))) == 3
+
+
+@pytest.mark.parametrize("qos", [1, 2])
+def test_what_retention_took_is_not_sent_and_its_ids_are_released(
+    scene: Scene, qos: int
+) -> None:
+    """The client may have it, and would take another message under its id for it."""
+    client = subscriber(scene, qos=qos)
+    publish(scene, b"a", b"b")
+    before = ids(client.messages())
+    client.drop()
+    scene.commit()
+    scene.broker.log.roll("t")
+    publish(scene, b"c")
+    scene.broker.log.trim("t", 2)
+
+    client = come(scene)
+    found = messages_of(client)
+
+    assert [one.payload for one in found] == [b"c"]
+    assert acks(client.rest) == [(Kind.PUBREL, id_, 0) for id_ in before if qos == 2]
+    session = scene.broker.sessions.get("ann")
+    assert session is not None
+    assert list(session.flights.out) == ids(found)
+    assert list(session.flights.released) == (before if qos == 2 else [])
+
+
+@pytest.mark.parametrize("qos", [1, 2])
+def test_a_topic_that_is_deleted_makes_room_for_others(scene: Scene, qos: int) -> None:
+    client = subscriber(scene, qos=qos, properties={Property.RECEIVE_MAXIMUM: 2})
+    client.subscribe("u", qos=qos)
+    publish(scene, b"a", b"b")
+    before = ids(client.messages())
+    publish(scene, b"c", topic="u")
+    assert client.payloads() == []
+
+    scene.broker.delete_topic("t")
+    scene.pump()
+    kind = Kind.PUBACK if qos == 1 else Kind.PUBREC
+    client.answer(kind, *before)
+    if qos == 2:
+        client.answer(Kind.PUBCOMP, *before)
+
+    assert client.payloads() == [b"c"]
+
+
+# Windows
+
+
+def test_no_more_is_unanswered_than_the_client_asks_for(scene: Scene) -> None:
+    client = subscriber(scene, properties={Property.RECEIVE_MAXIMUM: 2})
+    publish(scene, *[b"%d" % number for number in range(6)])
+
+    found = client.messages()
+    assert len(found) == 2
+    client.answer(Kind.PUBACK, found[0].packet_id)
+    more = client.messages()
+
+    assert [one.payload for one in more] == [b"2"]
+    client.answer(Kind.PUBACK, found[1].packet_id, more[0].packet_id)
+    assert client.payloads() == [b"3", b"4"]
+
+
+def test_with_qos_2_room_comes_with_pubcomp(scene: Scene) -> None:
+    client = subscriber(scene, qos=2, properties={Property.RECEIVE_MAXIMUM: 1})
+    publish(scene, b"a", b"b")
+    (one,) = client.messages()
+
+    client.answer(Kind.PUBREC, one.packet_id)
+    assert client.payloads() == []
+    client.answer(Kind.PUBCOMP, one.packet_id)
+
+    assert client.payloads() == [b"b"]
+
+
+def test_an_id_that_is_completed_twice_makes_room_once(scene: Scene) -> None:
+    client = subscriber(scene, qos=2, properties={Property.RECEIVE_MAXIMUM: 1})
+    publish(scene, b"a", b"b", b"c")
+    (one,) = client.messages()
+    client.answer(Kind.PUBREC, one.packet_id)
+    client.packets()
+
+    client.answer(Kind.PUBCOMP, *[one.packet_id] * 3)
+
+    assert client.payloads() == [b"b"]
+
+
+def test_ids_that_wait_for_pubcomp_take_room_after_a_reconnect(scene: Scene) -> None:
+    """MQTT-3.3.4-9: or their PUBCOMPs would make room for more than there is."""
+    small: Properties = {Property.RECEIVE_MAXIMUM: 2}
+    client = subscriber(scene, qos=2, properties=small)
+    publish(scene, *[b"%d" % number for number in range(6)])
+    before = ids(client.messages())
+    client.answer(Kind.PUBREC, *before)
+    client.drop()
+
+    client = come(scene, properties=small)
+    assert messages_of(client) == []
+    for id_ in before:
+        client.answer(Kind.PUBCOMP, id_)
+        client.answer(Kind.PUBCOMP, id_)
+
+    assert client.payloads() == [b"2", b"3"]
+
+
+def test_the_server_has_a_window_of_its_own(tmp_path: Path) -> None:
+    scene = Scene(tmp_path, mqtt=MqttOptions(window=3, sys_interval_s=0))
+    client = subscriber(scene)
+
+    publish(scene, *[b"x"] * 9)
+
+    assert len(client.messages()) == 3
+    scene.close()
+
+
+def test_qos_0_needs_no_window(tmp_path: Path) -> None:
+    scene = Scene(tmp_path, mqtt=MqttOptions(window=1, sys_interval_s=0))
+    client = subscriber(scene, qos=0)
+
+    publish(scene, *[b"x"] * 9)
+
+    assert len(client.messages()) == 9
+    scene.close()
+
+
+def test_a_full_window_holds_up_all_topics_and_none_is_forgotten(
+    scene: Scene,
+) -> None:
+    client = come(scene, properties={Property.RECEIVE_MAXIMUM: 1})
+    client.subscribe("#", qos=1)
+    client.packets()
+    for topic in ("a", "b", "c"):
+        publish(scene, topic.encode(), topic=topic)
+
+    got: list[bytes] = []
+    while found := client.messages():
+        got += [one.payload for one in found]
+        assert len(found) == 1
+        client.answer(Kind.PUBACK, *ids(found))
+
+    assert sorted(got) == [b"a", b"b", b"c"]
+
+
+def test_output_is_about_as_large_as_there_is_room(scene: Scene) -> None:
+    client = subscriber(scene, qos=0)
+    for name in ("a", "b", "c"):
+        client.subscribe(name)
+    client.packets()
+    del scene.peers[client.gateway]  # it does not read for a while
+    for name in ("a", "b", "c"):
+        publish(scene, bytes(1000), qos=0, topic=name)
+    now_s = scene.clock.now_s()
+
+    sizes = [len(b"".join(client.gateway.output(now_s, 500))) for _ in range(4)]
+
+    assert [size > 0 for size in sizes] == [True, True, True, False]
+    assert max(sizes) < 2000
+
+
+# Unsubscribing
+
+
+def test_what_is_in_flight_is_completed_after_unsubscribe(scene: Scene) -> None:
+    client = subscriber(scene, qos=2)
+    publish(scene, b"a", b"b")
+    first, second = client.messages()
+    client.unsubscribe("t")
+    publish(scene, b"c")
+    assert client.payloads() == []
+    client.drop()
+
+    again = come(scene)
+    assert ids(messages_of(again)) == [first.packet_id, second.packet_id]
+    for one in (first, second):
+        again.answer(Kind.PUBREC, one.packet_id)
+        again.answer(Kind.PUBCOMP, one.packet_id)
+
+    assert again.payloads() == []
+    assert len(scene.broker.subscriptions) == 0
+
+
+def messages_of(client: Client) -> list[Message]:
+    """What came with CONNACK, and since."""
+    client.rest += client.packets()
+    return messages(client.rest)

@@ -1,0 +1,299 @@
+"""SUBSCRIBE and UNSUBSCRIBE, and what was retained."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from penstock.broker.access import Rule
+from penstock.gateway.options import MqttOptions
+from penstock.wire.mqtt import (
+    Disconnect,
+    Kind,
+    Properties,
+    Property,
+    Reason,
+    Suback,
+    Wanted,
+)
+from tests.unit.gateway.mqtt.scene import Client, Scene
+from tests.unit.gateway.scene import limited
+
+LASTING: Properties = {Property.SESSION_EXPIRY_INTERVAL: 60}
+
+
+@pytest.fixture
+def client(scene: Scene) -> Client:
+    client = scene.client()
+    client.packets()
+    return client
+
+
+def retain(scene: Scene, *topics: str, qos: int = 1, payload: bytes = b"kept") -> None:
+    writer = scene.client("writer")
+    for topic in topics:
+        ids = [1] if qos else None
+        writer.publish(topic, payload, qos=qos, ids=ids, retain=True)
+        if qos == 2:
+            writer.answer(Kind.PUBREL, 1)
+    writer.bye()
+
+
+# Answers
+
+
+def test_every_filter_has_its_answer(client: Client) -> None:
+    client.subscribe(
+        Wanted("a", 0), Wanted("a/#", 1), Wanted("+/b", 2), Wanted("a/#/b", 1)
+    )
+
+    assert client.suback() == [0, 1, 2, Reason.TOPIC_FILTER_INVALID]
+
+
+@pytest.mark.parametrize("filter_", ["a/#/b", "a+", "#a", "$share/g", "$share//a"])
+@pytest.mark.parametrize(
+    ("version", "reason"), [(4, 0x80), (5, Reason.TOPIC_FILTER_INVALID)]
+)
+def test_a_filter_that_is_none_is_refused(
+    scene: Scene, filter_: str, version: int, reason: int
+) -> None:
+    client = scene.client(version=version)
+    client.packets()
+
+    client.subscribe(filter_, qos=1)
+
+    assert client.suback() == [reason]
+
+
+def test_unsubscribe_says_what_was_there(client: Client) -> None:
+    client.subscribe("a", "b")
+    client.packets()
+
+    client.unsubscribe("a", "c")
+
+    assert client.unsuback() == [0, Reason.NO_SUBSCRIPTION_EXISTED]
+
+
+def test_answers_of_a_kept_session_wait_for_the_disk(scene: Scene) -> None:
+    client = scene.client(properties=LASTING)
+    client.packets()
+    scene.commits = False
+
+    client.subscribe("a")
+    assert client.packets() == []
+    scene.commit()
+    assert client.suback() == [0]
+
+    client.unsubscribe("a")
+    assert client.packets() == []
+    scene.commit()
+    assert client.unsuback() == [0]
+
+
+@pytest.mark.parametrize("kill", [True, False])
+def test_a_subscription_outlives_the_server(scene: Scene, *, kill: bool) -> None:
+    client = scene.client(properties=LASTING)
+    client.subscribe("a/+", qos=1)
+    assert client.packets()
+
+    scene.restart(kill=kill)
+    scene.client("writer").publish("a/b", b"x", qos=1, ids=[1])
+
+    assert scene.client(clean=False, properties=LASTING).payloads() == [b"x"]
+
+
+def test_no_local_of_a_shared_subscription_is_an_error(client: Client) -> None:
+    client.subscribe(Wanted("$share/g/a", 1, no_local=True))
+
+    (told,) = client.packets()
+    assert isinstance(told, Disconnect)
+    assert told.reason == Reason.PROTOCOL_ERROR
+
+
+def test_filters_that_are_not_granted_are_refused(tmp_path: Path) -> None:
+    scene = Scene(tmp_path, limited(Rule("subscribe", "open/#")))
+    client = scene.client(user="anna", password=b"pw")
+    client.packets()
+
+    client.subscribe("open/a", "#", "$share/g/open/b", "$share/g/#")
+
+    denied = Reason.NOT_AUTHORIZED
+    assert client.suback() == [0, denied, 0, denied]
+    scene.close()
+
+
+def test_filters_that_nobody_may_have_are_refused(tmp_path: Path) -> None:
+    options = MqttOptions(no_subscribe="secret/# x", sys_interval_s=0)
+    scene = Scene(tmp_path, mqtt=options)
+    client = scene.client()
+    client.packets()
+
+    client.subscribe("secret/a", "$share/g/secret/+", "x", "y")
+
+    no = Reason.UNSPECIFIED_ERROR
+    assert client.suback() == [no, no, no, 0]
+    scene.close()
+
+
+def test_there_is_a_limit_of_filters(tmp_path: Path) -> None:
+    scene = Scene(tmp_path, mqtt=MqttOptions(max_filters=2, sys_interval_s=0))
+    client = scene.client()
+    client.packets()
+
+    client.subscribe("a", "b", "c", "a")
+
+    assert client.suback() == [0, 0, Reason.QUOTA_EXCEEDED, 0]
+    scene.close()
+
+
+# What was retained
+
+
+@pytest.mark.parametrize("wished", [0, 1, 2])
+@pytest.mark.parametrize("published", [0, 1, 2])
+def test_a_subscription_brings_what_was_retained(
+    scene: Scene, client: Client, wished: int, published: int
+) -> None:
+    retain(scene, "a/1", "a/2", "b", qos=published)
+
+    client.subscribe("a/+", qos=wished)
+
+    found = client.messages()
+    assert [(one.topic, one.payload, one.retain) for one in found] == [
+        ("a/1", b"kept", True),
+        ("a/2", b"kept", True),
+    ]
+    assert {one.qos for one in found} == {min(wished, published)}
+
+
+def test_suback_comes_before_what_was_retained(scene: Scene, client: Client) -> None:
+    retain(scene, "a")
+
+    client.subscribe("a", qos=1)
+
+    assert isinstance(client.packets()[0], Suback)
+
+
+@pytest.mark.parametrize(
+    ("handling", "first", "second"), [(0, 1, 1), (1, 1, 0), (2, 0, 0)]
+)
+@pytest.mark.parametrize("qos", [0, 1])
+def test_retain_handling_says_when(
+    scene: Scene, client: Client, handling: int, first: int, second: int, qos: int
+) -> None:
+    retain(scene, "a")
+    wanted = Wanted("a", qos, retain_handling=handling)
+
+    for count in (first, second):
+        client.subscribe(wanted)
+        found = client.messages()
+        assert len(found) == count
+        client.answer(Kind.PUBACK, *[one.packet_id for one in found if one.qos])
+
+
+def test_a_shared_subscription_brings_nothing_retained(
+    scene: Scene, client: Client
+) -> None:
+    retain(scene, "a")
+
+    client.subscribe("$share/g/a", qos=1)
+
+    assert client.messages() == []
+
+
+def test_nothing_falls_between_what_was_retained_and_what_comes(
+    scene: Scene, client: Client
+) -> None:
+    retain(scene, "a", payload=b"old")
+    writer = scene.client("writer")
+    scene.commits = False
+    writer.publish("a", b"new", qos=1, ids=[1], retain=True)
+
+    client.subscribe("a", qos=1)
+    writer.publish("a", b"newer", qos=1, ids=[2], retain=True)
+    scene.commits = True
+    scene.commit()
+
+    found = [(one.payload, one.retain) for one in client.messages()]
+    # What was there when the SUBSCRIBE came is the first; the live one follows.
+    assert found in (
+        [(b"new", True), (b"newer", False)],
+        [(b"newer", False)],
+    )
+
+
+def test_what_was_retained_is_owed_like_anything_else(scene: Scene) -> None:
+    retain(scene, *[f"a/{number}" for number in range(5)])
+    asked: Properties = {**LASTING, Property.RECEIVE_MAXIMUM: 2}
+    client = scene.client(properties=asked)
+    client.subscribe("a/+", qos=1)
+    first = client.messages()
+    assert len(first) == 2
+    client.answer(Kind.PUBACK, first[0].packet_id)
+    client.packets()
+    scene.commit()
+
+    scene.restart(kill=True)
+    client = scene.client(clean=False, properties=asked)
+
+    found: list[str] = []
+    while more := client.messages():
+        found += [one.topic for one in more]
+        assert all(one.retain for one in more)
+        client.answer(Kind.PUBACK, *[one.packet_id for one in more])
+    assert sorted(found) == ["a/1", "a/2", "a/3", "a/4"]
+
+
+def test_a_retained_message_that_has_expired_is_not_shown(scene: Scene) -> None:
+    writer = scene.client("writer")
+    expiry: Properties = {Property.MESSAGE_EXPIRY_INTERVAL: 5}
+    for number, topic in enumerate(("a", "b"), 1):
+        properties = expiry if topic == "a" else None
+        writer.publish(
+            topic, b"x", qos=1, ids=[number], retain=True, properties=properties
+        )
+    scene.advance(10.0)
+
+    for qos in (0, 1):
+        client = scene.client(f"client {qos}")
+        client.subscribe("#", qos=qos)
+        assert [one.topic for one in client.messages()] == ["b"]
+
+
+def test_a_retained_message_that_is_too_large_is_not_shown(scene: Scene) -> None:
+    retain(scene, "a", payload=bytes(500))
+    retain(scene, "b")
+
+    for qos in (0, 1):
+        client = scene.client(
+            f"client {qos}", properties={Property.MAXIMUM_PACKET_SIZE: 100}
+        )
+        client.subscribe("#", qos=qos)
+        assert [one.topic for one in client.messages()] == ["b"]
+
+
+def test_what_was_retained_comes_as_there_is_room(scene: Scene) -> None:
+    retain(scene, *[f"a/{number}" for number in range(20)], payload=bytes(1000))
+    client = scene.client()
+    client.packets()
+    peer = scene.peers.pop(client.gateway)  # it reads what the test reads
+    client.subscribe("#", qos=0)
+    now_s = scene.clock.now_s()
+
+    sizes = [len(b"".join(client.gateway.output(now_s, 5000))) for _ in range(6)]
+
+    assert max(sizes) < 8000
+    total = len(peer.got) + sum(sizes)
+    assert total > 20 * 1000
+
+
+def test_the_identifier_of_the_subscription_is_told(
+    scene: Scene, client: Client
+) -> None:
+    retain(scene, "a")
+
+    for qos in (0, 1):
+        client.subscribe("a", qos=qos, properties={Property.SUBSCRIPTION_IDENTIFIER: 9})
+        (one,) = client.messages()
+        assert one.properties == {Property.SUBSCRIPTION_IDENTIFIER: [9]}

@@ -1,0 +1,172 @@
+from __future__ import annotations
+
+import pytest
+
+from penstock.errors import LocalProtocolError
+from penstock.wire.mqtt import Kind, Malformed, Properties, Property, Reason
+from penstock.wire.mqtt.primitives import Body
+from penstock.wire.mqtt.properties import (
+    PROPERTIES,
+    WILL_PROPERTIES,
+    data,
+    number,
+    parse_properties,
+    render_properties,
+    string,
+    user_properties,
+)
+
+# One value for each property, and its bytes behind the identifier.
+VALUES: dict[Property, tuple[object, str]] = {
+    Property.PAYLOAD_FORMAT_INDICATOR: (1, "01"),
+    Property.MESSAGE_EXPIRY_INTERVAL: (0x01020304, "01020304"),
+    Property.CONTENT_TYPE: ("t", "000174"),
+    Property.RESPONSE_TOPIC: ("t", "000174"),
+    Property.CORRELATION_DATA: (b"\xff", "0001ff"),
+    Property.SUBSCRIPTION_IDENTIFIER: (128, "8001"),
+    Property.SESSION_EXPIRY_INTERVAL: (1, "00000001"),
+    Property.ASSIGNED_CLIENT_IDENTIFIER: ("t", "000174"),
+    Property.SERVER_KEEP_ALIVE: (258, "0102"),
+    Property.AUTHENTICATION_METHOD: ("t", "000174"),
+    Property.AUTHENTICATION_DATA: (b"", "0000"),
+    Property.REQUEST_PROBLEM_INFORMATION: (0, "00"),
+    Property.WILL_DELAY_INTERVAL: (0, "00000000"),
+    Property.REQUEST_RESPONSE_INFORMATION: (1, "01"),
+    Property.RESPONSE_INFORMATION: ("", "0000"),
+    Property.SERVER_REFERENCE: ("t", "000174"),
+    Property.REASON_STRING: ("t", "000174"),
+    Property.RECEIVE_MAXIMUM: (65535, "ffff"),
+    Property.TOPIC_ALIAS_MAXIMUM: (0, "0000"),
+    Property.TOPIC_ALIAS: (1, "0001"),
+    Property.MAXIMUM_QOS: (1, "01"),
+    Property.RETAIN_AVAILABLE: (0, "00"),
+    Property.USER_PROPERTY: ([("a", "b")], "000161000162"),
+    Property.MAXIMUM_PACKET_SIZE: (1, "00000001"),
+    Property.WILDCARD_SUBSCRIPTION_AVAILABLE: (0, "00"),
+    Property.SUBSCRIPTION_IDENTIFIER_AVAILABLE: (0, "00"),
+    Property.SHARED_SUBSCRIPTION_AVAILABLE: (0, "00"),
+}
+ALL = frozenset(Property)
+
+
+def parsed(encoded: bytes, allowed: frozenset[Property] = ALL) -> Properties:
+    body = Body(encoded, 0, len(encoded), "TEST")
+    properties = parse_properties(body, allowed)
+    body.finish()
+    return properties
+
+
+@pytest.mark.parametrize("property", Property)
+def test_every_property_has_its_form(property: Property) -> None:
+    value, encoded = VALUES[property]
+    rendered = render_properties({property: value})  # type: ignore[dict-item]
+
+    assert rendered == bytes((len(encoded) // 2 + 1, property)) + bytes.fromhex(encoded)
+    if property is not Property.AUTHENTICATION_DATA:
+        assert parsed(rendered) == {property: value}
+
+
+def test_no_properties_are_a_length_of_zero() -> None:
+    assert render_properties({}) == b"\0"
+    assert parsed(b"\0") == {}
+
+
+def test_user_properties_keep_their_order_and_names_may_repeat() -> None:
+    pairs = [("a", "1"), ("b", "2"), ("a", "1")]
+
+    properties = parsed(render_properties({Property.USER_PROPERTY: [*pairs]}))
+
+    assert user_properties(properties) == pairs
+    assert user_properties({}) == []
+
+
+def test_subscription_identifiers_are_a_list_where_there_may_be_many() -> None:
+    encoded = b"\x05\x0b\x01\x0b\x80\x01"
+    body = Body(encoded, 0, len(encoded), "TEST")
+
+    properties = parse_properties(body, ALL, many_identifiers=True)
+
+    assert properties == {Property.SUBSCRIPTION_IDENTIFIER: [1, 128]}
+    assert render_properties(properties) == encoded
+    with pytest.raises(Malformed, match="SUBSCRIPTION_IDENTIFIER twice"):
+        parsed(encoded)
+
+
+def test_values_are_asked_for_by_their_type() -> None:
+    properties: Properties = {
+        Property.RECEIVE_MAXIMUM: 7,
+        Property.CONTENT_TYPE: "t",
+        Property.CORRELATION_DATA: b"c",
+    }
+
+    assert number(properties, Property.RECEIVE_MAXIMUM) == 7
+    assert string(properties, Property.CONTENT_TYPE) == "t"
+    assert data(properties, Property.CORRELATION_DATA) == b"c"
+    assert number({}, Property.RECEIVE_MAXIMUM) is None
+    assert string({}, Property.CONTENT_TYPE) is None
+    assert data({}, Property.CORRELATION_DATA) is None
+
+
+def test_each_property_stands_where_the_specification_lets_it() -> None:
+    places = {
+        property: {kind for kind in PROPERTIES if property in PROPERTIES[kind]}
+        for property in Property
+    }
+
+    assert places[Property.USER_PROPERTY] == {*PROPERTIES}
+    assert places[Property.REASON_STRING] == {*PROPERTIES} - {
+        *(Kind.CONNECT, Kind.PUBLISH, Kind.SUBSCRIBE, Kind.UNSUBSCRIBE)
+    }
+    assert places[Property.TOPIC_ALIAS] == {Kind.PUBLISH}
+    assert places[Property.SUBSCRIPTION_IDENTIFIER] == {Kind.PUBLISH, Kind.SUBSCRIBE}
+    assert places[Property.SERVER_REFERENCE] == {Kind.CONNACK, Kind.DISCONNECT}
+    assert places[Property.AUTHENTICATION_METHOD] == {
+        *(Kind.CONNECT, Kind.CONNACK, Kind.AUTH)
+    }
+    assert places[Property.SESSION_EXPIRY_INTERVAL] == {
+        *(Kind.CONNECT, Kind.CONNACK, Kind.DISCONNECT)
+    }
+    assert [property for property in Property if not places[property]] == [
+        Property.WILL_DELAY_INTERVAL
+    ]
+    assert (
+        PROPERTIES[Kind.PUBLISH]
+        - {*(Property.TOPIC_ALIAS, Property.SUBSCRIPTION_IDENTIFIER)}
+        | {Property.WILL_DELAY_INTERVAL}
+        == WILL_PROPERTIES
+    )
+
+
+@pytest.mark.parametrize(
+    ("encoded", "reason"),
+    [
+        ("02 24 02", Reason.PROTOCOL_ERROR),
+        ("03 21 00 00", Reason.PROTOCOL_ERROR),
+        ("03 23 00 00", Reason.TOPIC_ALIAS_INVALID),
+        ("02 0b 00", Reason.PROTOCOL_ERROR),
+        ("03 16 00 00", Reason.PROTOCOL_ERROR),
+        ("06 13 00 01 13 00 01", Reason.PROTOCOL_ERROR),
+        ("04 08 00 01 23", Reason.PROTOCOL_ERROR),
+        ("02 00 00", Reason.MALFORMED_PACKET),
+        ("03 a6 00 00", Reason.MALFORMED_PACKET),
+        ("04 26 00 00 00", Reason.MALFORMED_PACKET),
+        ("07 26 00 01 61 00 01 00", Reason.MALFORMED_PACKET),
+        ("05 02 00", Reason.MALFORMED_PACKET),
+        ("", Reason.MALFORMED_PACKET),
+    ],
+)
+def test_bad_properties_are_refused(encoded: str, reason: Reason) -> None:
+    with pytest.raises(Malformed) as refused:
+        parsed(bytes.fromhex(encoded))
+
+    assert refused.value.reason is reason
+
+
+def test_a_property_in_the_wrong_packet_is_refused() -> None:
+    with pytest.raises(Malformed, match="TEST has TOPIC_ALIAS, which it cannot have"):
+        parsed(b"\x03\x23\x00\x01", PROPERTIES[Kind.SUBSCRIBE])
+
+
+def test_a_property_that_is_too_long_is_our_fault() -> None:
+    with pytest.raises(LocalProtocolError, match="65536 bytes"):
+        render_properties({Property.REASON_STRING: "x" * 65_536})
