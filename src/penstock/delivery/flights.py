@@ -14,8 +14,10 @@ from __future__ import annotations
 import struct
 from array import array
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from functools import partial
 from itertools import repeat
-from typing import NamedTuple
+from operator import itemgetter
+from typing import NamedTuple, cast
 
 from penstock.delivery.handshake import Answer, Stage, next_stage
 
@@ -34,6 +36,11 @@ class Flight(NamedTuple):
     """Of the subscription."""
     offset: int
     qos: int
+
+
+# In place of the class, which would cost more than all the rest of a delivery.
+_flight = partial(tuple.__new__, Flight)
+_QOS = itemgetter(2)
 
 
 class Flights:
@@ -60,8 +67,8 @@ class Flights:
     def send(self, number: int, offsets: Sequence[int], qos: int) -> list[int]:
         """Ids for deliveries that are sent for the first time."""
         ids = self._fresh(len(offsets))
-        flights = map(Flight, repeat(number), offsets, repeat(qos))
-        self.out.update(zip(ids, flights, strict=False))
+        rows = zip(repeat(number), offsets, repeat(qos), strict=False)
+        self.out.update(zip(ids, map(_flight, rows), strict=False))
         if self.noting:
             for lo, hi in _stretches(ids, offsets):
                 self.trail += _SENT.pack(
@@ -93,7 +100,27 @@ class Flights:
 
     def answered(self, answer: Answer, ids: Iterable[int]) -> list[Flight]:
         """Deliveries that the client has now, by PUBACK or PUBREC."""
-        out, done, moved = self.out, [], []
+        out = self.out
+        ids = list(ids)
+        found = [out.get(id_) for id_ in ids]
+        if None not in found and len(found) == len(set(ids)):
+            flights = cast("list[Flight]", found)
+            stages = {
+                next_stage(qos, Stage.SENT, answer) for qos in set(map(_QOS, flights))
+            }
+            if len(stages) == 1 and None not in stages:  # as nearly always
+                for id_ in ids:
+                    del out[id_]
+                if Stage.RELEASED in stages:
+                    self.released.update(dict.fromkeys(ids))
+                self._note(RELEASED if answer is Answer.PUBREC else FREED, ids)
+                return flights
+        return self._answered_singly(answer, ids)
+
+    def _answered_singly(self, answer: Answer, ids: list[int]) -> list[Flight]:
+        out = self.out
+        done: list[Flight] = []
+        moved: list[int] = []
         for id_ in ids:
             flight = out.get(id_)
             if flight is None:

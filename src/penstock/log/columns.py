@@ -196,8 +196,10 @@ class Columns:
             for what in ("ids", "parents", "producers"):
                 texts: Sequence[str | None] | None = getattr(self, what)
                 if texts is not None:
-                    given = [text for text in texts if text is not None]
-                    size += len("".join(given).encode())
+                    distinct_texts = _distinct(texts)
+                    given = [text for text in distinct_texts if text is not None]
+                    once = len("".join(given).encode())
+                    size += once * (count // len(distinct_texts))
             if self.headers is not None:
                 what, limit = "headers", "mappings of valid Unicode text"
                 distinct = _distinct(self.headers)
@@ -325,9 +327,9 @@ def validity(values: Sequence[object | None]) -> bytes:
     return int(text, 2).to_bytes((len(values) + 7) // 8, "little")
 
 
-def _distinct(headers: Sequence[Headers]) -> Sequence[Headers]:
-    """The headers, or the only ones there are: a publisher tends to repeat them."""
-    return headers[:1] if headers.count(headers[0]) == len(headers) else headers
+def _distinct(values: Sequence[T]) -> Sequence[T]:
+    """The values, or the only one there is: a publisher tends to repeat itself."""
+    return values[:1] if values.count(values[0]) == len(values) else values
 
 
 def _maps(headers: Sequence[Headers]) -> Encoded:

@@ -7,6 +7,7 @@ when it comes back (MQTT-4.4.0-1).
 from __future__ import annotations
 
 from itertools import groupby
+from operator import itemgetter
 
 from penstock.broker.retained import TOPIC as RETAINED
 from penstock.broker.sessions import Share, Wish
@@ -29,6 +30,8 @@ from penstock.wire.mqtt import Kind, Reason, render_ack, render_acks
 
 _MANY = 1 << 20
 NOTHING = Terms(0, False, False, ())
+# Of a flight.
+_NUMBER, _OFFSET = itemgetter(0), itemgetter(1)
 
 
 class Outbound(Delivering):
@@ -97,11 +100,13 @@ class Outbound(Delivering):
 
     def _settle(self, done: list[Flight], *, urgent: bool) -> None:
         session = self._session
-        for number, run in groupby(done, key=_number):
+        for number, run in groupby(done, key=_NUMBER):
             share = session.shares.get(number)
             if share is None or share.consumer is None:
                 continue
-            offsets = sorted(flight.offset for flight in run)
+            offsets = list(map(_OFFSET, run))
+            if offsets[-1] - offsets[0] != len(offsets) - 1:
+                offsets.sort()
             share.subscription.settle_all(offsets, share.consumer, urgent=urgent)
             session.ready[share.consumer] = None
             if share.ending:
@@ -243,7 +248,3 @@ class Outbound(Delivering):
             return None
         topic, priority = retained_topic(page, index), page.priorities[index]
         return self._form(topic, terms, headers, priority, now_s, retained=True)
-
-
-def _number(flight: Flight) -> int:
-    return flight.number
