@@ -5,6 +5,7 @@
  */
 import type { Flow } from "../../lib/types";
 import { href } from "../../lib/router";
+import { asSubscriber, producerName, subscriberName } from "../../lib/who";
 
 export type Kind = "topic" | "subscriber" | "producer";
 export type EdgeKind = Flow["edges"][number]["kind"];
@@ -13,6 +14,8 @@ export interface MapNode {
   id: string;
   kind: Kind;
   name: string;
+  /** The name, in the words of people. */
+  label: string;
   rate: number;
   lag: number | null;
   state: string;
@@ -48,14 +51,16 @@ export function mapOf(flow: Flow): FlowMap {
   const renamed = new Map<string, string>();
   const found = new Map<string, MapNode>();
   for (const node of flow.nodes) {
-    if (node.kind === "producer" && names.has(node.name)) {
-      renamed.set(node.id, subscriberId(flow, node.name));
+    const subscriber = node.kind === "producer" ? asSubscriber(node.name, names) : null;
+    if (subscriber !== null) {
+      renamed.set(node.id, subscriberId(flow, subscriber));
       continue;
     }
     found.set(node.id, {
       id: node.id,
       kind: node.kind,
       name: node.name,
+      label: labelOf(node.kind, node.name),
       rate: node.rate,
       lag: node.lag ?? null,
       state: node.state ?? "",
@@ -85,7 +90,7 @@ export function narrowed(map: FlowMap, wanted: Wanted): FlowMap {
   let nodes = map.nodes;
   const search = wanted.search.trim().toLowerCase();
   if (search) {
-    const hits = new Set(nodes.filter((one) => one.name.toLowerCase().includes(search)).map((one) => one.id));
+    const hits = new Set(nodes.filter((one) => one.label.toLowerCase().includes(search)).map((one) => one.id));
     edges = edges.filter((one) => hits.has(one.from) || hits.has(one.to));
     const near = new Set([...hits, ...edges.flatMap((one) => [one.from, one.to])]);
     nodes = nodes.filter((one) => near.has(one.id));
@@ -108,6 +113,11 @@ export function shapeOf(map: FlowMap): string {
 
 export function isSpark(name: string): boolean {
   return name.startsWith("spark:");
+}
+
+function labelOf(kind: Kind, name: string): string {
+  if (kind === "topic") return name;
+  return kind === "subscriber" ? subscriberName(name) : producerName(name);
 }
 
 function subscriberId(flow: Flow, name: string): string {

@@ -1,5 +1,6 @@
 /** Subscriptions with who serves them: what two answers of the API tell, put together. */
 import type { SubscriptionRow, SubscriptionState } from "../../lib/types";
+import { subscriberName } from "../../lib/who";
 
 export interface Connection {
   number: number;
@@ -16,6 +17,8 @@ export interface Connection {
 
 export interface Row extends SubscriptionRow {
   key: string;
+  /** The subscriber, in the words of people. */
+  who: string;
   /** A query of Spark that keeps its place itself. */
   spark: boolean;
   gateways: string[];
@@ -57,6 +60,7 @@ export function rowsOf(
     return {
       ...one,
       key: keyOf(one),
+      who: subscriberName(one.subscriber),
       spark: isSpark(one.subscriber),
       gateways: [...new Set(mine.map((each) => each.connection.gateway))],
       connections: mine.map((each) => each.connection),
@@ -111,7 +115,7 @@ export function matching(rows: readonly Row[], search: string): Row[] {
   const words = search.toLowerCase().split(/\s+/).filter(Boolean);
   if (words.length === 0) return [...rows];
   return rows.filter((row) => {
-    const text = `${row.subscriber} ${row.topic} ${row.gateways.join(" ")} ${stateOf(row)}`.toLowerCase();
+    const text = `${row.subscriber} ${row.who} ${row.topic} ${row.gateways.join(" ")} ${stateOf(row)}`.toLowerCase();
     return words.every((word) => text.includes(word));
   });
 }
