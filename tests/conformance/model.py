@@ -146,7 +146,7 @@ class Client:
             self.under_way.add(identifier)
             assert len(self.under_way) <= self.most + self.spare, f"too many: {story}"
         if packet.qos == 0:
-            assert not seen or self.killed, f"twice: {story}"
+            assert not seen, f"twice: {story}"
         elif packet.qos == 1:
             assert packet.dup or self.killed or not seen, f"again, unsaid: {story}"
             self.unacked.append((identifier, number))

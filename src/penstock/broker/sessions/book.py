@@ -102,7 +102,8 @@ class Sessions:
             session.will_due_s = session.gone_s + session.will.delay_s
         self._offline[session] = None
         for one in self._broker.subscriptions.of_subscriber(session.name):
-            self.routes.take_up(session, one, None)
+            share = self.routes.take_up(session, one, None)
+            share.quiet = self._broker.log.topic(one.topic).next_offset
         for wish in session.wishes.values():
             if wish.qos or wish.share is not None:
                 self.routes.add(session, wish)

@@ -50,7 +50,7 @@ NOBODY = Nobody()
 class Share:
     """A session's part in the events of one topic."""
 
-    __slots__ = ("consumer", "ending", "subscription", "terms", "wish")
+    __slots__ = ("consumer", "ending", "quiet", "subscription", "terms", "wish")
 
     def __init__(self, subscription: Subscription, wish: Wish | None) -> None:
         self.subscription = subscription
@@ -61,6 +61,9 @@ class Share:
         self.consumer: Consumer | None = None
         self.ending = False
         """No wish is left: what is in flight is completed, and nothing else sent."""
+        self.quiet = 0
+        """Events in front of it were there when the broker began: whether those of
+        QoS 0 were sent nobody knows, and at most once is what they are sent."""
 
     @property
     def topic(self) -> str:

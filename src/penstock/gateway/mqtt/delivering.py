@@ -150,6 +150,10 @@ class Delivering:
             return []
         if not form.qos:
             self._waive(one, lo, hi)
+            if one.share.quiet:
+                lo = min(max(lo, page.batch.index_of(one.share.quiet)), hi)
+            if lo == hi:
+                return []
             if lo == 0 and hi == len(page):
                 return [writer.page(form, page)]
             return [writer.publishes(form, page.payloads[lo:hi])]
