@@ -46,7 +46,7 @@ serve: setup dashboard ## Run the broker alone, with all its gateways
 	@$(BIN)/penstock serve $(SERVE_ARGS)
 
 .PHONY: test
-test: lint types dashboard browser ## Run everything: format, lint, contracts, types, all tests
+test: lint types dashboard browser mqtt-clients ## Run everything: format, lint, contracts, types, all tests
 	@if test -d web/node_modules; then \
 	  echo "== types of the dashboard"; $(MAKE) -s web-check; \
 	fi
@@ -77,7 +77,18 @@ browser:
 	  || echo "Chromium could not be installed; its tests are skipped."; \
 	fi
 
-# The same for targets that can do without it.
+# The same for clients that tests of MQTT use.
+.PHONY: mqtt-clients
+mqtt-clients:
+	@if ! command -v mosquitto_pub >/dev/null && command -v apt-get >/dev/null \
+	  && test "$$(id -u)" = 0; then \
+	  echo "Installing the clients of Mosquitto for the tests of MQTT"; \
+	  { apt-get -qq update && DEBIAN_FRONTEND=noninteractive apt-get -qq install -y \
+	    --no-install-recommends mosquitto-clients; } >/dev/null 2>&1 \
+	  || echo "They could not be installed; their tests are skipped."; \
+	fi
+
+# Like web, for targets that can do without the dashboard.
 .PHONY: dashboard
 dashboard:
 	@if $(node_fits); then \
@@ -138,7 +149,7 @@ bench: setup ## Run the benchmarks and print their table
 # Extra arguments, for example: make bench-peers BENCH_ARGS="--quick --peers Redis"
 BENCH_ARGS ?=
 .PHONY: bench-peers
-bench-peers: setup ## Compare with NATS, Redis and RabbitMQ, side by side
+bench-peers: setup ## Compare with NATS, Redis, RabbitMQ, Mosquitto, side by side
 	@$(PIP_INSTALL) -c constraints.txt --no-build-isolation -e '.[bench]' \
 	  || echo "The extra bench could not be installed; what it brings is left out."
 	@$(PY) -m bench.peers --install $(BENCH_ARGS)
@@ -176,6 +187,7 @@ $(STAMP): pyproject.toml constraints.txt
 	@echo "Installing pinned dependencies (some minutes: Spark is large)"
 	@$(PIP_INSTALL) -c constraints.txt hatchling editables setuptools wheel
 	@$(PIP_INSTALL) -c constraints.txt --no-build-isolation -e '.[dev]'
+	@$(drop_strays)
 	@pwd -P > $@
 
 .PHONY: pins
@@ -187,6 +199,7 @@ pins: ## Rewrite constraints.txt with the newest versions
 	  $(PY) -m pip freeze --exclude penstock --exclude pip --exclude setuptools; \
 	} > constraints.new
 	@mv constraints.new constraints.txt
+	@$(drop_strays)
 	@pwd -P > $(STAMP)
 
 .PHONY: clean
@@ -201,6 +214,9 @@ help: ## Show this list
 	@awk 'BEGIN { FS = ":.*## " } \
 	  /^##@ / { printf "%s%s\n", sep, substr($$0, 5); sep = "\n" } \
 	  /^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+# gmqtt brings a package named tests, which would hide the folder of that name.
+drop_strays = rm -rf $(VENV)/lib/python*/site-packages/tests
 
 # Whether Node is new enough; a group, so that it can be negated.
 node_fits = { node -e \
