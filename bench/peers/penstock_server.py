@@ -16,16 +16,22 @@ from bench.peers.processes import Missing, Server, spawn
 
 GATEWAYS = (
     *("line", "consumer", "publisher", "maze-event", "maze-client", "native"),
-    "http",
+    *("http", "mqtt"),
 )
 TOPIC = "t0"
 # All thousand readers come from one address here.
-ENVIRONMENT = {"PENSTOCK_SERVER_MAX_CONNECTIONS_PER_ADDRESS": "0"}
+ENVIRONMENT = {
+    "PENSTOCK_SERVER_MAX_CONNECTIONS_PER_ADDRESS": "0",
+    "PENSTOCK_SERVER_MAX_CONNECTIONS": "11000",
+}
 
 
-def start(folder: Path, variant: str) -> Server:
+def start(folder: Path, variant: str, *, http: bool = True) -> Server:
     ready, data = folder / "ready.json", folder / "data"
-    ports = [word for name in GATEWAYS for word in (f"--{name}-port", "0")]
+    gateways = [name for name in GATEWAYS if http or name != "http"]
+    ports = [word for name in gateways for word in (f"--{name}-port", "0")]
+    if not http:
+        ports.append("--no-http")
     process = spawn(
         [program(), "serve", "--data", data, "--ready-file", ready, *ports],
         folder,

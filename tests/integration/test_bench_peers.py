@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from bench.peers import mqtt
 from bench.peers.field import CONTENDERS, Workload
 from bench.peers.harness import Bench
 from bench.peers.install import missing_peers
@@ -82,3 +83,29 @@ def test_the_loader_alone_is_measured(bench: Bench) -> None:
     assert bench.failed == {}
     assert all(sample.events > 0 for sample in found.values())
     assert set(found) == set(contenders)
+
+
+@pytest.mark.parametrize("name", sorted(mqtt.CONTENDERS))
+def test_every_shape_of_mqtt_cells_runs(bench: Bench, name: str) -> None:
+    if why := missing_peers().get(name):
+        pytest.skip(f"component: {name} ({why})")
+    cells = [
+        mqtt.Cell(
+            title=shape,
+            case="",
+            qos=qos,
+            size=100,
+            publishers=3,
+            subscribers=2,
+            in_flight=30,
+            shape=shape,
+        )
+        for shape, qos in (("pipelined", 2), ("alone", 1), ("idle", 0))
+        if name != mqtt.PYTHON or shape != "idle"
+    ]
+
+    found = [mqtt.measure(bench, cell.title, cell, [name]) for cell in cells]
+
+    assert bench.absent == {} and bench.failed == {}
+    assert [set(samples) for samples in found] == [{name}] * len(cells)
+    assert all(sample.events > 0 for samples in found for sample in samples.values())

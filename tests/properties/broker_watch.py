@@ -34,8 +34,10 @@ class Opening:
 class WatchedLog(Log):
     watch: Watch
 
-    def append(self, name: str, events: Columns | Batch) -> Appended:
-        appended = super().append(name, events)
+    def append(
+        self, name: str, events: Columns | Batch, *, relaxed: bool = False
+    ) -> Appended:
+        appended = super().append(name, events, relaxed=relaxed)
         assert isinstance(events, Columns)
         self.watch.noted_append(name, events, appended)
         return appended

@@ -8,6 +8,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from penstock.client import connect
+from tests.interop.peers import Paho
 from tests.serving import serving
 from tests.web.site import Site, eventually
 from tests.wire_client import Wire
@@ -81,6 +82,30 @@ def test_a_query_of_spark_is_marked(site: Site, page: Page) -> None:
     row = page.get_by_role("row").filter(has_text="spark:counts")
     expect(row.get_by_text("Spark", exact=True)).to_be_visible()
     expect(row.get_by_role("cell").last).to_have_text("1")
+
+
+def test_clients_of_mqtt_and_shared_groups_are_called_so(
+    site: Site, page: Page
+) -> None:
+    emil = Paho(site.server.ports["mqtt"], client_id="emil")
+    emil.connect()
+    try:
+        emil.subscribe("posts", 1)
+        emil.subscribe("$share/team/posts", 1)
+        site.publish("posts", {"n": 1})
+        page.goto(f"{site.url}/ui/subscribers")
+
+        client = page.get_by_role("row").filter(has_text="mqtt client emil")
+        group = page.get_by_role("row").filter(has_text="shared group team: posts")
+
+        expect(client).to_contain_text("connected")
+        expect(client).to_contain_text("mqtt")
+        expect(group).to_contain_text("connected")
+        page.goto(f"{site.url}/ui/subscribers?tab=connections")
+        rows = page.get_by_role("table", name="Connections").get_by_role("row")
+        expect(rows.filter(has_text="emil")).to_contain_text("mqtt")
+    finally:
+        emil.close()
 
 
 def test_a_subscription_is_looked_into_moved_and_forgotten(

@@ -69,6 +69,13 @@ class Consumer:
             limit = min(limit, -(-subscription.credit // others))
         return subscription.take(self, now_s, limit)
 
+    def stand_behind(self) -> None:
+        """Let the others who share the subscription be woken first the next time."""
+        consumers = self.subscription.consumers
+        if len(consumers) > 1:
+            consumers.remove(self)
+            consumers.append(self)
+
     def detach(self, now_s: float) -> list[Failed]:
         """End the share: what it held goes back, or was its last try."""
         if self not in self.subscription.consumers:

@@ -158,3 +158,12 @@ def test_a_consumer_is_put_where_those_are_who_may_have_something_to_take() -> N
     assert list(ready) == [asking]
     assert quiet.ready is None
     assert scene.broker.awake.keys() >= {outlet(quiet), outlet(asking)}
+
+
+def test_who_stands_behind_is_woken_last() -> None:
+    scene = Scene()
+    first, second = scene.subscribe(), scene.subscribe()
+
+    first.stand_behind()
+
+    assert first.subscription.consumers == [second, first]

@@ -196,6 +196,8 @@ class Outbound(Delivering):
                 sent += self._portion(one, portion, now_s)
         if portions:
             session.ready[consumer] = None  # there may be more
+            if share.wish is not None:
+                consumer.stand_behind()
         return sent
 
     def _take_retained(
