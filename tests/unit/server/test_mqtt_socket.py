@@ -84,7 +84,8 @@ def served(
     app = MqttSockets(
         cast("Any", other), check_origin, lambda: cast(Connection, connection)
     )
-    asyncio.run(asyncio.wait_for(app(scope, peer.receive, peer.send), 10))
+    served = app(scope, peer.receive, cast("Any", peer.send))
+    asyncio.run(asyncio.wait_for(served, 10))
     return others
 
 
