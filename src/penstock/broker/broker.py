@@ -144,12 +144,12 @@ class Broker:
             owner.confirmed()
         self.graves.confirmed(commit.group.number)
         self.parcels.confirmed(commit.group.number, self.wake)
-        for topic, batch, payloads in commit.batches():
+        for topic, batch, columns in commit.batches():
             self.chains.note(topic)
             self.levels.add(topic.name, batch)
             self.retained.add(batch)
             if subscriptions := self.subscriptions.of_topic(topic.name):
-                self.pages.add(batch, payloads)
+                self.pages.add(batch, columns)
             for subscription in subscriptions:
                 self.wake(subscription)
 
@@ -333,7 +333,8 @@ class Broker:
         if portions:
             self.traffic.took(consumer.subscription, portions, now_s)
         if portions and policy.qos == 0:  # no answer will ask for what is left
-            self.awake[consumer.outlet] = None
+            if consumer.ready is None:  # or it looks for itself
+                self.awake[consumer.outlet] = None
         elif portions and policy.ack_timeout_s is not None:
             self.timers.arm(consumer.subscription, now_s + policy.ack_timeout_s)
         return portions

@@ -10,7 +10,7 @@ from __future__ import annotations
 from bisect import bisect_right, insort
 from collections import OrderedDict
 
-from penstock.log import Batch, Log
+from penstock.log import Batch, Columns, Log
 
 # One block of an old backlog.
 READ_BYTES = 1 << 18
@@ -88,9 +88,14 @@ class Page:
             self._payloads = self.batch.payloads()
         return self._payloads
 
-    def keep_payloads(self, payloads: list[bytes]) -> None:
-        """Take payloads that somebody has decoded already."""
-        self._payloads = payloads
+    def take_over(self, columns: Columns) -> None:
+        """Take what the frame was made of: the lists must not change any more."""
+        self._payloads = columns.payloads
+        headers = columns.headers
+        if headers is None:
+            self._common = {}
+        elif headers.count(headers[0]) == len(headers):
+            self._common = dict(headers[0])
 
     @property
     def priorities(self) -> list[int]:
@@ -136,14 +141,14 @@ class Pages:
             offset = pages[-1].end
         return None
 
-    def add(self, batch: Batch, payloads: list[bytes] | None) -> None:
+    def add(self, batch: Batch, columns: Columns | None) -> None:
         """Keep a frame that was just committed: it is about to be wanted.
 
-        Its payloads need no decoding if they are at hand.
+        What is at hand in columns needs no decoding.
         """
         page = self._keep(batch.topic, Page(batch))
-        if payloads is not None:
-            page.keep_payloads(payloads)
+        if columns is not None:
+            page.take_over(columns)
 
     def end(self, topic: str) -> int:
         """Behind the last event of a topic that can be read."""

@@ -83,7 +83,7 @@ class Commit:
         self.sync = sync
         self.error: WriteFailed | None = None
         self.frames: list[tuple[Topic, TailFrame]] = []
-        self._payloads: list[list[bytes] | None] = []
+        self._columns: list[Columns | None] = []
         self._journal = journal
         self._position_file = position_file
         self._time_ms = time_ms
@@ -105,21 +105,21 @@ class Commit:
             # Whatever it was, the commit has ended and has confirmed nothing.
             self.error = WriteFailed("the journal", "committing to", repr(error))
 
-    def batches(self) -> Iterator[tuple[Topic, Batch, list[bytes] | None]]:
-        """The frames, and the payloads of those where they are at hand."""
-        for (topic, frame), payloads in zip(self.frames, self._payloads, strict=True):
-            yield topic, Batch.whole(topic.name, *frame), payloads
+    def batches(self) -> Iterator[tuple[Topic, Batch, Columns | None]]:
+        """The frames, and the columns of those where they are at hand."""
+        for (topic, frame), columns in zip(self.frames, self._columns, strict=True):
+            yield topic, Batch.whole(topic.name, *frame), columns
 
     def _entry(self, item: OpenFrame | SealedFrame | Entry) -> Entry:
-        payloads = None
+        columns: Columns | None = None
         match item:
             case OpenFrame(topic, base_offset, id_base, columns, _):
                 batch = Batch.of(topic.name, columns.encode(base_offset, id_base))
-                header, body, payloads = batch.header, batch.body, columns.payloads
+                header, body = batch.header, batch.body
             case SealedFrame(topic, header, body):
                 pass
             case Entry():
                 return item
         self.frames.append((topic, TailFrame(header, body)))
-        self._payloads.append(payloads)
+        self._columns.append(columns)
         return Entry(Kind.EVENTS, topic.id, pack(header), body)

@@ -96,15 +96,17 @@ class MqttGateway(Gateway):
     def output(self, now_s: float, room: int) -> list[bytes]:
         out: list[bytes] = []
         opened = self._opened
-        self._drain(out)
+        if self._outbox:
+            self._drain(out)
         if opened is not None and not self.closing and not opened.waiting:
             room -= sum(map(len, out))
-            if self._subscribing is not None:
+            if self._subscribing is not None and self._subscribing.busy:
                 shown = self._subscribing.retained(now_s, room)
                 room -= sum(map(len, shown))
                 out += shown
-            out += opened.outbound.push(now_s, room)
-            self._drain(out)
+            if opened.outbound.busy:
+                out += opened.outbound.push(now_s, room)
+                self._drain(out)
         if self._outbox or (self._waits and not self.closing):
             self._hub.broker.waiting[self] = None
         elif self.closing:

@@ -123,6 +123,11 @@ class Outbound(Delivering):
 
     # Events
 
+    @property
+    def busy(self) -> bool:
+        """Whether there may be anything to send."""
+        return bool(self._session.ready or self._unsaid)
+
     def push(self, now_s: float, room: int) -> list[bytes]:
         """Packets of events that may be sent now, about ``room`` bytes."""
         out = self._say_again(now_s, room)
@@ -186,18 +191,19 @@ class Outbound(Delivering):
         # Of what is retained, something newer may have taken the place of an older one.
         take = self._take_retained if retained else broker.take
         terms = NOTHING if retained else broker.sessions.routes.terms(session, share)
-        portions = take(consumer, now_s, limit)
-        for portion in portions:
+        taken = 0
+        for portion in take(consumer, now_s, limit):
+            taken += portion.hi - portion.lo
             one = Delivery(share, consumer, portion.page, terms)
             if retained:
                 for index in range(portion.lo, portion.hi):
                     sent += self._retained(one, index, now_s)
             else:
                 sent += self._portion(one, portion, now_s)
-        if portions:
-            session.ready[consumer] = None  # there may be more
-            if share.wish is not None:
-                consumer.stand_behind()
+        if taken and (taken == limit or share.subscription.cursor.next() is not None):
+            session.ready[consumer] = None
+        if taken and share.wish is not None:
+            consumer.stand_behind()
         return sent
 
     def _take_retained(

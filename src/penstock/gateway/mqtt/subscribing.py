@@ -74,6 +74,11 @@ class Subscribing:
         ]
 
     @property
+    def busy(self) -> bool:
+        """Whether there is anything to look up, or to show."""
+        return bool(self._due) or self._showing is not None
+
+    @property
     def waits(self) -> bool:
         """Whether a commit is waited for."""
         return bool(self._due)
