@@ -215,8 +215,9 @@ help: ## Show this list
 	  /^##@ / { printf "%s%s\n", sep, substr($$0, 5); sep = "\n" } \
 	  /^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-# gmqtt brings a package named tests, which would hide the folder of that name.
-drop_strays = rm -rf $(VENV)/lib/python*/site-packages/tests
+# gmqtt brings packages of these names, which would hide our folders.
+drop_strays = rm -rf $(VENV)/lib/python*/site-packages/tests \
+  $(VENV)/lib/python*/site-packages/examples
 
 # Whether Node is new enough; a group, so that it can be negated.
 node_fits = { node -e \
