@@ -58,6 +58,13 @@ WORDS: dict[str, list[bytes]] = {
         b"5|P|1|2\r\n", b"0|B\n", b"-1|B\n",
     ],
     "maze_client": [b"1\n", b"2\r\n", b"-1\n", b"9" * 5000, b"\n"],
+    "mqtt": [
+        b"\x10\x10\0\4MQTT\4\2\0\x3c\0\4fuzz", b"\x10\x11\0\4MQTT\5\2\0\x3c\0\0\4fuzz",
+        b"\x82\x08\0\1\0\3f/#\2", b"\xa2\x07\0\1\0\3f/#", b"\x30\x08\0\4fuzzhi",
+        b"\x32\x0a\0\4fuzz\0\1hi", b"\x35\x0a\0\4fuzz\0\2hi", b"\x62\2\0\2",
+        b"\x40\2\0\1", b"\x50\2\0\1", b"\x70\2\0\1", b"\xc0\0", b"\xe0\0", b"\xf0\0",
+        b"\x30\xff\xff\xff\x7f",
+    ],
     "native": [
         struct.pack("<I", 0), struct.pack("<I", 5), struct.pack("<I", 0xFFFFFFFF),
         struct.pack(">I", 5), b"\x93\x01\xa1t\xc4\x00", b"\x80", b"\xc1", b"\xdf",
