@@ -186,8 +186,8 @@ class MqttOptions:
         "how long a session is kept without a connection at most; 0 for ever",
         least=0,
     )
-    no_subscribe: str = option(
-        "",
+    no_subscribe: str | None = option(
+        None,
         "topic filters that nobody may subscribe to over MQTT, separated by spaces",
     )
     max_filters: int = option(
@@ -204,12 +204,17 @@ class MqttOptions:
 
     def __post_init__(self) -> None:
         check_options(self)
-        for one in self.no_subscribe.split():
+        for one in self.refused_filters:
             try:
                 check_filter(one)
             except InvalidName as error:
                 limit = f"topic filters; {one} {error.reason}"
                 raise InvalidOption("no_subscribe", self.no_subscribe, limit) from None
+
+    @property
+    def refused_filters(self) -> list[str]:
+        """Those of ``no_subscribe``."""
+        return [] if self.no_subscribe is None else self.no_subscribe.split()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

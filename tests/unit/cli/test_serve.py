@@ -18,6 +18,7 @@ from penstock.errors import DirectoryLocked
 from penstock.server.ready import Ready
 from penstock.server.users_file import set_password
 
+REST = ("http", "mqtt")
 READY = Ready(
     pid=123,
     data="a/long/way/to/the/data",
@@ -202,7 +203,14 @@ def test_other_machines_are_let_in_with_users(server: Server, tmp_path: Path) ->
             "error: --line-port and --no-line exclude each other\n",
         ),
         (
-            ["--no-line", "--no-json", "--no-maze", "--no-native", "--no-http"],
+            [
+                "--no-line",
+                "--no-json",
+                "--no-maze",
+                "--no-native",
+                "--no-http",
+                "--no-mqtt",
+            ],
             "error: every gateway is off\nhint: leave at least one of them on\n",
         ),
         (

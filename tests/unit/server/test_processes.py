@@ -47,7 +47,13 @@ def test_a_share_is_of_the_time_between_two_looks() -> None:
 
 
 def test_parts_of_a_pipeline_are_looked_at_too() -> None:
-    other = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    other = subprocess.Popen(
+        [sys.executable, "-c", "print(flush=True); input()"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
+    assert other.stdout is not None
+    other.stdout.readline()  # it runs
     pipeline = Pipeline(
         running=True,
         stages=[

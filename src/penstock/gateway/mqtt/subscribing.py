@@ -114,7 +114,7 @@ class Subscribing:
         if not grants.may_subscribe(wanted.filter):
             return Reason.NOT_AUTHORIZED
         plain = wanted.filter if share is None else share[1]
-        if any(covers(one, plain) for one in self._hub.options.no_subscribe.split()):
+        if any(covers(one, plain) for one in self._hub.options.refused_filters):
             return Reason.UNSPECIFIED_ERROR
         wishes = self._session.wishes
         known = wanted.filter in wishes
