@@ -218,7 +218,7 @@ class Routes(Shares):
         subscription = self._broker.subscriptions.add(
             session.name, topic, policy, first, temporary=not durable, limited=False
         )
-        session.topics[topic] = self.take_up(session, subscription, None)
+        self.take_up(session, subscription, None)
 
     def _make_shared(self, group: Group, topic: str, first: int) -> None:
         subscriptions = self._broker.subscriptions

@@ -12,7 +12,6 @@ from penstock.gateway.gateway import Gateway, LoginRequest
 from penstock.gateway.mqtt.hub import MqttHub
 from penstock.gateway.mqtt.opening import Opened, open_session, refusal
 from penstock.gateway.mqtt.subscribing import Subscribing
-from penstock.gateway.mqtt.writing import Form
 from penstock.gateway.outbox import Outbox
 from penstock.wire.mqtt import (
     PINGRESP,
@@ -140,13 +139,15 @@ class MqttGateway(Gateway):
 
     def taken_over(self, now_s: float) -> None:
         """The client has come over another connection (MQTT-3.1.4-3)."""
-        self._bye(Reason.SESSION_TAKEN_OVER)
-        self.disconnected(now_s)
-        self._hub.broker.awake[self] = None
+        self._let_go(Reason.SESSION_TAKEN_OVER, now_s)
 
     def sent_away(self, now_s: float) -> None:
         """Somebody ends the session, which has no time left without a connection."""
-        self._bye(Reason.ADMINISTRATIVE_ACTION)
+        self._let_go(Reason.ADMINISTRATIVE_ACTION, now_s)
+
+    def _let_go(self, reason: Reason, now_s: float) -> None:
+        """Leave the session to others at once; the connection ends when it can."""
+        self._bye(reason)
         self.disconnected(now_s)
         self._hub.broker.awake[self] = None
 
@@ -175,9 +176,7 @@ class MqttGateway(Gateway):
         """A value of a ``$SYS`` topic."""
         if self._opened is not None:
             writer = self._opened.outbound.writer
-            properties: Properties | None = {} if writer.version == 5 else None
-            form = Form(topic, 0, retain, properties)
-            self._outbox.now(writer.publishes(form, [payload]))
+            self._outbox.now(writer.value(topic, payload, retain=retain))
             self._hub.broker.awake[self] = None
 
     # Packets

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 from itertools import count
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from penstock.broker.broker import Broker
 from penstock.broker.sessions import Session, Will
@@ -48,8 +48,7 @@ class MqttHub:
 
     def connected(self, session: Session) -> MqttGateway | None:
         """Who holds the session now."""
-        outlet = session.outlet
-        return outlet if outlet is not None else None  # type: ignore[return-value]
+        return cast("MqttGateway | None", session.outlet)
 
     def expiry(self, asked_s: int) -> float | None:
         """How long a session is kept; None for ever (MQTT-3.1.2-23)."""

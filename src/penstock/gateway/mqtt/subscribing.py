@@ -17,12 +17,10 @@ from penstock.errors import InvalidName
 from penstock.gateway.mqtt.hub import MqttHub
 from penstock.gateway.mqtt.outbound import Outbound
 from penstock.gateway.mqtt.system import ROOT
-from penstock.gateway.mqtt.writing import Form
 from penstock.gateway.outbox import Outbox
 from penstock.model.topic_filter import check_filter, matches, shared
 from penstock.wire.mqtt import (
     Malformed,
-    Properties,
     Property,
     Reason,
     Subscribe,
@@ -148,9 +146,7 @@ class Subscribing:
     def _show_system(self, wanted: Wanted) -> None:
         writer = self._outbound.writer
         for topic, payload in self._hub.system.now(wanted.filter):
-            properties: Properties | None = {} if writer.version == 5 else None
-            form = Form(topic, 0, True, properties)
-            self._outbox.now(writer.publishes(form, [payload]))
+            self._outbox.now(writer.value(topic, payload, retain=True))
 
     # What was retained
 

@@ -14,7 +14,6 @@ from penstock.broker.broker import Broker
 from penstock.broker.filters import TopicTree
 from penstock.broker.letter_count import LetterCount
 from penstock.gateway.options import MqttOptions
-from penstock.model.topic_filter import matches
 
 ROOT = "$SYS/"
 
@@ -83,10 +82,7 @@ class System:
 
     def _wished(self, filters: list[str]) -> dict[str, None]:
         return {
-            topic: None
-            for filter_ in filters
-            for topic in self._names.match(filter_)
-            if matches(filter_, topic)
+            topic: None for filter_ in filters for topic in self._names.match(filter_)
         }
 
     def _value(self, topic: str) -> bytes:

@@ -79,6 +79,11 @@ class Writer:
         )
         return first + _rendered(short, payloads, ids, dup=dup)
 
+    def value(self, topic: str, payload: bytes, *, retain: bool) -> bytes:
+        """One message with QoS 0 and nothing else to say."""
+        form = Form(topic, 0, retain, {} if self.version == 5 else None)
+        return self.publishes(form, [payload])
+
     def page(self, form: Form, page: Page) -> bytes:
         """A whole page with QoS 0: the same for everybody who gets it like this."""
         if form.properties or (form.properties is not None and self._alias_limit):
