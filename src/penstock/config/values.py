@@ -7,20 +7,16 @@ is a power of 1024: ``64KiB``. ``text_of`` writes what ``from_text`` reads.
 from __future__ import annotations
 
 import math
-import re
 from types import NoneType, UnionType
 from typing import Any, Literal, get_args, get_origin
 
+from penstock.model.size import read_int, read_size, size_text
+
 OFF = "off"
-UNITS = {"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}
 BOOLEANS = {
     **dict.fromkeys(("true", "yes", "on", "1"), True),
     **dict.fromkeys(("false", "no", "off", "0"), False),
 }
-
-_NUMBER = re.compile(r"[+-]?[0-9]+(?:_[0-9]+)*")
-_SIZE = re.compile(rf"({_NUMBER.pattern}) ?({'|'.join(UNITS)})", re.IGNORECASE)
-_SCALES = {unit.lower(): scale for unit, scale in UNITS.items()}
 
 
 class WrongKind(ValueError):
@@ -35,7 +31,7 @@ def from_toml(kind: Any, raw: object, *, is_size: bool = False) -> object:
     if plain is float and type(raw) is int:
         raw = _float(str(raw))
     if is_size and plain is int and isinstance(raw, str):
-        raw = _size(raw)
+        raw = read_size(raw)
     if type(raw) is _class_of(plain) and _is_finite(raw):
         return _chosen(plain, raw)
     raise WrongKind(wanted(kind, is_size=is_size))
@@ -52,7 +48,7 @@ def from_text(kind: Any, text: str, *, is_size: bool = False) -> object:
     elif plain is float:
         value = _float(text)
     elif plain is int:
-        value = _size(text) if is_size else _int(text)
+        value = read_size(text) if is_size else read_int(text)
     if value is None:
         raise WrongKind(wanted(kind, is_size=is_size))
     return _chosen(plain, value)
@@ -64,10 +60,8 @@ def text_of(value: object, *, is_size: bool = False) -> str:
         return OFF
     if isinstance(value, bool):
         return "true" if value else "false"
-    if is_size and isinstance(value, int) and value > 0:
-        for unit, scale in reversed(UNITS.items()):
-            if value % scale == 0:
-                return f"{value // scale}{unit}"
+    if is_size and isinstance(value, int):
+        return size_text(value)
     if isinstance(value, float) and value.is_integer() and abs(value) < 1e15:
         return str(int(value))
     return str(value)
@@ -105,23 +99,6 @@ def _chosen(plain: Any, value: object) -> object:
 
 def _is_finite(value: object) -> bool:
     return not isinstance(value, float) or math.isfinite(value)
-
-
-def _int(text: str) -> int | None:
-    if not _NUMBER.fullmatch(text):
-        return None
-    try:
-        return int(text)
-    except ValueError:  # more digits than Python converts
-        return None
-
-
-def _size(text: str) -> int | None:
-    found = _SIZE.fullmatch(text)
-    if not found:
-        return _int(text)
-    number = _int(found[1])
-    return None if number is None else number * _SCALES[found[2].lower()]
 
 
 def _float(text: str) -> float | None:
