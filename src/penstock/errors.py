@@ -19,6 +19,7 @@
     │   └── BadTokenFile
     ├── BrokerError           what a broker refuses to do
     │   ├── LimitReached      one more would be too many
+    │   │   └── QuotaReached      for one user
     │   ├── ReservedName      a name that the broker keeps for itself
     │   ├── UnknownSubscription
     │   ├── UnknownSession    a client that has no session
@@ -322,6 +323,23 @@ class LimitReached(BrokerError):
 
     def __str__(self) -> str:
         return f"there are {self.limit} {self.what}, the limit of {self.setting}"
+
+
+class QuotaReached(LimitReached):
+    """``quota`` is its name; ``wait_s``: how long to wait, if that helps."""
+
+    def __init__(self, user: str, quota: str, limit: int, wait_s: float = 0.0) -> None:
+        super().__init__(quota, limit, f"quota.{quota}")
+        self.args = (user, quota, limit, wait_s)
+        self.user = user
+        self.quota = quota
+        self.wait_s = wait_s
+        if not wait_s:
+            self.hint = f"penstock users usage {user} shows what it has"
+
+    def __str__(self) -> str:
+        said = f"user {self.user} has reached its quota: {self.quota} is {self.limit}"
+        return said if not self.wait_s else f"{said}, wait {self.wait_s:.0f} s"
 
 
 class ReservedName(BrokerError):

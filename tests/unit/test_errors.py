@@ -92,6 +92,14 @@ CASES: list[tuple[PenstockError, str]] = [
         "there are 5 topics, the limit of max_topics",
     ),
     (
+        errors.QuotaReached("anna", "topics", 3),
+        "user anna has reached its quota: topics is 3",
+    ),
+    (
+        errors.QuotaReached("anna", "events_per_s", 3, 12.4),
+        "user anna has reached its quota: events_per_s is 3, wait 12 s",
+    ),
+    (
         errors.ReservedName("$x"),
         "name $x is reserved: names that begin with $ are Penstock's",
     ),

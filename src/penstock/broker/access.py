@@ -14,6 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, get_args
 
+from penstock.broker.quota import NONE, Quota
 from penstock.errors import NotAllowed
 from penstock.model.topic_filter import matches
 
@@ -43,6 +44,8 @@ class Grants:
 
     user: str = ""
     rules: tuple[Rule, ...] | None = None
+    quota: Quota = NONE
+    """What they may have at most, as far as it is said of this user."""
     _known: dict[str, bool] = field(
         default_factory=dict, init=False, compare=False, repr=False
     )

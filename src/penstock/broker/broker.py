@@ -14,6 +14,7 @@ from typing import Self
 
 from penstock.broker import kinds
 from penstock.broker.acceptance import accepted_topic
+from penstock.broker.accounts import Accounts
 from penstock.broker.aftermath import Aftermath
 from penstock.broker.cards import Cards
 from penstock.broker.chains import Chains
@@ -82,6 +83,7 @@ class Broker:
                 **(owners or {}),
             }
         )
+        self.accounts = Accounts(self.log, self.cards)
         self.pages = Pages(self.log, self.options.page_cache_bytes)
         self.traffic = Traffic(self.log.now_ms() / 1000)
         self.log.on_commit = self._on_commit
@@ -180,6 +182,17 @@ class Broker:
         Raises InvalidName, ReservedName, LimitReached, InvalidBatch, InvalidPayload,
         WriteFailed: then none of them is stored.
         """
+        accounts = self.accounts
+        size = 0 if accounts.payer is None else accounts.admitted(topic, events)
+        appended = self.store(topic, events, relaxed=relaxed, keep=keep)
+        if size:
+            accounts.published(topic, len(events), size)
+        return appended
+
+    def store(
+        self, topic: str, events: Columns, *, relaxed: bool = False, keep: bool = False
+    ) -> Appended:
+        """As ``publish``, of what was admitted and charged for already."""
         if topic not in self.log.catalog:
             self.create_topic(topic)
         elif topic[0] == "$":
@@ -206,7 +219,12 @@ class Broker:
         accepted_topic(name)
         if len(self.log.catalog) >= self.options.max_topics:
             raise LimitReached("topics", self.options.max_topics, "max_topics")
+        payer = self.accounts.payer
+        if payer is not None and name not in self.log.catalog:
+            payer.check_topics(1)
         self.log.create_topic(name, options or self.topic_options)
+        if payer is not None:
+            self.cards.make(name, payer.user)
 
     def delete_topic(self, name: str) -> None:
         """Remove a topic, its events and its subscriptions; needs an idle log."""

@@ -47,6 +47,8 @@ class Card(msgspec.Struct, array_like=True, frozen=True):
     comments: list[Comment] = []
     last_comment: int = 0
     """Numbers of comments are never given out again."""
+    made_by: str = ""
+    """The user who made the topic; nobody's name if that was without a login."""
 
     @property
     def latest(self) -> Version | None:
@@ -97,7 +99,14 @@ class Forgotten(msgspec.Struct, array_like=True, frozen=True, tag=6):
     topic: str
 
 
-Step = Registered | ModeSet | Described | Commented | Uncommented | Forgotten
+class Made(msgspec.Struct, array_like=True, frozen=True, tag=7):
+    """A user has made the topic."""
+
+    topic: str
+    by: str
+
+
+Step = Registered | ModeSet | Described | Commented | Uncommented | Forgotten | Made
 
 
 def after(card: Card, step: Step) -> Card:
@@ -117,5 +126,7 @@ def after(card: Card, step: Step) -> Card:
             return replace(card, comments=left)
         case Forgotten():
             return EMPTY
+        case Made(_, by):
+            return replace(card, made_by=by)
         case _:
             assert_never(step)

@@ -1,4 +1,4 @@
-"""Cards of topics: schemas, documentation and comments, stored with the topics.
+"""Cards of topics: schemas, documentation, comments, and who made them.
 
 A card belongs to its topic: it goes when the topic goes, also if the topic goes because
 its creation failed. Publishing is checked against the latest version of the schema from
@@ -10,7 +10,7 @@ failed group held is undone.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, KeysView, Sequence, Set
 
 import msgspec
 
@@ -22,6 +22,7 @@ from penstock.broker.card import (
     Described,
     Documentation,
     Forgotten,
+    Made,
     ModeSet,
     Registered,
     Step,
@@ -83,6 +84,8 @@ class Cards:
         self._cards: dict[str, Card] = {}
         self._bytes = 0
         self._steps: Unconfirmed[tuple[Step, Card]] = Unconfirmed()
+        self._makers: dict[str, set[str]] = {}
+        """The topics that each user has made."""
         self.gates: dict[str, Gate] = {}
         """Of the topics that have a schema."""
 
@@ -108,7 +111,19 @@ class Cards:
         gate = self.gates.get(topic)
         return {} if gate is None else gate.refused(payloads)
 
+    def made_by(self, user: str) -> Set[str]:
+        """The topics that this user has made, of those that there are."""
+        return self._makers.get(user, frozenset())
+
+    def makers(self) -> KeysView[str]:
+        """Users who have made a topic that is there."""
+        return self._makers.keys()
+
     # Steps
+
+    def make(self, topic: str, by: str) -> None:
+        """A user has made the topic, in the group that is open now."""
+        self._step(Made(topic, by))
 
     def problems(
         self, topic: str, schema: object, mode: Mode | None = None
@@ -216,7 +231,10 @@ class Cards:
         self._put(step.topic, after(before, step))
 
     def _put(self, topic: str, card: Card) -> None:
-        self._bytes += card.size - self[topic].size
+        before = self[topic]
+        self._bytes += card.size - before.size
+        if card.made_by != before.made_by:
+            self._note_maker(topic, before.made_by, card.made_by)
         if card == EMPTY:
             self._cards.pop(topic, None)
         else:
@@ -226,6 +244,14 @@ class Cards:
             self.gates.pop(topic, None)
         elif gate is None or gate.version != card.latest:
             self.gates[topic] = Gate(topic, card.latest)
+
+    def _note_maker(self, topic: str, before: str, now: str) -> None:
+        if before:
+            self._makers[before].discard(topic)
+            if not self._makers[before]:
+                del self._makers[before]
+        if now:
+            self._makers.setdefault(now, set()).add(topic)
 
     # The journal's side
 

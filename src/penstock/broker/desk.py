@@ -30,6 +30,7 @@ from penstock.broker.desk_schemas import SchemaDesk
 from penstock.broker.desk_sessions import SessionDesk
 from penstock.broker.desk_sinks import SinkDesk
 from penstock.broker.desk_start import accepted_start
+from penstock.broker.desk_users import UserDesk
 from penstock.broker.desk_verbs import Promise, Verb, call, find, verb, verbs_of
 from penstock.broker.desk_views import (
     Moved,
@@ -79,6 +80,7 @@ class Desk:
         self.sinks = SinkDesk(broker)
         self.sessions = SessionDesk(broker)
         self.retained = RetainedDesk(broker)
+        self.users = UserDesk(broker)
         self.verbs: dict[str, Verb] = {
             **verbs_of(self),
             **verbs_of(self.audit),
@@ -93,6 +95,7 @@ class Desk:
             **verbs_of(self.sinks),
             **verbs_of(self.sessions),
             **verbs_of(self.retained),
+            **verbs_of(self.users),
             **verbs_of(self._figure_desk),
         }
 

@@ -9,6 +9,7 @@ from penstock.broker.figure_views import DiskRow
 from penstock.files import Files
 from penstock.log import Log
 from penstock.log.layout import Layout
+from penstock.log.topic import Topic
 
 # Between two looks: every topic has to be asked, and the file system.
 LOOK_MS = 5_000
@@ -39,3 +40,9 @@ class DiskUse:
         except OSError:  # a file that was just retired, or a disk that is gone
             return self._row or DiskRow(used_bytes=used, free_bytes=None)
         return DiskRow(used_bytes=used, free_bytes=room.f_bavail * room.f_frsize)
+
+
+def bytes_of(topic: Topic) -> int:
+    """What a topic takes, in segments and in memory on its way there."""
+    waiting = sum(frame.header.length for frame in topic.tail.unwritten())
+    return topic.bytes + waiting

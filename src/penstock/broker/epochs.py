@@ -50,7 +50,10 @@ def stage(
         broker.check_payloads(topic, events.payloads)
         batch = Batch.of(topic, events.encode(0, _NO_ID))
         piece = Piece(batch, broker.cards.gates.get(topic))
+        if (payer := broker.accounts.payer) is not None:
+            payer.admit({topic: events.size})  # as far as it is known by now
     broker.sinks.staging.put(query, epoch, part, number, piece, now_s)
+    broker.accounts.charge(len(events), events.size)
     return True
 
 
@@ -89,6 +92,9 @@ def commit(
         if piece.batch is not None
     ]
     _check(broker, pieces, {topic for topic, _ in batches})
+    payer, sizes = broker.accounts.payer, _sizes(batches)
+    if payer is not None:
+        payer.admit(sizes)
     count = sum(len(batch) for _, batch in batches)
     if given := [letter.encode() for letter in raw]:
         filed = Columns(given, at_ms)
@@ -96,8 +102,13 @@ def commit(
         batches.append(
             (letters.TOPIC, Batch.of(letters.TOPIC, filed.encode(0, _NO_ID)))
         )
+    made = [name for name in sizes if name not in broker.log.catalog]
     if batches:
         broker.log.append_large(batches, broker.topic_options)
+    if payer is not None:
+        for name in made:
+            broker.cards.make(name, payer.user)
+        payer.keep(sizes)
     done = Epoch(query, epoch, at_ms, count, last, note)
     sinks.commit(done)
     return done
@@ -106,6 +117,14 @@ def commit(
 def abort(broker: Broker, query: str, epoch: int) -> int:
     """Drop what is staged of an epoch, never what is committed; bytes set free."""
     return broker.sinks.staging.drop(query, epoch)
+
+
+def _sizes(batches: Iterable[tuple[str, Batch]]) -> dict[str, int]:
+    """Bytes for each topic."""
+    sizes: dict[str, int] = {}
+    for topic, batch in batches:
+        sizes[topic] = sizes.get(topic, 0) + batch.header.length
+    return sizes
 
 
 def _at(batch: Batch, at_ms: int) -> Batch:

@@ -14,7 +14,7 @@ from typing import NamedTuple, Protocol
 
 from penstock import __version__
 from penstock.broker.broker import Broker
-from penstock.broker.disk_use import DiskUse
+from penstock.broker.disk_use import DiskUse, bytes_of
 from penstock.broker.figure_views import (
     ConnectionRow,
     DiskRow,
@@ -31,7 +31,6 @@ from penstock.broker.figure_views import (
 from penstock.broker.flow import FlowWatch
 from penstock.broker.letter_count import LetterCount
 from penstock.broker.traffic import HISTORY
-from penstock.log.topic import Topic
 
 # Topics of one overview, unless more are asked for, and at most.
 ROWS = 200
@@ -234,12 +233,6 @@ class Figures:
             out=[round(slot.sent / slot.seconds, 1) for slot in slots],
             lag=[lags.get(first + at) for at in range(len(slots))],
         )
-
-
-def bytes_of(topic: Topic) -> int:
-    """What a topic takes, in segments and in memory on its way there."""
-    waiting = sum(frame.header.length for frame in topic.tail.unwritten())
-    return topic.bytes + waiting
 
 
 def _standings(broker: Broker) -> dict[str, Standing]:

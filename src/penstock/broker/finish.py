@@ -29,10 +29,18 @@ def finish(
     what the log raises: then nothing was done.
     """
     check(broker, events)
+    payer = broker.accounts.payer
+    sizes = {topic: columns.size for topic, columns in events.items()}
+    if payer is not None:
+        payer.admit(sizes)
+    count = sum(map(len, events.values()))
     for topic in events:
         if topic not in broker.log.catalog:
             broker.create_topic(topic)
     broker.log.append_group(events)
+    if payer is not None and count:
+        payer.keep(sizes)
+        payer.charge(count, sum(sizes.values()))
     subscription = consumer.subscription
     for offset in offsets:
         owed = subscription.owed[offset]

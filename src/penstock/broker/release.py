@@ -22,11 +22,15 @@ def release(broker: Broker, message: Message, now_s: float) -> Appended:
     """Publish a pending message; raises InvalidPayload if it is a dead letter now."""
     columns = Columns([message.payload], int(now_s * 1000))
     try:
-        appended = broker.publish(message.topic, columns)
+        # Charged for at its PUB, perhaps to somebody else.
+        size = broker.accounts.admitted(message.topic, columns)
+        appended = broker.store(message.topic, columns)
     except InvalidPayload as error:
         letter = letters.unfit(message, str(error), now_s)
         letters.keep(broker.log, letter, broker.topic_options)
         broker.pending.give_up(message)
         raise
     broker.pending.remove(message)
+    if size:
+        broker.accounts.kept(message.topic, size)
     return appended

@@ -12,7 +12,7 @@ from penstock.broker.access import ACTIONS, Action, Rule
 from penstock.cli.output import write_line
 from penstock.cli.refusal import Refusal
 from penstock.cli.user_options import FILE, JSON, NAME, nobody, path_of
-from penstock.server import rule_line, users_file
+from penstock.server import quota_line, rule_line, users_file
 
 EVERYTHING = "everything"
 ACTION = click.argument(
@@ -116,7 +116,7 @@ def deny(
 @FILE
 @JSON
 def show(name: str, file: str | None, *, as_json: bool) -> None:
-    """Show what a user may do, one rule a line.
+    """Show what a user may do, one rule a line, and what it may have at most.
 
     \b
     Example:
@@ -126,13 +126,16 @@ def show(name: str, file: str | None, *, as_json: bool) -> None:
     rules = _rules(path, name)
     if as_json:
         _show_json(path, name)
-    elif rules is None:
+        return
+    if rules is None:
         click.echo(EVERYTHING)
     elif not rules:
         click.echo(rule_line.NOTHING)
     else:
         for action, filter_ in rules:
             click.echo(f"{action} {filter_}")
+    for words in quota_line.words(users_file.read_users(path)[name.lower()].quota):
+        click.echo(words)
 
 
 COMMANDS = (allow, deny, show)
@@ -173,5 +176,6 @@ def _show_json(path: Path, name: str) -> None:
         "user": name.lower(),
         "file": str(path),
         "rules": None if rules is None else [one._asdict() for one in rules],
+        "quota": users_file.read_users(path)[name.lower()].quota.limits,
     }
     write_line(msgspec.json.encode(row))

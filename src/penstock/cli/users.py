@@ -11,7 +11,9 @@ import msgspec
 from penstock.cli.output import write_line
 from penstock.cli.refusal import Refusal
 from penstock.cli.user_options import FILE, JSON, NAME, nobody, path_of
+from penstock.cli.user_quota import limit
 from penstock.cli.user_rules import COMMANDS
+from penstock.cli.user_usage import usage
 from penstock.server import users_file
 
 
@@ -19,13 +21,13 @@ from penstock.server import users_file
 def users() -> None:
     """Keep the users file.
 
-    The file has a line for each user with a salted scrypt hash of the password, and
-    one for each rule of what the user may do. A running server notices a change at
-    the next login. User names are case-insensitive.
+    The file has a line for each user with a salted scrypt hash of the password, one
+    for each rule of what the user may do, and one of what it may have at most. A
+    running server notices a change at the next login. User names are case-insensitive.
     """
 
 
-for command in COMMANDS:
+for command in (*COMMANDS, limit, usage):
     users.add_command(command)
 
 

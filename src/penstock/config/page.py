@@ -25,6 +25,10 @@ ABOUT = {
     "http": "The [HTTP gateway](http.md) and the dashboard.",
     "tracing": "[Tracing](tracing.md) with OpenTelemetry.",
     "broker": "What the broker keeps.",
+    "quota": (
+        "What a [user](security.md#quotas) may have at most, unless the users file "
+        "says something else of that user."
+    ),
     "log": "The log on disk; [operations](operations.md) says more.",
     "topics": "Options that a new topic gets unless it is created with others.",
 }

@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import Any, get_type_hints
 
 from penstock.broker.options import BrokerOptions
+from penstock.broker.quota import Quota
 from penstock.gateway.options import (
     ControlOptions,
     JsonOptions,
@@ -38,6 +39,7 @@ TABLES = MappingProxyType(
         "http": HttpOptions,
         "tracing": TracingOptions,
         "broker": BrokerOptions,
+        "quota": Quota,
         "log": LogOptions,
         "topics": TopicOptions,
     }
@@ -61,7 +63,7 @@ class Setting:
 
     @property
     def is_size(self) -> bool:
-        return self.name.endswith("_bytes")
+        return self.name.endswith(("_bytes", "bytes_per_s"))
 
     @property
     def variable(self) -> str:

@@ -15,6 +15,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from penstock.broker.access import EVERYTHING, Grants
+from penstock.errors import PenstockError
 
 
 class LoginRequest(NamedTuple):
@@ -56,6 +57,11 @@ class Gateway:
     def logged_in(self, ok: bool, now_s: float) -> None:
         """The answer to ``login``."""
         raise NotImplementedError
+
+    def turned_away(self, error: PenstockError, now_s: float) -> None:
+        """The answer to ``login``, if user and password are right and it is no use."""
+        self.login = None
+        self.closing = True
 
     def timed_out(self, now_s: float) -> None:
         """The peer was silent for longer than ``patience_s``."""

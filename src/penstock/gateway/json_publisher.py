@@ -72,7 +72,10 @@ class PublisherGateway(JsonGateway[PublisherPacket, None]):
                 topic = accepted_topic(packet.topic)
                 self.grants.check_publish(topic)
                 self._broker.check_payloads(topic, [packet.payload])
+                size = len(packet.payload)
+                self._broker.accounts.admit_pending(topic, size)
                 msg_id = self._broker.pending.add(topic, packet.payload, now_s)
+                self._broker.accounts.charge(1, size)
                 done = replies.pubrec(msg_id)
                 self._outbox.after(self._broker.promised, done, _LOST)
             case Pubrel(msg_id):

@@ -93,6 +93,10 @@ class LineGateway(Gateway):
         held, self._held = self._held, []
         self._lines(held, now_s)
 
+    def turned_away(self, error: PenstockError, now_s: float) -> None:
+        super().turned_away(error, now_s)
+        self._outbox.now(replies.error(str(error)))
+
     def output(self, now_s: float, room: int) -> list[bytes]:
         out: list[bytes] = []
         for data, share in self._outbox.take():

@@ -138,6 +138,10 @@ class NativeGateway(Gateway):
         held, self._held = self._held, []
         self._messages(held, now_s)
 
+    def turned_away(self, error: PenstockError, now_s: float) -> None:
+        self.login = None
+        self._refuse_all(error)
+
     def output(self, now_s: float, room: int) -> list[bytes]:
         out: list[bytes] = []
         for data, channel in self._outbox.take():

@@ -70,7 +70,8 @@ class Asking:
         if verb.exclusive:
             result = await house.promises.alone(lambda: call_verb(verb, arguments))
         else:
-            result = call_verb(verb, arguments)
+            with house.broker.accounts.acting(call.account):
+                result = call_verb(verb, arguments)
         if verb.promise is Promise.STORED:
             await house.promises.kept(house.broker.promised)
         elif verb.promise is Promise.KEPT:

@@ -11,6 +11,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.websockets import WebSocket
 
+from penstock.broker.account import Account
 from penstock.errors import TooLarge, TooSlow
 from penstock.http.access import Access, Who
 from penstock.http.guard import Guard
@@ -67,6 +68,11 @@ class Call:
         except ClientDisconnect:
             return
 
+    @property
+    def account(self) -> Account | None:
+        """Of the user who sent it; None of a token."""
+        return self.house.broker.accounts.of(self.who.grants)
+
     def still(self) -> bool:
         """Whether the login by which it came still counts."""
         return self.guard.still(self.who, self.session)
@@ -86,6 +92,11 @@ class SocketCall:
     path: Mapping[str, str]
     who: Who
     session: Session | None = None
+
+    @property
+    def account(self) -> Account | None:
+        """Of the user who sent it; None of a token."""
+        return self.house.broker.accounts.of(self.who.grants)
 
     def still(self) -> bool:
         """Whether the login by which it came still counts."""

@@ -34,7 +34,7 @@ async def live(call: Call) -> Response:
     query = typed(query_of(call.request.scope["query_string"]), LiveQuery, "live")
     wish = Wish(topics=query.topics, flow=query.flow)
     with ExitStack() as stack:
-        guest = stack.enter_context(call.house.opened.one(call.still))
+        guest = stack.enter_context(call.house.opened.one(call.still, call.account))
         looker = stack.enter_context(call.house.live.look(wish))
         return LiveResponse(call.house, guest, looker, stack.pop_all())
 

@@ -13,9 +13,11 @@ from typing import NamedTuple
 
 import msgspec
 
+from penstock.broker.account import Account
 from penstock.errors import InvalidPayload, PenstockError, TooLarge, WriteFailed
 from penstock.http.house import House
 from penstock.http.incoming import Incoming, arrived, arrived_lines, read_one
+from penstock.http.pacing import paced
 from penstock.http.storing import Stored, store, store_in_time
 from penstock.http.trace_context import put_into
 from penstock.wire.lines import TOO_LONG, LineSplitter
@@ -51,12 +53,20 @@ class Intake:
         topic: str,
         producer: str | None,
         context: Mapping[str, str] = MappingProxyType({}),
+        account: Account | None = None,
+        most_s: float | None = None,
     ) -> None:
-        """``context``: the trace that the events belong to, as headers."""
+        """``context``: the trace that the events belong to, as headers.
+
+        ``account`` is of the user who sends them; ``most_s``: how long it may have to
+        wait, if it sends faster than it may.
+        """
         self._house = house
         self._topic = topic
         self._producer = producer
         self._context = context
+        self._account = account
+        self._most_s = most_s
         self._limit = house.options.max_body_bytes
         self._splitter = LineSplitter(self._limit)
         self.lines = 0
@@ -89,7 +99,9 @@ class Intake:
             return None
         put_into(new.columns, self._context)
         try:
-            stored = await store_in_time(self._house, self._topic, new)
+            stored = await store_in_time(
+                self._house, self._topic, new, self._account, self._most_s
+            )
         except PenstockError:
             return await self._one_by_one(block.split(b"\n")[:-1])
         self.lines += count
@@ -107,6 +119,8 @@ class Intake:
         refusals: dict[int, bytes] = {}
         for first in range(0, len(lines), SLICE):
             await self._house.promises.room()
+            # Of lines that are stored in part nobody is told to come again.
+            await paced(self._account, None if first else self._most_s)
             part = lines[first : first + SLICE]
             rows = self._read(part, refusals)
             places.update(self._stored_of(rows, refusals))
@@ -162,7 +176,7 @@ class Intake:
         new = arrived(rows, int(now_s * 1000), self._producer)
         put_into(new.columns, self._context)
         try:
-            return store(self._house.broker, self._topic, new, now_s)
+            return store(self._house.broker, self._topic, new, now_s, self._account)
         finally:
             promises.kick()
 

@@ -23,7 +23,9 @@ from prometheus_client.registry import Collector
 
 from penstock import __version__
 from penstock.broker.broker import Broker
-from penstock.broker.figures import Figures, Standing, bytes_of
+from penstock.broker.disk_use import bytes_of
+from penstock.broker.figures import Figures, Standing
+from penstock.broker.quota import NAMES
 from penstock.broker.traffic import SYNC_BUCKETS
 from penstock.log.topic import Topic
 
@@ -55,6 +57,7 @@ class BrokerCollector(Collector):
         yield from self._traffic()
         yield from self._state()
         yield from self._mqtt()
+        yield from self._quotas()
         yield from self._topics()
 
     def _traffic(self) -> Iterator[Metric]:
@@ -132,6 +135,17 @@ class BrokerCollector(Collector):
         yield _gauge("mqtt_filters", "Filters that they subscribe to.", filters)
         retained = len(self._broker.retained)
         yield _gauge("mqtt_retained_messages", "Topics that have one.", retained)
+
+    def _quotas(self) -> Iterator[Metric]:
+        accounts = self._broker.accounts
+        for name, about, counts in (
+            ("quota_refusals", "What a user's quota did not allow.", accounts.refusals),
+            ("quota_waits", "How often a user had to wait.", accounts.waits),
+        ):
+            family = CounterMetricFamily(f"penstock_{name}", about, labels=["quota"])
+            for quota in NAMES:
+                family.add_metric([quota], counts[quota])
+            yield family
 
     def _topics(self) -> Iterator[Metric]:
         catalog = [one for one in self._broker.log.catalog if one.name[0] != "$"]

@@ -25,6 +25,7 @@ from penstock.http.bell import Bell
 from penstock.http.call import Call
 from penstock.http.house import House
 from penstock.http.line_intake import Answers, Intake, refusal
+from penstock.http.pacing import paced
 from penstock.http.trace_context import context_of
 
 MEDIA_TYPE = "application/x-ndjson"
@@ -47,7 +48,9 @@ async def publish_lines(call: Call) -> Response:
     length = call.request.headers.get("content-length", "")
     if not length.isdecimal() or int(length) > GATHER_BYTES:
         return LinesResponse(call)
-    intake = _intake(call)
+    most_s = call.house.options.body_s
+    await paced(call.account, most_s)
+    intake = _intake(call, most_s)
     answers = await intake.take_in(await call.body(), last=True)
     data = b""
     if answers is not None:
@@ -79,7 +82,9 @@ class LinesResponse(Response):
         self._unread = False
         """Whether the client does not read its answers."""
         self._open = ExitStack()
-        self._guest = self._open.enter_context(call.house.opened.one(call.still))
+        self._guest = self._open.enter_context(
+            call.house.opened.one(call.still, call.account)
+        )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         with self._open:
@@ -178,12 +183,14 @@ class LinesResponse(Response):
         return group <= log.written and log.outcome(group) != "failed"
 
 
-def _intake(call: Call) -> Intake:
+def _intake(call: Call, most_s: float | None = None) -> Intake:
     return Intake(
         call.house,
         call.path["topic"],
         call.who.name or None,
         context_of(call.request.headers.raw),
+        call.account,
+        most_s,
     )
 
 

@@ -9,6 +9,7 @@ import asyncio
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from penstock.broker.account import Account
 from penstock.errors import LimitReached, LoginRefused
 
 Still = Callable[[], bool]
@@ -33,7 +34,7 @@ class Guest:
 class Opened:
     """Counts streams, sockets and long polls.
 
-        with house.opened.one(call.still) as guest:
+        with house.opened.one(call.still, call.account) as guest:
             while not guest.over: ...
 
     When the server drains, whoever streams says goodbye, and a long poll answers with
@@ -51,13 +52,18 @@ class Opened:
         return len(self._guests)
 
     @contextmanager
-    def one(self, still: Still = lambda: True) -> Iterator[Guest]:
+    def one(
+        self, still: Still = lambda: True, account: Account | None = None
+    ) -> Iterator[Guest]:
         """Count one in while the block runs; raises LimitReached.
 
-        ``still``: whether it may go on, as far as the login is concerned.
+        ``still``: whether it may go on, as far as the login is concerned. It is one of
+        the connections of the user that ``account`` is of.
         """
         if self.count >= self._limit:
             raise LimitReached("open streams", self._limit, "http.max_streams")
+        if account is not None:
+            account.enter()
         guest = Guest(still)
         if self.ending:
             guest.ended.set()
@@ -66,6 +72,8 @@ class Opened:
             yield guest
         finally:
             self._guests.discard(guest)
+            if account is not None:
+                account.leave()
 
     def end(self) -> None:
         """The server ends, and all of them with it."""

@@ -154,6 +154,8 @@ def _headers(error: PenstockError) -> dict[str, str]:
             return {"allow": ", ".join(error.allowed)}
         case errors.TooManyAttempts():
             return {"retry-after": str(int(error.wait_s) + 1)}
+        case errors.QuotaReached() if error.wait_s:
+            return {"retry-after": str(int(error.wait_s) + 1)}
         case errors.WrongMediaType():
             return {"accept": ", ".join(error.wanted)}
         case _ if error.retriable:

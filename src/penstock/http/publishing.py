@@ -16,6 +16,7 @@ from penstock.http.call import Call
 from penstock.http.incoming import Arrived, Incoming, arrived, read_array, read_one
 from penstock.http.ndjson import MEDIA_TYPES as NDJSON
 from penstock.http.ndjson import publish_lines
+from penstock.http.pacing import paced
 from penstock.http.storing import Stored, store_in_time
 from penstock.http.trace_context import context_of, put_into
 from penstock.log import Columns
@@ -52,6 +53,7 @@ async def publish(call: Call) -> Response:
     kind = media_type(call)
     if kind in NDJSON:
         return await publish_lines(call)
+    await paced(call.account, call.house.options.body_s)
     body = await call.body()
     if kind == JSON:
         if body.lstrip()[:1] == b"[":
@@ -92,7 +94,10 @@ async def _publish_many(call: Call, rows: list[Incoming]) -> Response:
 
 async def _stored(call: Call, new: Arrived) -> Stored:
     put_into(new.columns, context_of(call.request.headers.raw))
-    stored = await store_in_time(call.house, call.path["topic"], new)
+    most_s = call.house.options.body_s
+    stored = await store_in_time(
+        call.house, call.path["topic"], new, call.account, most_s
+    )
     await call.house.promises.kept(stored.group)
     return stored
 

@@ -84,7 +84,7 @@ class Streamed(Response):
         self._house = call.house
         self._pieces = pieces
         self._open = ExitStack()
-        one = call.house.opened.one(call.still)
+        one = call.house.opened.one(call.still, call.account)
         self._guest = self._open.enter_context(one)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

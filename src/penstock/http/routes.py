@@ -165,6 +165,7 @@ ROUTES: tuple[Route, ...] = (
     _read("/v1/config", "config"),
     _read("/v1/pipeline", "pipeline"),
     _read("/v1/sinks", "sinks"),
+    _route("GET", "/v1/users/usage", "users.usage", Access.ADMIN),
 )
 
 SPECIAL: tuple[Special | SpecialSocket, ...] = (

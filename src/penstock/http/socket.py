@@ -75,7 +75,7 @@ async def socket(call: SocketCall) -> None:
     if query.subscriber is not None:
         call.need(Access.CONSUME, topic)
     with ExitStack() as stack:
-        guest = stack.enter_context(house.opened.one(call.still))
+        guest = stack.enter_context(house.opened.one(call.still, call.account))
         tap = await follow(
             house,
             topic,

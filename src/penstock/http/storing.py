@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from penstock.broker.account import Account
 from penstock.broker.broker import Broker
 from penstock.errors import Backlogged
 from penstock.http.house import House
 from penstock.http.incoming import Arrived
+from penstock.http.pacing import paced
 from penstock.log.intake import Appended
 
 # How often room is waited for before a publisher is told to come again.
@@ -38,12 +40,23 @@ class Stored:
         return [made_ if given is None else given for given, made_ in pairs]
 
 
-def store(broker: Broker, topic: str, new: Arrived, now_s: float) -> Stored:
-    """Append events, each once if it has a dedup id.
+def store(
+    broker: Broker,
+    topic: str,
+    new: Arrived,
+    now_s: float,
+    account: Account | None = None,
+) -> Stored:
+    """Append events, each once if it has a dedup id, for the user of an account.
 
     Raises InvalidName, ReservedName, LimitReached, InvalidBatch, InvalidPayload,
     Backlogged, WriteFailed: then none of them is stored.
     """
+    with broker.accounts.acting(account):
+        return _store(broker, topic, new, now_s)
+
+
+def _store(broker: Broker, topic: str, new: Arrived, now_s: float) -> Stored:
     columns = new.columns
     if topic not in broker.log.catalog:
         columns.check(broker.log.options.max_event_bytes)  # make no topic in vain
@@ -56,19 +69,30 @@ def store(broker: Broker, topic: str, new: Arrived, now_s: float) -> Stored:
     return Stored(topic, appended.group, places, False, columns.ids, appended)
 
 
-async def store_in_time(house: House, topic: str, new: Arrived) -> Stored:
-    """As ``store``, when there is room for it; raises Backlogged after a while."""
+async def store_in_time(
+    house: House,
+    topic: str,
+    new: Arrived,
+    account: Account | None = None,
+    most_s: float | None = None,
+) -> Stored:
+    """As ``store``, when there is room for it; raises Backlogged after a while.
+
+    Not before the user may publish more; raises QuotaReached if that takes longer than
+    ``most_s``.
+    """
     promises = house.promises
     for _ in range(MOST_WAITS):
         await promises.room()
+        await paced(account, most_s)
         try:
-            return store(house.broker, topic, new, promises.now_s())
+            return store(house.broker, topic, new, promises.now_s(), account)
         except Backlogged:
             promises.kick()
             await promises.kept_at_last(house.broker.promised)
         finally:
             promises.kick()
-    return store(house.broker, topic, new, promises.now_s())
+    return store(house.broker, topic, new, promises.now_s(), account)
 
 
 def ids_at(broker: Broker, topic: str, offsets: Sequence[int]) -> list[str | None]:

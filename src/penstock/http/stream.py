@@ -70,7 +70,7 @@ async def stream(call: Call) -> Response:
     house.broker.log.topic(topic)
     last = last_seen(call.request.headers.get("last-event-id", ""))
     with ExitStack() as stack:
-        guest = stack.enter_context(house.opened.one(call.still))
+        guest = stack.enter_context(house.opened.one(call.still, call.account))
         tap = await _tap(call, topic, query, last)
         stack.callback(tap.close)
         pace_s = query.pace_ms / 1000

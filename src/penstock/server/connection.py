@@ -1,8 +1,9 @@
 """One connection: a socket that drives a gateway.
 
-Reading stops while the server is congested, while a password is checked, and while the
-peer does not read what it was sent: so what a connection costs in memory is bounded by
-one read and its output buffer.
+Reading stops while the server is congested, while a password is checked, while a user
+has to wait who publishes faster than it may, and while the peer does not read what it
+was sent: so what a connection costs in memory is bounded by one read and its output
+buffer.
 """
 
 from __future__ import annotations
@@ -13,7 +14,9 @@ from collections.abc import Callable
 from typing import Protocol, cast
 
 from penstock.broker.access import Grants
+from penstock.broker.account import Account
 from penstock.broker.peer import Peer
+from penstock.errors import QuotaReached
 from penstock.gateway.gateway import Gateway, LoginRequest
 from penstock.server.engine import Engine
 from penstock.server.options import ServerOptions
@@ -70,6 +73,10 @@ class Connection(asyncio.BufferedProtocol):
         self._stopped = False
         self._lingering = False
         """All was said, and the peer is heard out."""
+        self._account: Account | None = None
+        """Of the user who has logged in."""
+        self._owing = False
+        """The user has published more than its rate allows: it waits."""
 
     # Called by the transport
 
@@ -120,6 +127,7 @@ class Connection(asyncio.BufferedProtocol):
         if not self._inside:
             return
         self._door.leave(self)
+        self._leave_account()
         self._guarded(lambda: self.gateway.disconnected(self.engine.now_s()))
         self.engine.leave(self)
 
@@ -216,7 +224,10 @@ class Connection(asyncio.BufferedProtocol):
         now_s = self.active_s = engine.now_s()
         self.peer.bytes_in += len(data)
         try:
-            gateway.receive(data, now_s)
+            if self._account is None:
+                gateway.receive(data, now_s)
+            else:
+                self._for_user(lambda: gateway.receive(data, now_s))
         except Exception:
             self._fail()
             return
@@ -244,12 +255,15 @@ class Connection(asyncio.BufferedProtocol):
         self.close(f"nothing came for {self.gateway.patience_s:g} s")
 
     def _blocked(self) -> bool:
-        return self.engine.congested or self._unread or self._checking or self._stopped
+        held = self._unread or self._checking or self._owing or self._stopped
+        return held or self.engine.congested
 
     def _hold_up(self) -> None:
         self._stop_reading()
         if self.engine.congested:
             self.engine.pause(self)
+        if self._owing:
+            self.engine.owing[self] = None
 
     def _stop_reading(self) -> None:
         if self._reading and self._transport is not None:
@@ -259,7 +273,8 @@ class Connection(asyncio.BufferedProtocol):
     def _end(self) -> None:
         now_s = self.engine.now_s()
         if not self.gateway.closing:  # a resumed connection comes here again
-            self._guarded(lambda: self.gateway.eof(now_s))
+            eof = self.gateway.eof
+            self._guarded(lambda: self._for_user(lambda: eof(now_s)))
         self.flush(now_s)
         self.engine.kick()
 
@@ -273,10 +288,7 @@ class Connection(asyncio.BufferedProtocol):
             if self._transport is None:
                 return  # it has gone meanwhile
             now_s = self.engine.now_s()
-            ok = grants is not None
-            if grants is not None:
-                self.gateway.grants = grants
-            self._guarded(lambda: self.gateway.logged_in(ok, now_s))
+            self._guarded(lambda: self._answer_login(grants, now_s))
             if self.gateway.login is not None:
                 self._log_in(self.gateway.login)
             self.flush(now_s)
@@ -284,6 +296,53 @@ class Connection(asyncio.BufferedProtocol):
             self.engine.kick()
 
         self._door.check(request, answered)
+
+    def _answer_login(self, grants: Grants | None, now_s: float) -> None:
+        self._leave_account()
+        if grants is None:
+            self.gateway.logged_in(False, now_s)
+            return
+        account = self.engine.broker.accounts.of(grants)
+        try:
+            if account is not None:
+                account.enter()
+        except QuotaReached as error:
+            self.gateway.turned_away(error, now_s)
+            return
+        self.gateway.grants = grants
+        self._account = account
+        if account is not None and account.paced:
+            # A debt of seconds, not of all that a whole buffer can hold.
+            size = min(account.read_bytes, self._options.read_bytes)
+            self._buffer = self.engine.buffer(self._options.read_bytes)[:size]
+            self._owe(account)
+        self._for_user(lambda: self.gateway.logged_in(True, now_s))
+
+    def _for_user(self, step: Callable[[], None]) -> None:
+        """Do something on the user's account; if it is in debt then, wait."""
+        account = self._account
+        charges = 0 if account is None else account.charges
+        with self.engine.broker.accounts.acting(account):
+            step()
+        if account is not None and account.charges != charges:
+            self._owe(account)
+
+    def _owe(self, account: Account) -> None:
+        if not self._owing and account.wait_s():
+            self._owing = True
+            account.waits()
+            self._hold_up()
+
+    def has_paid(self) -> bool:
+        """Whether the user has waited for long enough; then this may be resumed."""
+        self._owing = self._account is not None and self._account.wait_s() > 0
+        return not self._owing
+
+    def _leave_account(self) -> None:
+        """The user is not here any more."""
+        account, self._account = self._account, None
+        if account is not None:
+            account.leave()
 
     def _guarded(self, step: Callable[[], None]) -> None:
         try:

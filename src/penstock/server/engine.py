@@ -91,6 +91,8 @@ class Engine:
         """Why the last commit that failed did."""
         self._lazy_since_s = 0.0
         self._paused: dict[Resting, None] = {}
+        self.owing: dict[Connection, None] = {}
+        """Those whose users have to wait, as they publish faster than they may."""
         self._errands: dict[Errander, None] = {}
         self._ended = asyncio.Event()
         """Set whenever a piece of work has ended."""
@@ -148,6 +150,7 @@ class Engine:
 
     def leave(self, connection: Connection) -> None:
         del self.connections[connection.gateway]
+        self.owing.pop(connection, None)
         if not self.connections:
             self.deserted.set()
         self.kick()
@@ -175,7 +178,17 @@ class Engine:
         except Exception:
             # A mistake of ours, or a log that refuses: others must not suffer.
             logger.exception("a tick failed", extra={"action": "tick_failed"})
+        if self.owing:
+            self._resume_paid(self.now_s())
         self.kick()
+
+    def _resume_paid(self, now_s: float) -> None:
+        """Let those go on whose users have waited for long enough, in turn."""
+        for connection in list(self.owing):
+            connection.active_s = now_s  # we do not read: it is not silent
+            if connection.has_paid():
+                del self.owing[connection]
+                connection.resume()
 
     def mind_the_clock(self) -> float:
         """If the clock was set, see to it that it changes nothing; by how much."""

@@ -137,6 +137,10 @@ class Server:
         clock = SystemClock()
         engine = Engine(self._broker, clock, loop)
         users = None if options.users_file is None else Users.load(options.users_file)
+        accounts = self._broker.accounts
+        accounts.defaults = self._settings.quota
+        if users is not None:
+            accounts.look_up = users.quota_of
         listeners = Listeners(engine, options, users)
         around = ServerAround(engine, self._settings)
         desk = Desk(self._broker, Figures(self._broker, around))

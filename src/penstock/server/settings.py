@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from penstock.broker.options import BrokerOptions
+from penstock.broker.quota import Quota
 from penstock.gateway.options import (
     ControlOptions,
     JsonOptions,
@@ -71,6 +72,7 @@ class Settings:
     http: HttpOptions = field(default_factory=HttpOptions)
     tracing: TracingOptions = field(default_factory=TracingOptions)
     broker: BrokerOptions = field(default_factory=BrokerOptions)
+    quota: Quota = field(default_factory=Quota)
     log: LogOptions = field(default_factory=LogOptions)
     topics: TopicOptions = field(default_factory=TopicOptions)
     origins: Mapping[str, str] = field(default_factory=dict)

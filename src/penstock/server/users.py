@@ -8,6 +8,7 @@ from pathlib import Path
 from threading import Lock
 
 from penstock.broker.access import Grants
+from penstock.broker.quota import NONE, Quota
 from penstock.errors import BadUsersFile
 from penstock.server import password as passwords
 from penstock.server.users_file import MAX_PASSWORD_BYTES, User, read_users
@@ -59,6 +60,11 @@ class Users:
     def find(self, name: str) -> User | None:
         """What the file says of a user now; None if it does not know them."""
         return self._current().get(name.lower())
+
+    def quota_of(self, name: str) -> Quota:
+        """What the file says of a user now; nothing of one it does not know."""
+        known = self.find(name)
+        return NONE if known is None else known.grants.quota
 
     def _current(self) -> dict[str, User]:
         with self._lock:

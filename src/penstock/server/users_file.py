@@ -1,7 +1,8 @@
 """The users file: who may log in, with which password, and to do what.
 
 A line is ``name:password``, the password as in ``penstock.server.password``, or a rule
-of such a user as in ``penstock.server.rule_line``. A user without rules may do
+of such a user as in ``penstock.server.rule_line``, or the quota of one as in
+``penstock.server.quota_line``. A user without rules may do
 everything. Empty lines and lines that begin with ``#`` say nothing. User names are
 case-insensitive and stored in lower case.
 
@@ -18,10 +19,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from penstock.broker.access import Grants, Rule
+from penstock.broker.quota import NONE, Quota
 from penstock.errors import BadUsersFile, InvalidName, InvalidUser
 from penstock.files import Files, replace_file
 from penstock.server import password as passwords
-from penstock.server import rule_line
+from penstock.server import quota_line, rule_line
 from penstock.server.password import Password
 
 MAX_NAME_BYTES = 256
@@ -33,6 +35,10 @@ NEW_FILE_MODE = 0o600
 class User(NamedTuple):
     password: Password
     grants: Grants
+
+    @property
+    def quota(self) -> Quota:
+        return self.grants.quota
 
 
 def read_users(path: Path) -> dict[str, User]:
@@ -71,9 +77,27 @@ def set_rules(path: Path, name: str, rules: Iterable[Rule] | None) -> None:
     wanted: list[Rule | None] = [] if rules is None else list(dict.fromkeys(rules))
     if rules is not None and not wanted:
         wanted = [None]
-    kept = [one for one in lines if _name_of(one) != name or _is_of(one, name)]
+    kept = [one for one in lines if _name_of(one) != name or not rule_line.is_rule(one)]
     place = next(at for at, one in enumerate(kept) if _is_of(one, name)) + 1
     kept[place:place] = [rule_line.rendered(name, rule) for rule in wanted]
+    _replace(path, kept)
+
+
+def set_quota(path: Path, name: str, quota: Quota) -> None:
+    """Store what a user may have at most in place of what it was.
+
+    Other lines stay as they are. Raises InvalidUser if there is no such user.
+    """
+    name = user_name(name)
+    lines = _lines(path)
+    if name not in _parsed(path, lines):
+        raise InvalidUser(name, "there is no such user in the file")
+    kept = [
+        one for one in lines if _name_of(one) != name or not quota_line.is_quota(one)
+    ]
+    place = next(at for at, one in enumerate(kept) if _is_of(one, name)) + 1
+    if quota != NONE:
+        kept.insert(place, quota_line.rendered(name, quota))
     _replace(path, kept)
 
 
@@ -126,6 +150,7 @@ def _lines(path: Path) -> list[str]:
 def _parsed(path: Path, lines: list[str]) -> dict[str, User]:
     found: dict[str, Password] = {}
     rules: dict[str, list[Rule]] = {}
+    quotas: dict[str, Quota] = {}
     first: dict[str, int] = {}
     for number, line in enumerate(lines, 1):
         if not _says_something(line):
@@ -135,6 +160,13 @@ def _parsed(path: Path, lines: list[str]) -> dict[str, User]:
                 name, rule = _rule_of(line)
                 first.setdefault(name, number)
                 rules.setdefault(name, []).extend([] if rule is None else [rule])
+                continue
+            if quota_line.is_quota(line):
+                name, quota = quota_line.parse(line)
+                name = user_name(name)
+                if quotas.setdefault(name, quota) is not quota:
+                    raise ValueError(f"user {name} has a quota already")
+                first.setdefault(name, number)
                 continue
             name, password = _user_of(line)
         except (ValueError, InvalidName) as error:
@@ -148,13 +180,14 @@ def _parsed(path: Path, lines: list[str]) -> dict[str, User]:
         if name not in found:
             raise BadUsersFile(str(path), number, f"there is no user {name}")
     return {
-        name: User(password, _grants(name, rules.get(name)))
+        name: User(password, _grants(name, rules.get(name), quotas.get(name, NONE)))
         for name, password in found.items()
     }
 
 
-def _grants(name: str, rules: list[Rule] | None) -> Grants:
-    return Grants(user=name, rules=None if rules is None else tuple(rules))
+def _grants(name: str, rules: list[Rule] | None, quota: Quota) -> Grants:
+    made = None if rules is None else tuple(rules)
+    return Grants(user=name, rules=made, quota=quota)
 
 
 def _says_something(line: str) -> bool:
@@ -177,14 +210,15 @@ def _name_of(line: str) -> str:
     """The user of a line, or nothing."""
     if not _says_something(line):
         return ""
-    if rule_line.is_rule(line):
+    if rule_line.is_rule(line) or quota_line.is_quota(line):
         return line.split(maxsplit=1)[0].lower()
     return line.strip().partition(":")[0].lower()
 
 
 def _is_of(line: str, name: str) -> bool:
     """Whether a line is the user's with the password."""
-    return _name_of(line) == name and not rule_line.is_rule(line)
+    beside = rule_line.is_rule(line) or quota_line.is_quota(line)
+    return _name_of(line) == name and not beside
 
 
 def _replace(path: Path, lines: list[str]) -> None:

@@ -315,6 +315,7 @@ def test_every_verb_is_known_by_name(office: Office) -> None:
         "topics.offset_at",
         "topics.show",
         "topics.uncomment",
+        "users.usage",
     ]
     assert [v.name for v in office.desk.verbs.values() if v.exclusive] == [
         "topics.delete"

@@ -102,7 +102,8 @@ def test_what_a_user_may_do_is_shown(
 
     assert run(path, "show", "Anna").stdout == shown
     found = json.loads(run(path, "show", "anna", "--json").stdout)
-    assert found == {"user": "anna", "file": str(path), "rules": told}
+    expected = {"user": "anna", "file": str(path), "rules": told, "quota": {}}
+    assert found == expected
 
 
 def test_what_was_done_is_an_object_in_json(path: Path) -> None:

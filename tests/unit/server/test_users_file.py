@@ -8,12 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.broker.access import Rule
+from penstock.broker.quota import NONE, Quota
 from penstock.errors import BadUsersFile, InvalidUser
 from penstock.server import password
 from penstock.server.users_file import (
     read_users,
     remove_user,
     set_password,
+    set_quota,
     set_rules,
     user_name,
 )
@@ -334,3 +336,63 @@ def test_any_name_that_is_accepted_is_read_back(text: str) -> None:
 
 def mode(path: Path) -> int:
     return stat.S_IMODE(path.stat().st_mode)
+
+
+# Quotas
+
+
+def test_a_quota_is_set_changed_and_taken_away(path: Path) -> None:
+    set_password(path, "anna", "one")
+    set_password(path, "bert", "two")
+    before = path.read_text()
+
+    set_quota(path, "Anna", Quota(topics=3))
+    set_quota(path, "anna", Quota(topics=4, stored_bytes=1 << 30))
+
+    lines = path.read_text().splitlines()
+    assert lines[1] == "anna has topics=4 stored_bytes=1GiB"
+    users = read_users(path)
+    assert users["anna"].grants.quota == Quota(topics=4, stored_bytes=1 << 30)
+    assert users["bert"].quota == NONE
+    set_quota(path, "anna", NONE)
+    assert path.read_text() == before
+
+
+def test_quotas_and_rules_leave_each_other_alone(path: Path) -> None:
+    set_password(path, "anna", "one")
+    set_rules(path, "anna", [SENSORS])
+
+    set_quota(path, "anna", Quota(topics=3))
+    set_rules(path, "anna", [TEMP])
+    set_password(path, "anna", "two")
+    set_quota(path, "anna", Quota(topics=5))
+
+    anna = read_users(path)["anna"]
+    assert (anna.grants.rules, anna.quota) == ((TEMP,), Quota(topics=5))
+    assert anna.password.matches("two")
+    assert remove_user(path, "anna")
+    assert path.read_text() == ""
+
+
+def test_a_quota_of_nobody_is_refused(path: Path) -> None:
+    set_password(path, "anna", "one")
+
+    with pytest.raises(InvalidUser, match="no such user"):
+        set_quota(path, "bert", Quota(topics=3))
+
+
+@pytest.mark.parametrize(
+    ("lines", "reason"),
+    [
+        ("bert has topics=1", "there is no user bert"),
+        ("anna has topics=1\nanna has topics=1", "user anna has a quota already"),
+        ("anna has tropics=1", "tropics is no quota"),
+    ],
+)
+def test_a_quota_that_makes_no_sense_is_named(
+    path: Path, lines: str, reason: str
+) -> None:
+    path.write_text(f"anna:{STORED}\n{lines}\n")
+
+    with pytest.raises(BadUsersFile, match=reason):
+        read_users(path)

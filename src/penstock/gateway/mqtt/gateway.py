@@ -85,6 +85,13 @@ class MqttGateway(Gateway):
         held, self._held = self._held, ()
         self._packets(held, now_s)
 
+    def turned_away(self, error: PenstockError, now_s: float) -> None:
+        self.login = None
+        if self._parser.version == 5:
+            self._refuse_connect(Reason.QUOTA_EXCEEDED, str(error))
+        else:
+            self._refuse_connect(Reason.SERVER_UNAVAILABLE)
+
     def timed_out(self, now_s: float) -> None:
         self._bye(Reason.KEEP_ALIVE_TIMEOUT)
 
@@ -304,7 +311,7 @@ class MqttGateway(Gateway):
         else:
             self.closing = True
 
-    def _refuse_connect(self, reason: Reason) -> None:
+    def _refuse_connect(self, reason: Reason, text: str = "") -> None:
         """MQTT-3.2.2-7: a refusal, and the connection is closed."""
         version = self._parser.version
         known = version == 5 or reason in (
@@ -315,7 +322,7 @@ class MqttGateway(Gateway):
             Reason.NOT_AUTHORIZED,
         )
         if known:  # MQTT-3.2.2-6 (3.1.1): otherwise nothing is said
-            self._outbox.now(connack(version, reason, False, {}))
+            self._outbox.now(connack(version, reason, False, _told(text)))
         self.closing = True
 
     def _bye(self, reason: Reason, text: str = "") -> None:

@@ -117,8 +117,10 @@ class MqttHub:
     def _publish_will(self, session: Session) -> None:
         """Publish a will, if there is one; raises LogError if that cannot be now."""
         if session.will is not None:
+            accounts = self.broker.accounts
             try:
-                publish_will(self.broker, session.will, session.producer)
+                with accounts.acting(accounts.named(session.user)):
+                    publish_will(self.broker, session.will, session.producer)
             except LogError:
                 raise
             except PenstockError as error:

@@ -7,7 +7,8 @@ message again (MQTT-4.3.3-10).
 
 A message that a topic does not take is refused with a reason (version 5). Older clients
 have no word for that: it is acknowledged and kept as a dead letter, or the client would
-send it for ever.
+send it for ever. What exceeds a user's quota is not kept: the client keeps it, and is
+disconnected.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from penstock.errors import (
     LimitReached,
     NotAllowed,
     PenstockError,
+    QuotaReached,
     ReservedName,
 )
 from penstock.gateway.mqtt.headers import common, priority_of, to_headers
@@ -209,6 +211,8 @@ class Inbound:
         kind = Kind.PUBACK if packet.qos == 1 else Kind.PUBREC
         if self._version < 5 and isinstance(error, InvalidName):
             raise Malformed(reason, str(error))  # such a topic cannot be
+        if self._version < 5 and isinstance(error, QuotaReached):
+            raise error  # kept as a dead letter it would take the room all the same
         if self._version < 5:
             for payload in packet.payloads:
                 self._keep(packet, payload, error)

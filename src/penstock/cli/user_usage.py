@@ -1,0 +1,80 @@
+"""``penstock users usage``: what users of a running server have."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import click
+
+from penstock.broker.desk_users import MAX_ROWS, UsagePage, UsageRow
+from penstock.cli import show
+from penstock.cli.connect import (
+    Asker,
+    as_json,
+    ask,
+    at_desk,
+    json_option,
+    server_options,
+    show_json,
+)
+
+_HEADINGS = ("USER", "CONNECTIONS", "TOPICS", "STORED", "EVENTS/S", "BYTES/S", "WAITS")
+
+
+@click.command("usage")
+@click.argument("name", metavar="[NAME]", required=False)
+@server_options
+@json_option("Print one JSON array.")
+def usage(name: str | None, **_: object) -> None:
+    """Show what users have, and what they may have at most.
+
+    A number behind a / is the limit. WAITS is how long the user has to wait before it
+    may publish more. Listed are users who have logged in since the server was started,
+    or have made a topic.
+
+    \b
+    Examples:
+      penstock users usage
+      penstock users usage anna
+    """
+    with at_desk() as desk:
+        found = list(_all(desk) if name is None else _one(desk, name))
+    if as_json():
+        show_json(found)
+    elif found:
+        for line in show.table([_HEADINGS, *map(_cells, found)]):
+            click.echo(line)
+    else:
+        click.echo("no users")
+
+
+def _one(desk: Asker, name: str) -> list[UsageRow]:
+    return ask(desk, UsagePage, "users.usage", user=name).users
+
+
+def _all(desk: Asker) -> Iterator[UsageRow]:
+    after, more = "", True
+    while more:
+        page = ask(desk, UsagePage, "users.usage", after=after, limit=MAX_ROWS)
+        yield from page.users
+        more = page.more
+        after = page.users[-1].user if page.users else after
+
+
+def _cells(row: UsageRow) -> tuple[str, ...]:
+    limits = row.limits
+    stored, rate = limits.get("stored_bytes"), limits.get("bytes_per_s")
+    return (
+        row.user,
+        _of(str(row.connections), limits.get("connections")),
+        _of(str(row.topics), limits.get("topics")),
+        show.size(row.stored_bytes)
+        + ("" if stored is None else f"/{show.size(stored)}"),
+        str(limits.get("events_per_s", "-")),
+        "-" if rate is None else show.size(rate),
+        f"{row.wait_s:.1f} s" if row.wait_s else "-",
+    )
+
+
+def _of(count: str, limit: int | None) -> str:
+    return count if limit is None else f"{count}/{limit}"
