@@ -409,3 +409,4 @@ class Broker:
     def dead_letter(self, *, gateway: str, reason: str, raw: bytes) -> None:
         """Keep raw input that makes no sense; raises Backlogged, WriteFailed."""
         letters.keep_raw(self.log, gateway, reason, raw, self.topic_options)
+        self.accounts.charge(1, len(raw))

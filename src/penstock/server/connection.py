@@ -77,6 +77,8 @@ class Connection(asyncio.BufferedProtocol):
         """Of the user who has logged in."""
         self._owing = False
         """The user has published more than its rate allows: it waits."""
+        self._publishes = False
+        """Whether this connection has a part in what such a user publishes."""
 
     # Called by the transport
 
@@ -213,6 +215,8 @@ class Connection(asyncio.BufferedProtocol):
 
     def take_in(self, data: bytes) -> None:
         """Bytes have come: carry them out, or hold them until that can be."""
+        if self._publishes and self._account is not None:
+            self._owe(self._account)  # perhaps by what came over another connection
         if self._held or self._blocked():
             self._held.append(data)
             self._hold_up()
@@ -325,6 +329,7 @@ class Connection(asyncio.BufferedProtocol):
         with self.engine.broker.accounts.acting(account):
             step()
         if account is not None and account.charges != charges:
+            self._publishes = True
             self._owe(account)
 
     def _owe(self, account: Account) -> None:

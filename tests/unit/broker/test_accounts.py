@@ -262,6 +262,16 @@ def test_bytes_are_those_of_whole_events() -> None:
     assert anna.wait_s() == 1.0
 
 
+def test_what_becomes_a_dead_letter_is_charged_too() -> None:
+    scene = Scene()
+
+    with acting(scene, events_per_s=1) as anna:
+        for _ in range(3):
+            scene.broker.dead_letter(gateway="json", reason="nonsense", raw=b"x")
+
+    assert anna.wait_s() == 2.0
+
+
 def test_nothing_is_charged_without_a_rate() -> None:
     scene = Scene()
 
