@@ -46,7 +46,7 @@ serve: setup dashboard ## Run the broker alone, with all its gateways
 	@$(BIN)/penstock serve $(SERVE_ARGS)
 
 .PHONY: test
-test: lint types dashboard browser mqtt-clients ## Run everything: format, lint, contracts, types, all tests
+test: lint types dashboard system-packages ## Run everything: format, lint, contracts, types, all tests
 	@if test -d web/node_modules; then \
 	  echo "== types of the dashboard"; $(MAKE) -s web-check; \
 	fi
@@ -66,27 +66,22 @@ deep: ## Like test, with many random examples (long)
 .PHONY: web
 web: $(WEB) ## Build the dashboard, if a source is newer (needs Node)
 
-# Tests of the dashboard need a browser; without one they are skipped by name.
-.PHONY: browser
-browser:
-	@if ! command -v chromium >/dev/null && command -v apt-get >/dev/null \
-	  && test "$$(id -u)" = 0; then \
-	  echo "Installing Chromium for the tests of the dashboard"; \
-	  { apt-get -qq update && DEBIAN_FRONTEND=noninteractive apt-get -qq install -y \
-	    --no-install-recommends chromium; } >/dev/null 2>&1 \
-	  || echo "Chromium could not be installed; its tests are skipped."; \
-	fi
-
-# The same for clients that tests of MQTT use.
-.PHONY: mqtt-clients
-mqtt-clients:
-	@if ! command -v mosquitto_pub >/dev/null && command -v apt-get >/dev/null \
-	  && test "$$(id -u)" = 0; then \
-	  echo "Installing the clients of Mosquitto for the tests of MQTT"; \
-	  { apt-get -qq update && DEBIAN_FRONTEND=noninteractive apt-get -qq install -y \
-	    --no-install-recommends mosquitto-clients; } >/dev/null 2>&1 \
-	  || echo "They could not be installed; their tests are skipped."; \
-	fi
+# Tests of the dashboard need a browser, tests of MQTT foreign clients; without them they
+# are skipped by name. As root, what is missing is installed, unless told not to.
+SYSTEM_PACKAGES ?= yes
+.PHONY: system-packages
+system-packages:
+	@wanted=; \
+	command -v chromium >/dev/null || wanted="chromium"; \
+	command -v mosquitto_pub >/dev/null || wanted="$$wanted mosquitto-clients"; \
+	if test -z "$$wanted" || test "$(SYSTEM_PACKAGES)" = no \
+	  || test "$$(id -u)" != 0 || ! command -v apt-get >/dev/null; then exit 0; fi; \
+	echo "Installing packages of the system, for tests that need them:" $$wanted; \
+	echo "(chromium: the dashboard; mosquitto-clients: MQTT." \
+	  "To leave them out: make test SYSTEM_PACKAGES=no)"; \
+	{ apt-get -qq update && DEBIAN_FRONTEND=noninteractive apt-get -qq install -y \
+	  --no-install-recommends $$wanted; } >/dev/null 2>&1 \
+	|| echo "They could not be installed; their tests are skipped."
 
 # Like web, for targets that can do without the dashboard.
 .PHONY: dashboard
@@ -150,13 +145,13 @@ bench: setup ## Run the benchmarks and print their table
 BENCH_ARGS ?=
 .PHONY: bench-peers
 bench-peers: setup ## Compare with NATS, Redis, RabbitMQ, Mosquitto, side by side
-	@$(PIP_INSTALL) -c constraints.txt --no-build-isolation -e '.[bench]' \
+	@$(PIP_INSTALL) --require-hashes --no-build-isolation -r constraints/bench.txt \
 	  || echo "The extra bench could not be installed; what it brings is left out."
 	@$(PY) -m bench.peers --install $(BENCH_ARGS)
 
 .PHONY: bench-embedded
 bench-embedded: setup ## Compare handlers with Celery and FastStream
-	@$(PIP_INSTALL) -c constraints.txt --no-build-isolation -e '.[bench]' \
+	@$(PIP_INSTALL) --require-hashes --no-build-isolation -r constraints/bench.txt \
 	  || echo "The extra bench could not be installed; what it brings is left out."
 	@$(PY) -m bench.embedded --install $(BENCH_ARGS)
 
@@ -178,29 +173,39 @@ ifneq ($(shell test -x $(PY) && cat $(STAMP) 2>/dev/null),$(CURDIR))
 .PHONY: $(STAMP)
 endif
 
-$(STAMP): pyproject.toml constraints.txt
+$(STAMP): pyproject.toml constraints/build.txt constraints/dev.txt
 	@if ! test -x $(PY) || test "$$(cat $@ 2>/dev/null)" != "$$(pwd -P)"; then \
 	  $(find_python); \
 	  echo "Creating $(VENV) with $$python"; \
 	  "$$python" -m venv --clear $(VENV); \
 	fi
 	@echo "Installing pinned dependencies (some minutes: Spark is large)"
-	@$(PIP_INSTALL) -c constraints.txt hatchling editables setuptools wheel
-	@$(PIP_INSTALL) -c constraints.txt --no-build-isolation -e '.[dev]'
+	@# Only files whose hashes are known; first what the others are built with.
+	@$(PIP_INSTALL) --require-hashes -r constraints/build.txt
+	@$(PIP_INSTALL) --require-hashes --no-build-isolation -r constraints/dev.txt
+	@$(PIP_INSTALL) --no-deps --no-build-isolation -e .
 	@$(drop_strays)
 	@pwd -P > $@
 
+# What is installed to renew the pins stays out of the environment they are for.
+PINS := build/pins
+PIP_COMPILE = $(PINS)/bin/pip-compile --quiet --upgrade --generate-hashes --strip-extras \
+  --no-header --no-annotate --no-emit-index-url --no-emit-trusted-host \
+  --no-emit-find-links --no-emit-options --unsafe-package penstock
 .PHONY: pins
-pins: ## Rewrite constraints.txt with the newest versions
-	@$(find_python); "$$python" -m venv --clear $(VENV)
-	@$(PIP_INSTALL) hatchling editables setuptools wheel
-	@$(PIP_INSTALL) --no-build-isolation -e '.[dev]'
-	@{ sed -n '/^#/p' constraints.txt; \
-	  $(PY) -m pip freeze --exclude penstock --exclude pip --exclude setuptools; \
-	} > constraints.new
-	@mv constraints.new constraints.txt
-	@$(drop_strays)
-	@pwd -P > $(STAMP)
+pins: ## Renew constraints/: the newest versions within bounds, with their hashes
+	@$(find_python); "$$python" -m venv --clear $(PINS)
+	@$(PINS)/bin/python -m pip --disable-pip-version-check install -qq pip-tools
+	@echo "Looking up versions and hashes (some minutes)"
+	@printf '%s\n' hatchling editables setuptools wheel \
+	  | $(PIP_COMPILE) -o $(PINS)/build.txt -
+	@$(PIP_COMPILE) -o $(PINS)/dev.txt --extra dev pyproject.toml
+	@$(PIP_COMPILE) -o $(PINS)/bench.txt --extra bench -c $(PINS)/dev.txt pyproject.toml
+	@for name in build dev bench; do \
+	  { echo '# Written by `make pins`; do not edit by hand.'; \
+	    sed '/^#/d; /^$$/d' $(PINS)/$$name.txt; } > constraints/$$name.txt; \
+	done
+	@$(MAKE) -s setup
 
 .PHONY: clean
 clean: ## Remove the environment, caches and build results
