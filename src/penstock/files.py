@@ -1,9 +1,12 @@
-"""The file system as the log uses it; the only place that renames files.
+"""The file system as the log uses it; the only place that renames and sets modes.
 
 Handles are plain file descriptors. Writes name their position, so a write that
 failed half-way is repeated over itself and never leaves a gap. A file exists for
 good only after ``sync_directory`` of its folder: creating and renaming do not
 imply it.
+
+What is made is for its owner alone, whatever the umask of the process is; ``Access``
+lets a group read it.
 
 ``Files`` is the real thing; ``penstock.testing.CrashDisk`` is the same interface
 in memory, with power failures.
@@ -13,12 +16,15 @@ from __future__ import annotations
 
 import ctypes
 import errno
+import grp
 import os
 import shutil
-from collections.abc import Sequence
+import stat
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
-from penstock.errors import DiskFull, WriteFailed
+from penstock.errors import DiskFull, InvalidOption, WriteFailed
 
 Buffer = bytes | bytearray | memoryview
 
@@ -27,6 +33,31 @@ FULL_ERRNOS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 MAX_BUFFERS = 1000
 # For syncfs, which the standard library has no name for.
 _libc = ctypes.CDLL(None, use_errno=True)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Access:
+    """Who may read what is made. ``group``: its number, if not that of the process."""
+
+    file: int
+    directory: int
+    group: int | None = None
+
+
+PRIVATE = Access(file=0o600, directory=0o700)
+# For programs that we start and that open files by themselves.
+PRIVATE_UMASK = 0o077
+
+
+def access_for(group: str | None) -> Access:
+    """Access for the owner, and to read for a group; raises InvalidOption."""
+    if group is None:
+        return PRIVATE
+    try:
+        found = grp.getgrnam(group)
+    except (KeyError, ValueError):
+        raise InvalidOption("group", group, "a group of this machine") from None
+    return Access(file=0o640, directory=0o750, group=found.gr_gid)
 
 
 class FileSystem(Protocol):
@@ -50,13 +81,20 @@ class FileSystem(Protocol):
 
 
 class Files:
-    """The operating system's file system."""
+    """The operating system's file system; ``access`` None leaves modes to the umask."""
+
+    def __init__(self, access: Access | None = PRIVATE) -> None:
+        self._access = access
 
     def open(self, path: str, *, write: bool = False, create: bool = False) -> int:
         flags = os.O_RDWR if write else os.O_RDONLY
         if create:
             flags |= os.O_CREAT
-        return os.open(path, flags | os.O_CLOEXEC, 0o644)
+        if self._access is None or not (write or create):
+            return os.open(path, flags | os.O_CLOEXEC, 0o666)
+        handle = os.open(path, flags | os.O_CLOEXEC, self._access.file)
+        _settle(handle, self._access)
+        return handle
 
     def close(self, handle: int) -> None:
         os.close(handle)
@@ -95,18 +133,51 @@ class Files:
         os.ftruncate(handle, length)
 
     def exists(self, path: str) -> bool:
-        return os.path.exists(path)
+        """Whether it is there; raises PermissionError if that is not ours to know."""
+        try:
+            os.stat(path)
+        except PermissionError:
+            raise
+        except (OSError, ValueError):
+            return False
+        return True
 
     def list(self, path: str) -> list[str]:
         return sorted(os.listdir(path))
 
     def make_directory(self, path: str) -> None:
+        access = self._access or Access(file=0o666, directory=0o777)
         try:
-            os.mkdir(path)
+            os.mkdir(path, access.directory)
         except FileExistsError:
             return
         except FileNotFoundError:
-            os.makedirs(path, exist_ok=True)
+            self.make_directory(os.path.dirname(path))
+            self.make_directory(path)
+            return
+        if self._access is not None:
+            _settle(path, access)
+
+    def secure(self, directory: str, names: Iterable[str]) -> list[str]:
+        """Give a directory and what it has of these names the modes of what is made.
+
+        A folder that has its mode already is not looked into. Others that share the
+        directory, like those of a folder for temporary files, keep their access.
+
+        Returns what belongs to somebody else and stays open to others.
+        """
+        access = self._access or PRIVATE
+        found = os.stat(directory)
+        left = []
+        if found.st_mode & stat.S_ISVTX or not _settle(directory, access):
+            left = [directory] if found.st_mode & 0o777 & ~access.directory else []
+        for name in names:
+            path = os.path.join(directory, name)
+            if os.path.isdir(path):
+                left += _secured_tree(path, access)
+            elif os.path.isfile(path) and not _settle(path, access):
+                left.append(path)
+        return left
 
     def sync_directory(self, path: str) -> None:
         handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -135,6 +206,41 @@ class Files:
         shutil.rmtree(path)
 
 
+def _settle(file: int | str, access: Access) -> bool:
+    """Give a file or folder its mode and group; False if it is somebody else's."""
+    found = os.stat(file)
+    if _fits(found, access):
+        return True
+    try:
+        if access.group is not None and found.st_gid != access.group:
+            os.chown(file, -1, access.group)
+        os.chmod(file, _mode(found, access))
+    except PermissionError:
+        return False
+    return True
+
+
+def _fits(found: os.stat_result, access: Access) -> bool:
+    mode = stat.S_IMODE(found.st_mode) & 0o777
+    return mode == _mode(found, access) and access.group in (None, found.st_gid)
+
+
+def _mode(found: os.stat_result, access: Access) -> int:
+    return access.directory if stat.S_ISDIR(found.st_mode) else access.file
+
+
+def _secured_tree(top: str, access: Access) -> list[str]:
+    """Settle a folder and all below it, itself last: a start that dies begins anew."""
+    if _fits(os.stat(top), access):
+        return []
+    left = []
+    for root, _, names in os.walk(top, topdown=False):
+        paths = [os.path.join(root, name) for name in names]
+        mine = [path for path in paths if stat.S_ISREG(os.lstat(path).st_mode)]
+        left += [path for path in (*mine, root) if not _settle(path, access)]
+    return left
+
+
 def make_directories(files: FileSystem, path: str) -> None:
     """Have the folder and all above it, each of them for good."""
     if files.exists(path):
@@ -143,6 +249,11 @@ def make_directories(files: FileSystem, path: str) -> None:
     make_directories(files, parent)
     files.make_directory(path)
     files.sync_directory(parent)
+
+
+def make_file(files: FileSystem, path: str) -> None:
+    """Have the file, with the mode of what is made here, before others open it."""
+    files.close(files.open(path, write=True, create=True))
 
 
 def read_file(files: FileSystem, path: str) -> bytes:

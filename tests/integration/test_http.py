@@ -130,23 +130,6 @@ def test_the_ready_file_names_port_and_login_for_the_owner(server: Serving) -> N
     assert told["login"] == f"http://127.0.0.1:{port}/#token={token_of(server)}"
 
 
-def test_the_first_start_prints_the_login_and_a_later_one_does_not(
-    tmp_path: Path,
-) -> None:
-    with serving(tmp_path, *ONLY_HTTP) as server:
-        until(lambda: server.log.read_text().count("Ctrl-C") == 1)
-        first = server.log.read_text()
-        assert f"#token={token_of(server)}" in first
-        server.stop()
-        server.start()
-
-        until(lambda: server.log.read_text().count("Ctrl-C") == 2)
-        second = server.log.read_text().removeprefix(first)
-
-        assert "#token" not in second
-        assert "penstock token" in second
-
-
 def test_the_commands_of_tokens_work_on_a_running_server(server: Serving) -> None:
     added = server.run(
         "token", "--data", str(server.data), "add", "r", "--scope", "read"

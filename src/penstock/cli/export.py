@@ -86,7 +86,7 @@ def _sink(out: str | None) -> AbstractContextManager[Sink]:
 @contextlib.contextmanager
 def _file(out: str) -> Iterator[Sink]:
     """A file that takes its name when all of it is on disk."""
-    files, path = Files(), Path(out).resolve()
+    files, path = Files(access=None), Path(out).resolve()
     temporary = f"{path}.{os.getpid()}.tmp"
     try:
         sink = _Handle(files, temporary)

@@ -95,18 +95,18 @@ def is_loopback(host: str) -> bool:
 def announcement(ready: Ready, *, show_login: bool = False) -> Iterator[str]:
     """What to tell a person at the terminal.
 
-    The admin token is told when it was made, or with ``show_login``: what is printed
-    may be kept in files that others read.
+    The admin token is told with ``show_login`` only: what is printed may be kept in
+    files that others read.
     """
     rows = [("data", ready.data, "")]
     rows += [_listener(ready, name) for name in ready.ports]
     yield f"Penstock {__version__} is ready (pid {ready.pid})"
     yield from (f"  {line}" for line in _table(rows))
-    if ready.login is not None and (ready.first or show_login):
+    if ready.login is not None and show_login:
         yield f"Open the dashboard: {ready.login}"
     elif "http" in ready.ports:
         address = dashboard(ready.host, ready.ports["http"])
-        yield f"Open the dashboard: {address} (penstock token shows the way in)"
+        yield f"Open the dashboard: {address} (penstock token show --link: the way in)"
     yield "Press Ctrl-C to stop."
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import click
@@ -64,7 +65,7 @@ def run(
     places = Places(directory)
     display: Display = LiveTable(Console()) if live else PlainLines(click.echo)
     click.echo(f"everything is kept in {directory}, logs in {places.own / 'logs'}")
-    outcome = Up(wanted, places, display).run(for_s)
+    outcome = Up(wanted, places, display, show_login=sys.stdout.isatty()).run(for_s)
     if for_s is None and count is None:
         for note in outcome.notes:
             click.echo(note)

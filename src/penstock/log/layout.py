@@ -25,6 +25,8 @@ SPARE_SUFFIX = ".spare"
 CHECKPOINT_SUFFIX = ".ckp"
 SEGMENT_SUFFIX = ".seg"
 INDEX_SUFFIX = ".idx"
+# SQLite makes the latter two beside the first, with its mode.
+CHAINS_FILES = ("chains.sqlite", "chains.sqlite-wal", "chains.sqlite-shm")
 # Readable part of a topic's folder name; the id behind it makes it unique.
 _LABEL_LENGTH = 40
 
@@ -39,6 +41,13 @@ class Layout:
         self.topics = os.path.join(directory, "topics")
         self.quarantine = os.path.join(directory, "quarantine")
         self.chains = os.path.join(directory, "chains.sqlite")
+
+    @property
+    def names(self) -> list[str]:
+        """What the log and the broker keep in the directory."""
+        folders = (self.checkpoints, self.journal, self.topics, self.quarantine)
+        files = (self.lock, self.position)
+        return [*map(os.path.basename, (*folders, *files)), *CHAINS_FILES]
 
     def journal_file(self, position: int) -> str:
         return os.path.join(self.journal, f"{position:020}{JOURNAL_SUFFIX}")

@@ -12,6 +12,7 @@ import os
 import msgspec
 
 from penstock.errors import DirectoryLocked
+from penstock.files import Files
 
 
 class Holder(msgspec.Struct, frozen=True):
@@ -19,9 +20,9 @@ class Holder(msgspec.Struct, frozen=True):
 
 
 class DirectoryLock:
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, files: Files | None = None) -> None:
         """Take the lock at ``path``; raises DirectoryLocked naming the holder."""
-        self._handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        self._handle = (files or Files()).open(path, write=True, create=True)
         try:
             fcntl.flock(self._handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

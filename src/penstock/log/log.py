@@ -6,6 +6,7 @@ order; whatever it did not return for is there as a prefix, or not at all.
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Self
@@ -20,7 +21,7 @@ from penstock.errors import (
     NotADataDirectory,
     TopicExists,
 )
-from penstock.files import Files, FileSystem, make_directories
+from penstock.files import Files, FileSystem, access_for, make_directories
 from penstock.log import housekeeping
 from penstock.log.batch import Batch
 from penstock.log.checkpoint import TopicRecord
@@ -34,6 +35,8 @@ from penstock.log.options import MAX_GROUP_BYTES, LogOptions, TopicOptions
 from penstock.log.owner import Owner
 from penstock.log.topic import Topic
 from penstock.model.topic import topic_name
+
+logger = logging.getLogger(__name__)
 
 DEFAULT_READ_BYTES = 1 << 20
 
@@ -58,16 +61,20 @@ class Log(LogCore):
         Raises DirectoryLocked if another process writes it.
         """
         layout = Layout(os.path.abspath(directory))
-        disk = files or Files()
+        options = options or LogOptions()
+        own = Files(access_for(options.group))
+        disk = files or own
         if not create and not disk.exists(layout.journal):
             raise NotADataDirectory(layout.directory)
         for path in (layout.checkpoints, layout.journal, layout.topics):
             make_directories(disk, path)
-        lock = DirectoryLock(layout.lock) if files is None else None
+        lock = DirectoryLock(layout.lock, own) if files is None else None
         try:
+            if lock is not None:
+                _secure(own, layout)
             return cls(
                 layout,
-                options or LogOptions(),
+                options,
                 files=disk,
                 clock=clock or SystemClock(),
                 entropy=entropy,
@@ -251,3 +258,15 @@ class Log(LogCore):
     def maintain(self) -> int:
         """Roll, retain and compact all topics as their options say; bytes set free."""
         return housekeeping.maintain(self)
+
+
+def _secure(files: Files, layout: Layout) -> None:
+    """Close the directory to others, also one that an earlier version made."""
+    left = files.secure(layout.directory, layout.names)
+    if left:
+        logger.warning(
+            "others may read %s, and %d files in all: they belong to somebody else",
+            left[0],
+            len(left),
+            extra={"action": "data_open_to_others", "path": left[0]},
+        )

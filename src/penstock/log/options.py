@@ -65,6 +65,8 @@ class LogOptions:
     start_check_bytes: newest part of the segments verified on start.
     max_event_bytes: largest payload of an event.
     max_topics: how many topics there may be.
+    group: a group of this machine whose members may read the directory and its files;
+        None keeps them for their owner.
     """
 
     journal_file_bytes: int = 64 * MIB
@@ -75,6 +77,7 @@ class LogOptions:
     start_check_bytes: int = 64 * MIB
     max_event_bytes: int = 64 * MIB
     max_topics: int = 1_000_000
+    group: str | None = None
 
     def __post_init__(self) -> None:
         for name in ("journal_file_bytes", "checkpoint_bytes", "group_bytes"):

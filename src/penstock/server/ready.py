@@ -13,7 +13,7 @@ class Ready:
 
     Their names are line, consumer, publisher, maze_event, maze_client, native, control
     and http. ``login`` is an address that logs a browser in, while the admin token is
-    as the server made it; ``first``: it was made just now.
+    as the server made it.
     """
 
     pid: int
@@ -21,7 +21,6 @@ class Ready:
     host: str
     ports: Mapping[str, int]
     login: str | None = None
-    first: bool = False
 
     def to_json(self) -> bytes:
         """The content of a ready file."""

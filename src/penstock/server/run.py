@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import errno
 import gc
+import json
 import logging
 import os
 import signal
@@ -27,10 +28,12 @@ from penstock.broker.figures import Figures
 from penstock.broker.kinds import MAZE
 from penstock.clock import SystemClock
 from penstock.errors import InvalidOption
-from penstock.files import Files, replace_file
+from penstock.files import replace_file
 from penstock.gateway.maze import MazeState
 from penstock.http.key_file import PrivateFiles
 from penstock.log import Log
+from penstock.log.layout import Layout
+from penstock.log.lock import holder_pid, is_held
 from penstock.server.around import ServerAround
 from penstock.server.engine import TICK_S, Engine
 from penstock.server.listeners import Listeners, Port, bind, bind_local
@@ -59,7 +62,7 @@ def serve(settings: Settings, *, ready_file: str | None, announce: Announce) -> 
 
     Raises PenstockError or OSError if it cannot start; then nothing was started.
     """
-    _clear_way(ready_file)
+    _check_place(ready_file)
     tracing = of_options(settings.tracing)
     sys.setswitchinterval(SWITCH_INTERVAL_S)
     gc.set_threshold(GC_THRESHOLD)
@@ -79,19 +82,48 @@ def serve(settings: Settings, *, ready_file: str | None, announce: Announce) -> 
         sockets[LOCAL] = stack.enter_context(bind_local(settings.server.data))
         server = Server(settings, broker, state, sockets)
         if ready_file is not None:
-            stack.callback(Path(ready_file).unlink, missing_ok=True)
+            path = Path(ready_file).absolute()
+            _clear_way(path)
+            stack.callback(_remove_own, path)
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             return runner.run(server.run(ready_file, announce))
 
 
-def _clear_way(ready_file: str | None) -> None:
-    """Remove what an earlier server said; refuse a place that cannot be written."""
+def _check_place(ready_file: str | None) -> None:
+    """Refuse a place that cannot be written."""
     if ready_file is None:
         return
     path = Path(ready_file).absolute()
     if not os.access(path.parent, os.W_OK | os.X_OK):
         raise OSError(errno.EACCES, "cannot be written there", f"ready file {path}")
+
+
+def _clear_way(path: Path) -> None:
+    """Remove what a server said that is gone; refuse to if it still runs.
+
+    The data directory is ours by now, so it is one with another directory, whose lock
+    names it.
+    """
+    told = _told(path)
+    lock = Layout(str(told.get("data", ""))).lock
+    if told and holder_pid(lock) == told.get("pid") != os.getpid() and is_held(lock):
+        who = f"ready file {path} of the server with pid {told['pid']}"
+        raise OSError(errno.EEXIST, "another server runs", who)
     path.unlink(missing_ok=True)
+
+
+def _remove_own(path: Path) -> None:
+    """Take back what this process said, but not what another one has said since."""
+    if _told(path).get("pid") == os.getpid():
+        path.unlink(missing_ok=True)
+
+
+def _told(path: Path) -> dict[str, object]:
+    try:
+        told = json.loads(path.read_bytes())
+    except (OSError, ValueError):
+        return {}
+    return told if isinstance(told, dict) else {}
 
 
 def _bind(settings: Settings, stack: ExitStack) -> dict[str, socket.socket]:
@@ -251,11 +283,9 @@ class Server:
                 if name != LOCAL
             },
             login=web.login,
-            first=web.first,
         )
         if ready_file is not None:
             path = Path(ready_file).absolute()
-            # What logs a browser in is for the owner's eyes only.
-            files = Files() if ready.login is None else PrivateFiles()
-            replace_file(files, str(path), ready.to_json())
+            # For the owner's eyes only: it may hold what logs a browser in.
+            replace_file(PrivateFiles(), str(path), ready.to_json())
         announce(ready)

@@ -37,6 +37,10 @@ LOG_HELP = {
     "log.start_check_bytes": "part of the segments verified on start",
     "log.max_event_bytes": "largest payload of an event",
     "log.max_topics": "how many topics the log may hold",
+    "log.group": (
+        "a group of this machine whose members may read the data directory; "
+        "`off`: its owner alone"
+    ),
     "topics.durability": (
         "when an event is confirmed: `sync` when it is on disk, "
         "`os` when the operating system has it"

@@ -43,8 +43,6 @@ class Web:
     ) -> None:
         self.login: str | None = None
         """An address that logs a browser in, if the admin token can be shown."""
-        self.first = False
-        """Whether the admin token was made now."""
         self._settings = settings
         self._engine = engine
         self._desk = desk
@@ -73,7 +71,6 @@ class Web:
         file = KeyFile(settings.server.data)
         made = file.begin(int(self._clock.now_s() * 1000))
         token = made or file.admin_token()
-        self.first = made is not None
         if token is not None:
             port: int = sock.getsockname()[1]
             self.login = login_link(settings.server.host, port, token)

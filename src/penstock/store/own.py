@@ -38,7 +38,13 @@ from typing import Self
 from urllib.parse import quote
 
 from penstock.errors import StoreNotStarted
-from penstock.files import Files, replace_file
+from penstock.files import (
+    PRIVATE_UMASK,
+    Files,
+    make_directories,
+    make_file,
+    replace_file,
+)
 from penstock.log.lock import DirectoryLock
 from penstock.store import orphans
 from penstock.store.binaries import Binaries, account_for, binaries_for
@@ -61,6 +67,10 @@ STOP_S = 60.0
 LOG_BYTES = 1 << 20
 LOG_TAIL = 2_000
 IN_USE = "could not create any TCP/IP sockets"
+
+# What is ours in the directory; the cluster is PostgreSQL's.
+LOG = "postgresql.log"
+OWN_FILES = ("lock", "mark", "password", "port", LOG)
 
 SETTINGS = {
     "listen_addresses": HOST,
@@ -116,7 +126,9 @@ class OwnPostgres:
         """
         if self.pid is not None:
             return self.url
-        self.directory.mkdir(parents=True, exist_ok=True)
+        files = Files()
+        make_directories(files, str(self.directory))
+        files.secure(str(self.directory), OWN_FILES)
         if self._lock is None:
             self._lock = DirectoryLock(str(self.directory / "lock"))
         try:
@@ -222,8 +234,9 @@ class OwnPostgres:
     def _accepts(self, binaries: Binaries, handle: int, mark: str, port: int) -> bool:
         """Whether it runs now; False if the port is somebody else's."""
         options = {**SETTINGS, "port": str(port), "cluster_name": mark}
-        said = self.directory / "postgresql.log"
+        said = self.directory / LOG
         _shorten(said)
+        make_file(Files(), str(said))
         with said.open("ab") as log:
             begin = log.tell()
             self._process = process = subprocess.Popen(
@@ -238,6 +251,7 @@ class OwnPostgres:
                 cwd="/",
                 # Ctrl-C in a terminal is for the owner alone.
                 start_new_session=True,
+                umask=PRIVATE_UMASK,
                 **binaries.account.popen(),
             )
         ended = orphans.wait_until(
@@ -295,9 +309,6 @@ class OwnPostgres:
         """A line that is written once, for the owner's eyes."""
         path = self.directory / name
         if not path.exists():
-            with contextlib.suppress(FileNotFoundError):
-                path.with_name(f"{name}.tmp").unlink()
-            path.with_name(f"{name}.tmp").touch(0o600)
             replace_file(Files(), str(path), fresh.encode() + b"\n")
         return path.read_text().strip()
 

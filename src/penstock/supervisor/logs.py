@@ -10,6 +10,8 @@ import os
 import shutil
 from pathlib import Path
 
+from penstock.files import Files, make_file
+
 # Of a log; there are two for each part.
 MOST_BYTES = 4 << 20
 
@@ -24,6 +26,8 @@ def shorten(path: Path, most_bytes: int = MOST_BYTES) -> bool:
             return False
     except FileNotFoundError:
         return False
-    shutil.copyfile(path, path.with_name(f"{path.name}.1"))
+    before = path.with_name(f"{path.name}.1")
+    make_file(Files(), str(before))
+    shutil.copyfile(path, before)
     os.truncate(path, 0)
     return True

@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from penstock.files import Files, make_directories
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
@@ -101,11 +103,14 @@ class Places:
     def sweep(self) -> None:
         """Remove what a run that was killed has left."""
         shutil.rmtree(self.scratch, ignore_errors=True)
-        self.scratch.mkdir()
+        Files().make_directory(str(self.scratch))
 
     def make(self) -> None:
+        """Have the folders, for nobody else: parts write what they like into them."""
+        files = Files()
         for path in (self.store, self.checkpoints, self.own / "run", self.own / "logs"):
-            path.mkdir(parents=True, exist_ok=True)
+            make_directories(files, str(path))
+        files.secure(str(self.directory), (self.own.name,))
 
 
 def told(path: Path) -> dict[str, object]:

@@ -12,6 +12,7 @@ from contextlib import suppress
 from enum import Enum
 from functools import partial
 
+from penstock.files import PRIVATE_UMASK, Files, make_file
 from penstock.supervisor.part import Part, Places, told
 
 # Pauses before a part that died is started again: doubled each time, and forgotten
@@ -101,6 +102,7 @@ class Process:
             command += ["--ready-file", str(self._places.ready(name))]
         if self.part.says_status:
             command += ["--status-file", str(self._places.status(name))]
+        make_file(Files(), str(self._places.log(name)))
         with self._places.log(name).open("ab") as log:
             self._process = subprocess.Popen(
                 command,
@@ -109,6 +111,7 @@ class Process:
                 stderr=log,
                 env={**os.environ, **self.part.environment},
                 pass_fds=self._inherits,
+                umask=PRIVATE_UMASK,
                 # Ctrl-C is for the one who started them all; it ends them in order.
                 start_new_session=True,
                 preexec_fn=partial(_end_with_parent, self.part.orphaned),

@@ -64,8 +64,11 @@ class Up:
         places: Places,
         display: Display,
         clock: Callable[[], float] = time.monotonic,
+        *,
+        show_login: bool = False,
     ) -> None:
         self._wanted = wanted
+        self._show_login = show_login
         self._places = places
         self._display = display
         self._clock = clock
@@ -85,7 +88,7 @@ class Up:
         self._sent: dict[str, int] = {}
         self._store = wanted.store or ""
         self._dashboard = ""
-        """Where a browser sees all of it, and is logged in."""
+        """Where a browser sees all of it; logged in, if only a terminal is told."""
 
     def run(self, for_s: float | None) -> Outcome:
         """Until a signal, or until all is worked off that came in ``for_s``.
@@ -117,7 +120,9 @@ class Up:
         if self._stopping:
             return
         ports = self._stay()
-        self._dashboard = str(self._process("broker").ready.get("login", ""))
+        self._dashboard = self._way_in(
+            str(self._process("broker").ready.get("login", ""))
+        )
         server = f"127.0.0.1:{ports.native}"
         if self._wanted.spark:
             self._store = self._store or str(self._process("store").ready["url"])
@@ -258,6 +263,13 @@ class Up:
             what = f"{now_s - self._ready_s:.0f} s{limit}"
         link = f"\ndashboard: {self._dashboard}" if self._dashboard else ""
         return f"penstock up, {what}{link}"
+
+    def _way_in(self, login: str) -> str:
+        """The link that logs in, or how to get it: a file may be read by others."""
+        if self._show_login or not login:
+            return login
+        command = f"penstock token show --link --data {self._places.broker}"
+        return f"{login.partition('#')[0]} ({command}: the way in)"
 
     # The end
 

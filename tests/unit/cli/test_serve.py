@@ -88,36 +88,27 @@ LOGIN = "http://127.0.0.1:8420/#token=pk_secret"
 
 
 @pytest.mark.parametrize(
-    ("first", "show_login", "said"),
+    ("show_login", "said"),
     [
-        (True, False, f"Open the dashboard: {LOGIN}"),
-        (False, True, f"Open the dashboard: {LOGIN}"),
+        (True, f"Open the dashboard: {LOGIN}"),
         (
-            False,
             False,
             (
                 "Open the dashboard: http://127.0.0.1:8420/ "
-                "(penstock token shows the way in)"
+                "(penstock token show --link: the way in)"
             ),
         ),
     ],
 )
-def test_the_way_into_the_dashboard_is_told_once_or_to_a_person(
-    *, first: bool, show_login: bool, said: str
+def test_the_way_into_the_dashboard_is_told_to_a_terminal_only(
+    *, show_login: bool, said: str
 ) -> None:
-    ready = Ready(
-        pid=1,
-        data="d",
-        host="127.0.0.1",
-        ports={"http": 8420},
-        login=LOGIN,
-        first=first,
-    )
+    ready = Ready(pid=1, data="d", host="127.0.0.1", ports={"http": 8420}, login=LOGIN)
 
     lines = list(announcement(ready, show_login=show_login))
 
     assert lines[-2] == said
-    assert "\n".join(lines).count("pk_secret") == (first or show_login)
+    assert "\n".join(lines).count("pk_secret") == show_login
 
 
 def test_an_address_with_colons_is_put_in_brackets() -> None:

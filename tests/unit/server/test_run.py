@@ -145,6 +145,34 @@ def test_a_directory_in_use_is_an_error_and_the_ports_are_free(tmp_path: Path) -
     socket.create_server(("127.0.0.1", port)).close()
 
 
+def test_a_ready_file_that_a_killed_server_left_is_replaced(tmp_path: Path) -> None:
+    path = tmp_path / "ready.json"
+    path.write_text(json.dumps({"pid": os.getpid() + 1, "data": str(tmp_path / "x")}))
+    said: list[bytes] = []
+
+    def visit(ready: Ready) -> None:
+        said.append(path.read_bytes())
+
+    serve_once(settings(tmp_path, line_port=0), visit, ready_file=path)
+
+    assert json.loads(said[0])["pid"] == os.getpid()
+    assert not path.exists()
+
+
+def test_a_ready_file_that_another_server_has_written_since_stays(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "ready.json"
+    other = json.dumps({"pid": os.getpid() + 1})
+
+    def visit(ready: Ready) -> None:
+        path.write_text(other)
+
+    serve_once(settings(tmp_path, line_port=0), visit, ready_file=path)
+
+    assert path.read_text() == other
+
+
 def test_a_ready_file_that_cannot_be_written_ends_the_server(tmp_path: Path) -> None:
     with pytest.raises(OSError):
         serve_once(

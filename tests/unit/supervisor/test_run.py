@@ -277,3 +277,15 @@ def test_a_broker_with_users_is_worked_with(tmp_path: Path) -> None:
     ).run(1.0)
 
     assert outcome.good, outcome
+
+
+def test_a_link_that_logs_in_is_for_terminals_only(tmp_path: Path) -> None:
+    places = Places(tmp_path / "data")
+    login = "http://127.0.0.1:8420/#token=pk_secret"
+
+    told = Up(wanted(), places, Kept())._way_in(login)
+    shown = Up(wanted(), places, Kept(), show_login=True)._way_in(login)
+
+    assert shown == login
+    assert "pk_" not in told
+    assert told.startswith("http://127.0.0.1:8420/ (penstock token show --link --data ")

@@ -27,7 +27,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from penstock.errors import DiskFull, WriteFailed
-from penstock.files import FileSystem, make_directories, remove_if_there
+from penstock.files import (
+    FileSystem,
+    make_directories,
+    make_file,
+    remove_if_there,
+    write_error,
+)
 from penstock.log.layout import Layout
 
 logger = logging.getLogger(__name__)
@@ -305,13 +311,22 @@ def open_store(layout: Layout, files: FileSystem) -> Store:
     """
     path = layout.chains
     try:
-        return Store(path)
+        return _made(path, files)
     except Unusable as error:
         put_aside(layout, files, str(error))
     try:
-        return Store(path)
+        return _made(path, files)
     except Unusable as error:
         raise WriteFailed(path, "creating", str(error)) from error
+
+
+def _made(path: str, files: FileSystem) -> Store:
+    """The index at ``path``, in a file of ours: SQLite would leave it to the umask."""
+    try:
+        make_file(files, path)
+    except OSError as error:
+        raise write_error(Path(path).name, "creating", error) from error
+    return Store(path)
 
 
 def put_aside(layout: Layout, files: FileSystem, reason: str) -> None:
