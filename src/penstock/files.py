@@ -158,7 +158,7 @@ class Files:
         if self._access is not None:
             _settle(path, access)
 
-    def secure(self, directory: str, names: Iterable[str]) -> list[str]:
+    def secure(self, directory: str, names: Iterable[str]) -> tuple[str, ...]:
         """Give a directory and what it has of these names the modes of what is made.
 
         A folder that has its mode already is not looked into. Others that share the
@@ -177,7 +177,7 @@ class Files:
                 left += _secured_tree(path, access)
             elif os.path.isfile(path) and not _settle(path, access):
                 left.append(path)
-        return left
+        return tuple(left)
 
     def sync_directory(self, path: str) -> None:
         handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -208,13 +208,15 @@ class Files:
 
 def _settle(file: int | str, access: Access) -> bool:
     """Give a file or folder its mode and group; False if it is somebody else's."""
-    found = os.stat(file)
-    if _fits(found, access):
-        return True
     try:
+        found = os.stat(file)
+        if _fits(found, access):
+            return True
         if access.group is not None and found.st_gid != access.group:
             os.chown(file, -1, access.group)
         os.chmod(file, _mode(found, access))
+    except FileNotFoundError:
+        return True  # removed meanwhile
     except PermissionError:
         return False
     return True
@@ -236,7 +238,7 @@ def _secured_tree(top: str, access: Access) -> list[str]:
     left = []
     for root, _, names in os.walk(top, topdown=False):
         paths = [os.path.join(root, name) for name in names]
-        mine = [path for path in paths if stat.S_ISREG(os.lstat(path).st_mode)]
+        mine = [p for p in paths if os.path.isfile(p) and not os.path.islink(p)]
         left += [path for path in (*mine, root) if not _settle(path, access)]
     return left
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from penstock.errors import InvalidBatch, InvalidName, ReservedName
 from penstock.model.event import MAX_ID_BYTES
+from penstock.model.printable import has_controls
 from penstock.model.topic import TopicName, topic_name
 
 # Names that begin with this are the broker's own.
@@ -18,6 +19,12 @@ def accepted_topic(name: str) -> TopicName:
     if name.startswith(RESERVED):
         raise ReservedName(name)
     return accepted
+
+
+def check_plain(name: str) -> None:
+    """Refuse control characters in the name of a new topic; raises InvalidName."""
+    if has_controls(name):
+        raise InvalidName(name, "contains control characters")
 
 
 def accepted_subscriber(name: str) -> str:

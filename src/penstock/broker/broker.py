@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from typing import Self
 
 from penstock.broker import kinds
-from penstock.broker.acceptance import accepted_topic
+from penstock.broker.acceptance import accepted_topic, check_plain
 from penstock.broker.accounts import Accounts
 from penstock.broker.aftermath import Aftermath
 from penstock.broker.cards import Cards
@@ -214,9 +214,18 @@ class Broker:
         """Append those events whose dedup id is new; the offsets of all of them."""
         return publish_once(self, topic, events, dedup_ids, now_s)
 
+    def check_topic(self, name: str) -> None:
+        """Raise InvalidName, ReservedName if clients may not publish to such a topic.
+
+        One of an earlier version may have any name that a log can keep.
+        """
+        accepted_topic(name)
+        if not self.options.control_characters and name not in self.log.catalog:
+            check_plain(name)
+
     def create_topic(self, name: str, options: TopicOptions | None = None) -> None:
         """Make a topic; raises TopicExists, InvalidName, LimitReached."""
-        accepted_topic(name)
+        self.check_topic(name)
         if len(self.log.catalog) >= self.options.max_topics:
             raise LimitReached("topics", self.options.max_topics, "max_topics")
         payer = self.accounts.payer

@@ -81,7 +81,7 @@ class SchemaDesk:
         ``mode`` holds for this version and those that follow. Raises InvalidSchema,
         IncompatibleSchema, TooLarge, LimitReached, InvalidName, ReservedName.
         """
-        accepted_topic(topic)
+        self._broker.check_topic(topic)
         text = self._cards.accepted(topic, schema, mode)  # make no topic in vain
         if topic not in self._broker.log.catalog:
             self._broker.create_topic(topic)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from penstock.broker.acceptance import accepted_query, accepted_topic
+from penstock.broker.acceptance import accepted_query
 from penstock.broker.broker import Broker
 from penstock.broker.sinks import Epoch
 from penstock.broker.staging import PartKey, Piece
@@ -45,7 +45,7 @@ def stage(
         return False
     piece = Piece(None)
     if len(events):
-        accepted_topic(topic)
+        broker.check_topic(topic)
         events.check(broker.log.options.max_event_bytes)
         broker.check_payloads(topic, events.payloads)
         batch = Batch.of(topic, events.encode(0, _NO_ID))

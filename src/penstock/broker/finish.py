@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from penstock.broker.acceptance import accepted_topic
 from penstock.broker.broker import Broker
 from penstock.delivery.consumer import Consumer
 from penstock.delivery.owed import Failed
@@ -57,6 +56,6 @@ def check(broker: Broker, events: Mapping[str, Columns]) -> None:
     if len(broker.log.catalog) + len(new) > broker.options.max_topics:
         raise LimitReached("topics", broker.options.max_topics, "max_topics")
     for topic, columns in events.items():
-        accepted_topic(topic)
+        broker.check_topic(topic)
         columns.check(broker.log.options.max_event_bytes)
         broker.check_payloads(topic, columns.payloads)

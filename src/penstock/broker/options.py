@@ -15,6 +15,11 @@ class BrokerOptions:
     """Limits of what the broker keeps."""
 
     max_topics: int = option(100_000, "how many topics there may be", least=1)
+    control_characters: bool = option(
+        False,
+        "whether names of new topics, and ids of MQTT clients, may have control "
+        "characters in them",
+    )
     max_subscriptions: int = option(
         100_000, "how many subscriptions there may be, of all topics", least=1
     )

@@ -9,6 +9,7 @@ import click
 from penstock.cdc.run import Pump
 from penstock.cdc.sources import drop_capture, open_capture, open_snapshot
 from penstock.cli.connect import server_options, whereabouts
+from penstock.cli.output import say
 from penstock.cli.part import part, part_options
 from penstock.cli.refusal import Refusal
 from penstock.client.feed import Feed
@@ -160,6 +161,6 @@ def drop(store: str, name: str) -> None:
       penstock cdc drop --store postgresql://me@db/shop --name orders
     """
     if drop_capture(store, name):
-        click.echo(f"dropped the capture {name} of {place_of(store)}")
+        say(f"dropped the capture {name} of {place_of(store)}")
     else:
-        click.echo(f"{place_of(store)} keeps nothing for a capture {name}")
+        say(f"{place_of(store)} keeps nothing for a capture {name}")

@@ -21,6 +21,7 @@ from penstock.cli.connect import (
     server_options,
     show_json,
 )
+from penstock.cli.output import say
 from penstock.cli.refusal import Refusal
 from penstock.client.chains import Chain, chain, place_of
 from penstock.client.plan import Plan
@@ -81,7 +82,7 @@ def chain_command(
         show_json(_row(found))
     else:
         for line in tree(found.events):
-            click.echo(line)
+            say(line)
     _note(found)
 
 
@@ -119,7 +120,7 @@ def _event(event: ChainEvent) -> dict[str, object]:
 def _note(found: Chain) -> None:
     if found.cut is not None:
         text = f"note: there are more: cut at --{found.cut}"
-        click.echo(text, err=True)
+        say(text, err=True)
     if found.behind:
         events = f"{found.behind} events are"
-        click.echo(f"note: {events} not indexed yet, and not looked at", err=True)
+        say(f"note: {events} not indexed yet, and not looked at", err=True)

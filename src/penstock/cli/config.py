@@ -9,7 +9,7 @@ import msgspec
 
 from penstock.cli import show
 from penstock.cli.flags import setting_flags, settings_of
-from penstock.cli.output import write_line
+from penstock.cli.output import say, write_line
 from penstock.config import Settings, items_of
 from penstock.config.values import text_of
 
@@ -48,7 +48,7 @@ def show_command(*, as_json: bool, **given: Any) -> None:
         for setting, value, origin in items_of(settings)
     ]
     for line in show.table([("SETTING", "VALUE", "FROM"), *rows]):
-        click.echo(line)
+        say(line)
 
 
 def _object(settings: Settings) -> dict[str, dict[str, object]]:

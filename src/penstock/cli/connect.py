@@ -22,13 +22,14 @@ import click
 import msgspec
 
 from penstock.cli.offline import holds_log, offline
-from penstock.cli.output import write_line
+from penstock.cli.output import say, write_line
 from penstock.cli.refusal import Refusal
 from penstock.client import Client, connect
 from penstock.client.address import Address, Local, remote
 from penstock.client.plan import Plan, drive_blocking
 from penstock.config import load
 from penstock.errors import NotRunning
+from penstock.model.printable import printable
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 View = TypeVar("View")
@@ -116,7 +117,7 @@ def _desk() -> AbstractContextManager[Asker]:
         return connect(where, user=user, password=_password(user), name=PROGRAM)
     except NotRunning:
         if isinstance(where, Local) and user is None and holds_log(where.directory):
-            click.echo(
+            say(
                 f"note: no server is running on {where.directory}: "
                 "working on its files",
                 err=True,
@@ -164,7 +165,7 @@ def confirm(question: str, *, yes: bool) -> None:
         return
     if not _is_terminal():
         raise Refusal(f"{question} Nobody is there to ask", "say --yes if you mean it")
-    if not click.confirm(question, err=True):
+    if not click.confirm(printable(question), err=True):
         raise Refusal("nothing was done")
 
 

@@ -17,6 +17,7 @@ from penstock.cli.connect import (
     server_options,
     show_json,
 )
+from penstock.cli.output import say
 
 _HEADINGS = ("GATEWAY", "PEER", "NAME", "SINCE", "IN", "OUT", "EVENTS/S", "CONSUMES")
 
@@ -39,9 +40,9 @@ def connections(gateway: str | None, **_: object) -> None:
         show_json(found)
     elif found:
         for line in show.table([_HEADINGS, *map(_cells, found)]):
-            click.echo(line)
+            say(line)
     else:
-        click.echo("no connections")
+        say("no connections")
 
 
 def _all(client: Asker, gateway: str | None) -> Iterator[ConnectionRow]:

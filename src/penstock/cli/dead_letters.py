@@ -28,6 +28,7 @@ from penstock.cli.letter_text import (
     letter_table,
 )
 from penstock.cli.moment import MOMENT
+from penstock.cli.output import say
 from penstock.client import redrive
 from penstock.client.trails import audit
 
@@ -187,4 +188,4 @@ def _list(*, start: int, count: int, closed: bool, status: Status | None) -> Non
 
 def _echo(lines: Iterable[str]) -> None:
     for line in lines:
-        click.echo(line)
+        say(line)

@@ -32,6 +32,7 @@ from penstock.cli.letter_options import (
     filter_options,
     given_filter,
 )
+from penstock.cli.output import say
 from penstock.cli.progress import Reporter
 from penstock.cli.refusal import Refusal
 from penstock.client import redrive
@@ -189,16 +190,16 @@ def _tell(report: Reporter, *, each: bool) -> None:
     if as_json():
         show_json(results)
     elif not results:
-        click.echo("no dead letters")
+        say("no dead letters")
     elif each:
         for one in results:
-            click.echo(f"dead letter {one.number}: {one.text}", err=not one.done)
+            say(f"dead letter {one.number}: {one.text}", err=not one.done)
     else:
         for one in problems[:MAX_PROBLEMS]:
-            click.echo(f"dead letter {one.number}: {one.text}", err=True)
+            say(f"dead letter {one.number}: {one.text}", err=True)
         if len(problems) > MAX_PROBLEMS:
-            click.echo(f"… {len(problems) - MAX_PROBLEMS} more like these", err=True)
-        click.echo(report.line)
+            say(f"… {len(problems) - MAX_PROBLEMS} more like these", err=True)
+        say(report.line)
     if problems:
         click.get_current_context().exit(2)
 
@@ -231,7 +232,7 @@ def _edit(
     if as_json():
         show_json([done])
     else:
-        click.echo(f"dead letter {number}: {done.text}", err=not done.done)
+        say(f"dead letter {number}: {done.text}", err=not done.done)
     if not done.done:
         click.get_current_context().exit(2)
 

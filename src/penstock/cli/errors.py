@@ -26,6 +26,7 @@ from penstock.cli.connect import (
 from penstock.cli.letter_options import NUMBER
 from penstock.cli.letter_text import short, text_lines
 from penstock.cli.moment import MOMENT
+from penstock.cli.output import say
 from penstock.client import trails
 from penstock.client.redrive import error_groups
 
@@ -122,7 +123,7 @@ def show_command(number: int, **_: object) -> None:
         show_json(found)
         return
     for line in _lines(found):
-        click.echo(line)
+        say(line)
 
 
 @errors.command("groups")
@@ -141,10 +142,10 @@ def groups_command(**_: object) -> None:
     if as_json():
         show_json(found)
     elif not found:
-        click.echo("no errors")
+        say("no errors")
     else:
         for line in show.table([_GROUP_HEADINGS, *map(_group_row, found)]):
-            click.echo(line)
+            say(line)
 
 
 def _list(count: int, *, oldest_first: bool) -> None:
@@ -154,10 +155,10 @@ def _list(count: int, *, oldest_first: bool) -> None:
     if as_json():
         show_json(found)
     elif not found:
-        click.echo("no errors")
+        say("no errors")
     else:
         for line in show.table([_HEADINGS, *map(_row, found)]):
-            click.echo(line)
+            say(line)
 
 
 def _filter() -> ErrorFilter:

@@ -19,6 +19,7 @@ from penstock.broker.desk_views import EventView
 from penstock.cli import show
 from penstock.cli.connect import ask, at_desk, server_options
 from penstock.cli.letter_options import NUMBER
+from penstock.cli.output import say, say_text
 from penstock.cli.refusal import Refusal
 
 WIDTH = 88
@@ -75,7 +76,7 @@ def export_test_command(
         raise Refusal(f"dead letter {number} has no event that could be handled again")
     text = written(letter, letter.event)
     if out is None:
-        click.echo(text, nl=False)
+        say_text(text, nl=False)
         return
     mode = "w" if force else "x"
     try:
@@ -83,7 +84,7 @@ def export_test_command(
             file.write(text)
     except FileExistsError:
         raise Refusal(f"{out} is there already", "say --force to replace it") from None
-    click.echo(f"wrote {out}; correct its import, then: pytest {out}", err=True)
+    say(f"wrote {out}; correct its import, then: pytest {out}", err=True)
 
 
 def written(letter: LetterView, event: EventView) -> str:

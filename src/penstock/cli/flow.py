@@ -16,6 +16,7 @@ from penstock.cli.connect import (
     server_options,
     show_json,
 )
+from penstock.cli.output import say
 
 _HEADINGS = ("FROM", "", "TO", "EVENTS/S", "COUNT", "TYPES")
 _ARROWS = {"publish": "->", "deliver": "->", "cause": "=>"}
@@ -41,7 +42,7 @@ def flow(**_: object) -> None:
         show_json(found)
         return
     for line in _lines(found):
-        click.echo(line)
+        say(line)
 
 
 def _lines(found: Flow) -> Iterator[str]:

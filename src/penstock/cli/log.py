@@ -14,7 +14,7 @@ from penstock.cli import export as exporting
 from penstock.cli import show, stat
 from penstock.cli.jsonl import line_of
 from penstock.cli.messages import limited_to
-from penstock.cli.output import StandardOutput, write_line
+from penstock.cli.output import StandardOutput, say, say_text, write_line
 from penstock.cli.source import batches_of, opened, topic_of
 from penstock.log.tally import VerifyResult
 from penstock.log.verify import bytes_to_verify, verify
@@ -61,7 +61,7 @@ def stat_command(directory: str, *, as_json: bool) -> None:
         write_line(msgspec.json.encode(found))
         return
     for line in stat.lines_of(found):
-        click.echo(line)
+        say(line)
 
 
 @log.command("dump")
@@ -106,7 +106,7 @@ def dump_command(
             if as_json:
                 StandardOutput().write(line_of(event))
             else:
-                click.echo("\n".join(dumping.event_lines(event)))
+                say_text("\n".join(dumping.event_lines(event)))
 
 
 @log.command("verify")
@@ -187,7 +187,7 @@ def _show_frame(frame: dumping.FrameLine, *, as_json: bool) -> None:
     if as_json:
         write_line(msgspec.json.encode(frame))
     else:
-        click.echo("\n".join(dumping.frame_lines(frame)))
+        say_text("\n".join(dumping.frame_lines(frame)))
 
 
 def _verify(directory: str) -> VerifyResult:
@@ -204,12 +204,12 @@ def _is_terminal() -> bool:
 
 def _show_result(result: VerifyResult) -> None:
     for damage in result.damages:
-        click.echo(f"damaged: {damage}")
+        say(f"damaged: {damage}")
     looked = (
         f"{show.count(result.files, 'file')}, {show.size(result.bytes)}, "
         f"{show.count(result.frames, 'frame')}, {show.count(result.events, 'event')}"
     )
     if result.damages:
-        click.echo(f"{show.count(len(result.damages), 'damaged range')} in {looked}")
+        say(f"{show.count(len(result.damages), 'damaged range')} in {looked}")
     else:
-        click.echo(f"all intact: {looked}")
+        say(f"all intact: {looked}")

@@ -19,6 +19,7 @@ from penstock.cli.connect import (
     server_options,
     show_json,
 )
+from penstock.cli.output import say
 from penstock.wire.json_text import one_line
 
 
@@ -60,13 +61,13 @@ def logs(topic: str, limit: int, **_: object) -> None:
     elif found:
         for one in found:
             for line in _lines(one):
-                click.echo(line)
+                say(line)
     else:
-        click.echo(f"{topic} has no subscribers")
+        say(f"{topic} has no subscribers")
     for one in found:
         if one.cut:
             shown = f"{len(one.events)} of {one.unsettled}"
-            click.echo(f"note: {one.subscriber}: {shown} are shown", err=True)
+            say(f"note: {one.subscriber}: {shown} are shown", err=True)
 
 
 def _all(client: Asker, topic: str, limit: int) -> Iterator[SubscriberLog]:

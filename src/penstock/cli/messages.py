@@ -6,7 +6,7 @@ import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-import click
+from penstock.cli.output import say, say_text
 
 _logger = logging.getLogger("penstock")
 _formatter = logging.Formatter()
@@ -16,10 +16,10 @@ class Messages(logging.Handler):
     """Records as lines like the command's own, with the traceback if there is one."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        click.echo(f"{record.levelname.lower()}: {record.getMessage()}", err=True)
+        say(f"{record.levelname.lower()}: {record.getMessage()}", err=True)
         # logger.error(…, exc_info=True) outside an except block: (None, None, None).
         if record.exc_info and record.exc_info[0] is not None:
-            click.echo(_formatter.formatException(record.exc_info), err=True)
+            say_text(_formatter.formatException(record.exc_info), err=True)
 
 
 @contextmanager

@@ -24,6 +24,7 @@ from penstock.cli.connect import (
     server_options,
     show_json,
 )
+from penstock.cli.output import say
 
 CLIENT = click.argument("client", metavar="NAME")
 TOPIC = click.argument("topic", metavar="TOPIC")
@@ -61,9 +62,9 @@ def sessions_command(matching: str | None, state: str | None, **_: object) -> No
         show_json(found)
     elif found:
         for line in mqtt_text.session_table(found):
-            click.echo(line)
+            say(line)
     else:
-        click.echo("no sessions")
+        say("no sessions")
 
 
 @mqtt.command("session")
@@ -83,7 +84,7 @@ def session_command(client: str, **_: object) -> None:
         show_json(one)
         return
     for line in mqtt_text.session_lines(one):
-        click.echo(line)
+        say(line)
 
 
 @mqtt.command("end")
@@ -110,7 +111,7 @@ def end_command(client: str, *, yes: bool, **_: object) -> None:
     if as_json():
         show_json(gone)
     else:
-        click.echo(f"ended the session of {client}")
+        say(f"ended the session of {client}")
 
 
 @mqtt.command("retained")
@@ -131,9 +132,9 @@ def retained_command(matching: str | None, **_: object) -> None:
         show_json(found)
     elif found:
         for line in mqtt_text.retained_table(found):
-            click.echo(line)
+            say(line)
     else:
-        click.echo("no retained messages")
+        say("no retained messages")
 
 
 @mqtt.command("message")
@@ -153,7 +154,7 @@ def message_command(topic: str, **_: object) -> None:
         show_json(one)
         return
     for line in mqtt_text.message_lines(one):
-        click.echo(line)
+        say(line)
 
 
 @mqtt.command("forget")
@@ -179,7 +180,7 @@ def forget_command(topic: str, *, yes: bool, **_: object) -> None:
     if as_json():
         show_json(gone)
     else:
-        click.echo(f"forgot the retained message of {topic}")
+        say(f"forgot the retained message of {topic}")
 
 
 def _sessions(

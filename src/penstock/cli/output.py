@@ -1,8 +1,27 @@
-"""Bytes on standard output, all of them."""
+"""What commands print: lines for people, and bytes for programs, all of them.
+
+Names, texts and payloads come from whoever published them. On a terminal they would
+move the cursor or pass for other lines, so nothing that a terminal obeys gets there;
+bytes that go to a pipe or a file stay as they are.
+"""
 
 from __future__ import annotations
 
 import sys
+
+import click
+
+from penstock.model.printable import printable, printable_json, printable_lines
+
+
+def say(line: str = "", *, err: bool = False) -> None:
+    """One line, whatever is in it."""
+    click.echo(printable(line), err=err)
+
+
+def say_text(text: str, *, err: bool = False, nl: bool = True) -> None:
+    """A text that may have lines of its own."""
+    click.echo(printable_lines(text), err=err, nl=nl)
 
 
 class StandardOutput:
@@ -13,6 +32,9 @@ class StandardOutput:
     """
 
     def write(self, data: bytes, /) -> None:
+        if sys.stdout.isatty():
+            text = data.decode(errors="backslashreplace")
+            data = printable_json(text).encode()
         rest = memoryview(data)
         while rest:
             rest = rest[sys.stdout.buffer.write(rest) :]

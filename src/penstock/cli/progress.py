@@ -14,6 +14,7 @@ from typing import Any, Self
 import click
 
 from penstock.broker.desk_views import Done
+from penstock.cli.output import say
 from penstock.cli.refusal import Refusal
 from penstock.client.redrive import Progress
 from penstock.errors import ClientError, LogError
@@ -53,7 +54,7 @@ class Reporter:
             self._draw()
         elif self._clock() - self._told_s >= LINE_S:
             self._told_s = self._clock()
-            click.echo(self.line, err=True)
+            say(self.line, err=True)
 
     def __enter__(self) -> Self:
         return self
@@ -67,7 +68,7 @@ class Reporter:
         if self._bar is not None:
             self._bar.render_finish()
         if isinstance(error, KeyboardInterrupt):
-            click.echo(f"stopped: {self.line}; run it again to go on", err=True)
+            say(f"stopped: {self.line}; run it again to go on", err=True)
             raise click.exceptions.Exit(INTERRUPTED) from None
         if isinstance(error, ClientError | LogError) and self.progress.done:
             hint = f"{self.line}; run it again to go on"

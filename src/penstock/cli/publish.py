@@ -15,7 +15,7 @@ import msgspec
 
 from penstock.cli import show
 from penstock.cli.connect import as_json, connected, json_option, server_options
-from penstock.cli.output import StandardOutput
+from penstock.cli.output import StandardOutput, say
 from penstock.cli.refusal import Refusal
 from penstock.client import Client, Offsets
 from penstock.wire.lines import TOO_LONG, LineSplitter
@@ -130,7 +130,7 @@ def _publish(client: Client, said: Said, batches: Iterable[list[bytes]]) -> None
     if as_json():
         return
     where = f", last offset {last}" if count else ""
-    click.echo(f"published {show.count(count, 'event')} to {said.topic}{where}")
+    say(f"published {show.count(count, 'event')} to {said.topic}{where}")
 
 
 def _show(said: Said, offsets: Offsets) -> None:
@@ -157,7 +157,7 @@ def _lines(file: str | None) -> Iterator[list[bytes]]:
 
 def _typed() -> Iterator[bytes]:
     if sys.stdin.isatty():
-        click.echo("one event a line, Ctrl-D ends", err=True)
+        say("one event a line, Ctrl-D ends", err=True)
     # What is there, at once: it is a BufferedReader, whatever its annotation says.
     source = cast(BufferedReader, sys.stdin.buffer)
     while data := source.read1(READ_BYTES):

@@ -5,9 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-import click
-
 from penstock.cli.delayed import DelayedAcks
+from penstock.cli.output import say
 
 LINE_S = 1.0
 
@@ -17,7 +16,7 @@ class Rates:
 
     def __init__(
         self,
-        say: Callable[[str], None] = click.echo,
+        say: Callable[[str], None] = say,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.total = 0

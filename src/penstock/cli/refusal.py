@@ -6,6 +6,8 @@ from typing import IO, Any
 
 import click
 
+from penstock.model.printable import printable
+
 
 class Refusal(click.ClickException):
     """Ends the command with ``error: …``, ``hint: …`` and exit code 2."""
@@ -17,6 +19,6 @@ class Refusal(click.ClickException):
         self.hint = hint
 
     def show(self, file: IO[Any] | None = None) -> None:
-        click.echo(f"error: {self.message}", file=file, err=True)
+        click.echo(printable(f"error: {self.message}"), file=file, err=True)
         if self.hint:
-            click.echo(f"hint: {self.hint}", file=file, err=True)
+            click.echo(printable(f"hint: {self.hint}"), file=file, err=True)

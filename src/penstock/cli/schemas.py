@@ -32,7 +32,7 @@ from penstock.cli.connect import (
     show_json,
     who,
 )
-from penstock.cli.output import write_line
+from penstock.cli.output import say, write_line
 from penstock.cli.refusal import Refusal
 from penstock.cli.schema_source import given_schema
 from penstock.schema import MODES, mock, parsed
@@ -90,9 +90,9 @@ def list_command(**_: object) -> None:
         show_json(found)
     elif found:
         for line in show.table([_HEADINGS, *map(_row, found)]):
-            click.echo(line)
+            say(line)
     else:
-        click.echo("no schemas yet: penstock schemas register TOPIC FILE")
+        say("no schemas yet: penstock schemas register TOPIC FILE")
 
 
 @schemas.command("show")
@@ -114,7 +114,7 @@ def show_command(topic: str, version: int | None, **_: object) -> None:
         show_json({**msgspec.structs.asdict(found), "schema": parsed(found.schema)})
         return
     for line in _lines(found):
-        click.echo(line)
+        say(line)
 
 
 @schemas.command("register")
@@ -154,7 +154,7 @@ def register_command(
         show_json(done)
         return
     verb = "registered" if done.fresh else "nothing new: this is"
-    click.echo(f"{verb} version {done.version} of {topic}, mode {done.mode}")
+    say(f"{verb} version {done.version} of {topic}, mode {done.mode}")
 
 
 @schemas.command("check")
@@ -196,7 +196,7 @@ def check_command(
         show_json(found)
     else:
         for line in _verdict(found, judged=schema is not None):
-            click.echo(line)
+            say(line)
     if found.problems or found.misfits:
         context.exit(1)
 
@@ -277,7 +277,7 @@ def mode_command(topic: str, mode: str | None, **_: object) -> None:
     if as_json():
         show_json(done)
     else:
-        click.echo(f"mode of {topic} is {done.mode}")
+        say(f"mode of {topic} is {done.mode}")
 
 
 def _published(topic: str, documents: Iterator[bytes]) -> Iterator[bytes]:
@@ -354,4 +354,4 @@ def _lines(found: SchemaView) -> Iterator[str]:
     rows = [(str(one.version), one.type, *_since(one)) for one in found.versions]
     yield from show.table([("VERSION", "TYPE", "SINCE", "BY"), *rows])
     yield ""
-    yield msgspec.json.format(found.schema, indent=2)
+    yield from msgspec.json.format(found.schema, indent=2).splitlines()

@@ -14,6 +14,7 @@ from penstock import __version__
 from penstock.cli import show
 from penstock.cli.flags import setting_flags, settings_of
 from penstock.cli.messages import limited_to
+from penstock.cli.output import say
 from penstock.cli.refusal import Refusal
 from penstock.config import Settings
 from penstock.errors import NotProtected
@@ -119,7 +120,7 @@ def _run(settings: Settings, ready_file: str | None) -> int:
 
 def _announce(ready: Ready) -> None:
     for line in announcement(ready, show_login=sys.stdout.isatty()):
-        click.echo(line)
+        say(line)
 
 
 def _table(rows: list[tuple[str, str, str]]) -> list[str]:

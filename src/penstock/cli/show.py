@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
+from penstock.model.printable import printable
+
 # Of a payload or key, on a terminal.
 PREVIEW_CHARACTERS = 200
 
@@ -48,6 +50,7 @@ def preview(data: bytes) -> str:
 
 def table(rows: Sequence[Sequence[str]]) -> list[str]:
     """Lines with the cells of each column below one another."""
+    rows = [list(map(printable, row)) for row in rows]
     widths = [max(map(len, cells)) for cells in zip(*rows, strict=True)]
     return [
         "  ".join(

@@ -17,6 +17,7 @@ from penstock.cli.connect import (
     server_options,
     show_json,
 )
+from penstock.cli.output import say
 
 _HEADINGS = ("QUERY", "EPOCH", "EVENTS", "COMMITTED", "STAGED")
 
@@ -44,9 +45,9 @@ def list_command(**_: object) -> None:
         show_json(found)
     elif found:
         for line in show.table([_HEADINGS, *map(_cells, found)]):
-            click.echo(line)
+            say(line)
     else:
-        click.echo("no sinks")
+        say("no sinks")
 
 
 def _all(desk: Asker) -> Iterator[SinkRow]:

@@ -6,8 +6,7 @@ import difflib
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-import click
-
+from penstock.cli.output import say
 from penstock.cli.refusal import Refusal
 from penstock.errors import OffsetOutOfRange, UnknownTopic
 from penstock.log.batch import Batch
@@ -24,7 +23,7 @@ def opened(directory: str) -> Iterator[Reader]:
     with Reader.open(directory) as reader:
         yield reader
         for damage in reader.damages:
-            click.echo(f"warning: left out: {damage}", err=True)
+            say(f"warning: left out: {damage}", err=True)
 
 
 def topic_of(reader: Reader, name: str) -> Topic:

@@ -27,7 +27,7 @@ from penstock.cli.connect import (
     server_options,
     whereabouts,
 )
-from penstock.cli.output import write_line
+from penstock.cli.output import say, write_line
 from penstock.cli.refusal import Refusal
 from penstock.client.address import Local
 from penstock.files import Files
@@ -187,7 +187,7 @@ def _print_table(frame: Table, limit: int) -> None:
     with telling("reading …"):
         found = first_rows(shown(frame), limit + 1)
     for line in table(frame.columns, found[:limit]):
-        click.echo(line)
+        say(line)
     if len(found) > limit:
         click.echo(
             f"… the first {show.count(limit, 'row')}; more with --limit", err=True

@@ -7,7 +7,7 @@ import json
 import click
 
 from penstock.cli import show
-from penstock.cli.output import write_line
+from penstock.cli.output import say, write_line
 from penstock.cli.part import Part, part, part_options
 from penstock.cli.refusal import Refusal
 from penstock.store import store as stores
@@ -86,7 +86,7 @@ def count_command(url: str, collections: tuple[str, ...]) -> None:
         names = collections or tuple(opened.collections())
         rows = [(name, str(opened.count(name))) for name in names]
     for line in show.table(rows) if rows else ["no collections"]:
-        click.echo(line)
+        say(line)
 
 
 @store.command("show")

@@ -14,7 +14,7 @@ from penstock.cli.delayed import DelayedAcks
 from penstock.cli.duration import Duration
 from penstock.cli.interrupts import unbroken
 from penstock.cli.jsonl import line_of
-from penstock.cli.output import StandardOutput
+from penstock.cli.output import StandardOutput, say
 from penstock.cli.rates import Rates, show_rates
 from penstock.cli.refusal import Refusal
 from penstock.cli.start import start_of
@@ -147,10 +147,10 @@ def _note_where(
     if known is not None:
         goes_on = f"subscriber {known} goes on at offset {position}"
         rule = "--from counts for a new subscription only"
-        click.echo(f"note: {goes_on}; {rule}", err=True)
+        say(f"note: {goes_on}; {rule}", err=True)
     elif isinstance(place, int) and place > position:
         end = f"{subscription.topic} ends at offset {position}"
-        click.echo(f"note: {end}; it begins there, not at {place}", err=True)
+        say(f"note: {end}; it begins there, not at {place}", err=True)
 
 
 def _print(subscription: Subscription, count: int | None, *, ack: bool) -> None:

@@ -24,6 +24,7 @@ from penstock.cli.connect import (
     server_options,
     show_json,
 )
+from penstock.cli.output import say
 from penstock.cli.start import start_of
 
 SUBSCRIBER = click.argument("subscriber", metavar="SUBSCRIBER")
@@ -67,9 +68,9 @@ def subscriptions(
         show_json(found)
     elif found:
         for line in lines_of(found):
-            click.echo(line)
+            say(line)
     else:
-        click.echo("no subscriptions")
+        say("no subscriptions")
 
 
 @subscriptions.command("show")
@@ -96,7 +97,7 @@ def show_command(subscriber: str, topic: str, **_: object) -> None:
         show_json(one)
         return
     for line in _lines(one):
-        click.echo(line)
+        say(line)
 
 
 @subscriptions.command("forget")
@@ -125,7 +126,7 @@ def forget_command(subscriber: str, topic: str, *, yes: bool, **_: object) -> No
     if as_json():
         show_json(gone)
     else:
-        click.echo(f"forgot the subscription of {subscriber} to {topic}")
+        say(f"forgot the subscription of {subscriber} to {topic}")
 
 
 @subscriptions.command("seek")
@@ -162,7 +163,7 @@ def seek_command(subscriber: str, topic: str, start: str, **_: object) -> None:
     if as_json():
         show_json(moved)
     else:
-        click.echo(f"{subscriber} goes on at offset {moved.position} of {topic}")
+        say(f"{subscriber} goes on at offset {moved.position} of {topic}")
 
 
 @subscriptions.command("resume")
@@ -190,7 +191,7 @@ def resume_command(subscriber: str, topic: str, **_: object) -> None:
     if as_json():
         show_json(one)
     else:
-        click.echo(f"the subscription of {subscriber} to {topic} is {one.state}")
+        say(f"the subscription of {subscriber} to {topic} is {one.state}")
 
 
 def lines_of(found: list[SubscriptionRow]) -> list[str]:

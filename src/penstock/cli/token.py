@@ -10,6 +10,7 @@ import click
 
 from penstock.cli import show
 from penstock.cli.connect import confirm, given, json_option, show_json
+from penstock.cli.output import say
 from penstock.cli.refusal import Refusal
 from penstock.config import load
 from penstock.config.tree import nearest
@@ -144,7 +145,7 @@ def add_command(
     if given("as_json"):
         show_json({"name": name, "scope": chosen, "token": made})
     else:
-        click.echo(made)
+        say(made)
 
 
 @token.command("list")
@@ -163,7 +164,7 @@ def list_command(*, data: str | None, as_json: bool) -> None:
         return
     heads = ("name", "scope", "topics", "made", "expires")
     for line in show.table([heads, *map(_columns, keys)]):
-        click.echo(line)
+        say(line)
 
 
 @token.command("remove")
@@ -190,7 +191,7 @@ def remove_command(name: str, *, yes: bool, data: str | None, as_json: bool) -> 
     if given("as_json"):
         show_json(row_of(removed))
     else:
-        click.echo(f"removed {name}")
+        say(f"removed {name}")
 
 
 def _tell(found: str, *, link: bool) -> None:
@@ -199,7 +200,7 @@ def _tell(found: str, *, link: bool) -> None:
     if given("as_json"):
         show_json({"name": ADMIN, "token": found, "link": address})
     else:
-        click.echo(address if link else found)
+        say(address if link else found)
 
 
 def _file() -> KeyFile:

@@ -26,6 +26,7 @@ from penstock.cli.connect import (
 )
 from penstock.cli.top_view import lines_of
 from penstock.errors import ClientError, ConnectionLost, NotRunning
+from penstock.model.printable import printable
 
 LOOK_S = 1.0
 # Topics that are asked for: more do not fit on any screen.
@@ -99,7 +100,7 @@ def _draw(look: Overview) -> None:
 def _note(error: ClientError) -> None:
     """Say so in the first line, and leave the last look where it is."""
     width = shutil.get_terminal_size(SIZE).columns
-    text = f"trying again: {error}"[: width - 1]
+    text = printable(f"trying again: {error}")[: width - 1]
     _write(f"{_HOME}{click.style(text, fg='red')}{_LINE}")
 
 

@@ -19,6 +19,7 @@ from penstock.cli.connect import (
     show_json,
     who,
 )
+from penstock.cli.output import say, say_text
 
 NAME = click.argument("name", metavar="TOPIC")
 
@@ -48,10 +49,10 @@ def describe(name: str, file: str | None, **_: object) -> None:
     if as_json():
         show_json(found)
     elif text is not None:
-        click.echo(f"documented topic {name}" if found.text else f"{name}: removed")
+        say(f"documented topic {name}" if found.text else f"{name}: removed")
     else:
         text = found.text or f"topic {name} is not documented"
-        click.echo(text, nl=not text.endswith("\n"))
+        say_text(text, nl=not text.endswith("\n"))
 
 
 @click.command("comment")
@@ -71,7 +72,7 @@ def comment(name: str, text: str, **_: object) -> None:
     if as_json():
         show_json(done)
     else:
-        click.echo(f"comment {done.number} on {name}")
+        say(f"comment {done.number} on {name}")
 
 
 @click.command("comments")
@@ -102,11 +103,11 @@ def comments(name: str, **_: object) -> None:
         show_json(found)
         return
     for one in found:
-        click.echo(f"{one.number}  {show.time(one.at_ms)}  {one.by}")
+        say(f"{one.number}  {show.time(one.at_ms)}  {one.by}")
         for line in one.text.splitlines():
-            click.echo(f"   {line}")
+            say(f"   {line}")
     if not found:
-        click.echo(f"no comments on {name}")
+        say(f"no comments on {name}")
 
 
 @click.command("uncomment")
@@ -128,7 +129,7 @@ def uncomment(name: str, number: int, **_: object) -> None:
     if as_json():
         show_json(gone)
     else:
-        click.echo(f"removed comment {gone.number} from {name}")
+        say(f"removed comment {gone.number} from {name}")
 
 
 COMMANDS = (describe, comment, comments, uncomment)

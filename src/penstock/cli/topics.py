@@ -19,6 +19,7 @@ from penstock.cli.connect import (
     server_options,
     show_json,
 )
+from penstock.cli.output import say
 from penstock.cli.subscriptions import lines_of as subscription_lines
 from penstock.cli.topic_notes import COMMANDS
 
@@ -48,9 +49,9 @@ def topics(context: click.Context, /, *, own: bool, **_: object) -> None:
         show_json(found)
     elif found:
         for line in show.table([_HEADINGS, *map(_row, found)]):
-            click.echo(line)
+            say(line)
     else:
-        click.echo("no topics yet: publish something, or create one")
+        say("no topics yet: publish something, or create one")
 
 
 @topics.command("show")
@@ -70,7 +71,7 @@ def show_command(name: str, **_: object) -> None:
         show_json(topic)
         return
     for line in _lines(topic):
-        click.echo(line)
+        say(line)
 
 
 @topics.command("create")
@@ -121,7 +122,7 @@ def create_command(
     if as_json():
         show_json(topic)
     else:
-        click.echo(f"created topic {name}")
+        say(f"created topic {name}")
 
 
 @topics.command("delete")
@@ -147,7 +148,7 @@ def delete_command(name: str, *, yes: bool, **_: object) -> None:
     if as_json():
         show_json(gone)
     else:
-        click.echo(f"deleted topic {name} with {show.count(gone.events, 'event')}")
+        say(f"deleted topic {name} with {show.count(gone.events, 'event')}")
 
 
 for command in COMMANDS:

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 import click
 
-from penstock.cli.output import write_line
+from penstock.cli.output import say, write_line
 from penstock.cli.part import part, part_options
 from penstock.errors import InvalidOption, MissingExtra
 from penstock.tweets.options import PORT, STREAMS, TweetOptions
@@ -171,5 +171,5 @@ def _serve() -> Callable[..., None]:
 
 
 def _announce(url: str) -> None:
-    click.echo(f"Tweets are streamed at {url}/tweets/1 and {url}/tweets/2")
-    click.echo("Press Ctrl-C to stop.")
+    say(f"Tweets are streamed at {url}/tweets/1 and {url}/tweets/2")
+    say("Press Ctrl-C to stop.")

@@ -5,9 +5,9 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-import click
 from rich.console import Console
 
+from penstock.cli.output import say
 from penstock.supervisor.checks import check_master, check_store, check_trigger
 from penstock.supervisor.figures import Row
 from penstock.supervisor.outcome import Outcome, Times
@@ -63,15 +63,15 @@ def run(
         ),
     )
     places = Places(directory)
-    display: Display = LiveTable(Console()) if live else PlainLines(click.echo)
-    click.echo(f"everything is kept in {directory}, logs in {places.own / 'logs'}")
+    display: Display = LiveTable(Console()) if live else PlainLines(say)
+    say(f"everything is kept in {directory}, logs in {places.own / 'logs'}")
     outcome = Up(wanted, places, display, show_login=sys.stdout.isatty()).run(for_s)
     if for_s is None and count is None:
         for note in outcome.notes:
-            click.echo(note)
+            say(note)
         return True
     for line in summary(outcome):
-        click.echo(line)
+        say(line)
     return outcome.good
 
 

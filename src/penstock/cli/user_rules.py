@@ -9,7 +9,7 @@ import click
 import msgspec
 
 from penstock.broker.access import ACTIONS, Action, Rule
-from penstock.cli.output import write_line
+from penstock.cli.output import say, write_line
 from penstock.cli.refusal import Refusal
 from penstock.cli.user_options import FILE, JSON, NAME, nobody, path_of
 from penstock.server import quota_line, rule_line, users_file
@@ -60,12 +60,12 @@ def allow(
     if as_json:
         _show_json(path, name)
     elif rules is None:
-        click.echo(f"{name.lower()} may do everything")
+        say(f"{name.lower()} may do everything")
     else:
         for one in _made(action, filters):
-            click.echo(rule_line.rendered(name.lower(), one))
+            say(rule_line.rendered(name.lower(), one))
         if before is None:
-            click.echo(f"{name.lower()} has rules now, and may do nothing else")
+            say(f"{name.lower()} has rules now, and may do nothing else")
 
 
 @click.command("deny")
@@ -106,9 +106,9 @@ def deny(
         _show_json(path, name)
     elif rules:
         for one in taken:
-            click.echo(f"{name.lower()} may no longer {one.action} {one.filter}")
+            say(f"{name.lower()} may no longer {one.action} {one.filter}")
     else:
-        click.echo(rule_line.rendered(name.lower(), None))
+        say(rule_line.rendered(name.lower(), None))
 
 
 @click.command("show")
@@ -128,14 +128,14 @@ def show(name: str, file: str | None, *, as_json: bool) -> None:
         _show_json(path, name)
         return
     if rules is None:
-        click.echo(EVERYTHING)
+        say(EVERYTHING)
     elif not rules:
-        click.echo(rule_line.NOTHING)
+        say(rule_line.NOTHING)
     else:
         for action, filter_ in rules:
-            click.echo(f"{action} {filter_}")
+            say(f"{action} {filter_}")
     for words in quota_line.words(users_file.read_users(path)[name.lower()].quota):
-        click.echo(words)
+        say(words)
 
 
 COMMANDS = (allow, deny, show)

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 import msgspec
 
-from penstock.cli.output import write_line
+from penstock.cli.output import say, write_line
 from penstock.cli.refusal import Refusal
 from penstock.cli.user_options import FILE, JSON, NAME, nobody, path_of
 from penstock.cli.user_quota import limit
@@ -60,9 +60,9 @@ def add_command(
     if as_json:
         _show_json(name, path, "added" if is_new else "changed")
     elif is_new:
-        click.echo(f"added {name} to {path}")
+        say(f"added {name} to {path}")
     else:
-        click.echo(f"changed the password of {name} in {path}")
+        say(f"changed the password of {name} in {path}")
 
 
 @users.command("remove")
@@ -84,7 +84,7 @@ def remove_command(name: str, file: str | None, *, as_json: bool) -> None:
     if as_json:
         _show_json(name.lower(), path, "removed")
     else:
-        click.echo(f"removed {name.lower()} from {path}")
+        say(f"removed {name.lower()} from {path}")
 
 
 @users.command("list")
@@ -102,7 +102,7 @@ def list_command(file: str | None, *, as_json: bool) -> None:
         write_line(msgspec.json.encode(names))
         return
     for name in names:
-        click.echo(name)
+        say(name)
 
 
 def _show_json(name: str, path: Path, done: str) -> None:
@@ -121,7 +121,7 @@ def _asked(name: str) -> str:
             f"Password of {name}", hide_input=True, confirmation_prompt=True, err=True
         )
     except click.Abort:
-        click.echo(err=True)
+        say(err=True)
         raise Refusal(
             "no password was given", "in scripts, use --password-stdin"
         ) from None

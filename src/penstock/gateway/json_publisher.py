@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from typing import assert_never
 
-from penstock.broker.acceptance import accepted_topic
 from penstock.broker.broker import Broker
 from penstock.errors import InvalidPayload
 from penstock.gateway.gateway import LoginRequest
@@ -69,7 +68,8 @@ class PublisherGateway(JsonGateway[PublisherPacket, None]):
     def _packet(self, packet: PublisherPacket, now_s: float) -> None:
         match packet:
             case Pub():
-                topic = accepted_topic(packet.topic)
+                topic = packet.topic
+                self._broker.check_topic(topic)
                 self.grants.check_publish(topic)
                 self._broker.check_payloads(topic, [packet.payload])
                 size = len(packet.payload)

@@ -13,6 +13,7 @@ from enum import Enum
 from functools import partial
 
 from penstock.files import PRIVATE_UMASK, Files, make_file
+from penstock.model.printable import printable
 from penstock.supervisor.part import Part, Places, told
 
 # Pauses before a part that died is started again: doubled each time, and forgotten
@@ -185,7 +186,7 @@ class Process:
                 lines = log.read().decode(errors="replace").splitlines()
         except FileNotFoundError:
             return ""
-        said = (line.strip() for line in reversed(lines))
+        said = (printable(line.strip()) for line in reversed(lines))
         return next(
             (line for line in said if line and not line.startswith("hint:")), ""
         )

@@ -27,7 +27,7 @@ from penstock.errors import InvalidOption
 )
 def test_setting_outside_its_limits_is_refused(name: str, value: int) -> None:
     with pytest.raises(InvalidOption) as caught:
-        BrokerOptions(**{name: value})
+        BrokerOptions(**{name: value})  # type: ignore[arg-type]  # by name
 
     assert (caught.value.name, caught.value.value) == (name, value)
 

@@ -47,7 +47,7 @@ def test_topic_setting_outside_its_limits_is_refused(name: str, value: object) -
 )
 def test_log_setting_outside_its_limits_is_refused(name: str, value: int) -> None:
     with pytest.raises(InvalidOption) as caught:
-        LogOptions(**{name: value})
+        LogOptions(**{name: value})  # type: ignore[arg-type]  # by name
 
     assert (caught.value.name, caught.value.value) == (name, value)
 

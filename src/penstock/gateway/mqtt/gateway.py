@@ -248,7 +248,11 @@ class MqttGateway(Gateway):
 
     def _connected(self, connect: Connect, now_s: float) -> None:
         self._connect = connect
-        reason = refusal(connect, authenticate=self._authenticate)
+        reason = refusal(
+            connect,
+            authenticate=self._authenticate,
+            controls=self._hub.broker.options.control_characters,
+        )
         if reason is not None:
             self._refuse_connect(reason)
         elif self._authenticate:

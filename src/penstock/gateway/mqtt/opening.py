@@ -13,6 +13,7 @@ from penstock.gateway.mqtt.inbound import Inbound
 from penstock.gateway.mqtt.outbound import Outbound
 from penstock.gateway.mqtt.writing import Writer
 from penstock.gateway.outbox import Outbox
+from penstock.model.printable import has_controls
 from penstock.wire.mqtt import (
     Connect,
     Properties,
@@ -50,14 +51,24 @@ class Opened:
         """Whether CONNACK has yet to go, in front of all else (MQTT-3.2.0-1)."""
 
 
-def refusal(connect: Connect, *, authenticate: bool) -> Reason | None:
-    """Why a client may not come in, before anybody looks at a password."""
+def refusal(
+    connect: Connect, *, authenticate: bool, controls: bool = True
+) -> Reason | None:
+    """Why a client may not come in, before anybody looks at a password.
+
+    ``controls``: names may have control characters.
+    """
     if Property.AUTHENTICATION_METHOD in connect.properties:
         return Reason.BAD_AUTHENTICATION_METHOD  # MQTT-4.12.0-1
     if not connect.client_id and (
         connect.version == 3 or (connect.version == 4 and not connect.clean_start)
     ):
         return Reason.CLIENT_IDENTIFIER_NOT_VALID  # MQTT-3.1.3-8 (3.1.1)
+    if not controls and has_controls(connect.client_id):  # MQTT-1.5.4-2
+        return Reason.CLIENT_IDENTIFIER_NOT_VALID
+    will = connect.will
+    if not controls and will is not None and has_controls(will.topic):
+        return Reason.TOPIC_NAME_INVALID
     if authenticate and (connect.user is None or connect.password is None):
         return Reason.NOT_AUTHORIZED
     return None
