@@ -107,7 +107,8 @@
             └── DiskFull
 
 Fields first, text in ``__str__``; ``hint`` says what a person can do;
-``retriable`` says whether the same call may succeed later.
+``retriable`` says whether the same call may succeed later; ``told`` is the text
+without paths.
 """
 
 from __future__ import annotations
@@ -121,6 +122,16 @@ class PenstockError(Exception):
 
     hint: str = ""
     retriable: ClassVar[bool] = False
+    file_field: ClassVar[str] = ""
+    """The field that names a file or folder of ours, if one does."""
+
+    @property
+    def told(self) -> str:
+        """The text for a client: it names no file or folder of the server."""
+        text = str(self)
+        if not self.file_field:
+            return text
+        return text.replace(getattr(self, self.file_field), "a file of the server")
 
 
 class InvalidOption(PenstockError):
@@ -249,6 +260,7 @@ class InvalidUser(ConfigError):
 
 
 class BadUsersFile(ConfigError):
+    file_field = "file"
     hint = "a line is 'name:scrypt$…', as 'penstock users add' writes it"
 
     def __init__(self, file: str, line: int, reason: str) -> None:
@@ -283,6 +295,7 @@ class UnknownToken(ConfigError):
 
 
 class BadTokenFile(ConfigError):
+    file_field = "file"
     hint = "put it aside: the server then makes a new admin token when it starts"
 
     def __init__(self, file: str, reason: str) -> None:
@@ -1237,6 +1250,8 @@ class Backlogged(LogError):
 
 
 class CorruptRecord(LogError):
+    file_field = "file"
+
     def __init__(self, file: str, position: int, length: int, reason: str) -> None:
         super().__init__(file, position, length, reason)
         self.file = file
@@ -1252,6 +1267,7 @@ class CorruptRecord(LogError):
 
 
 class UnsupportedVersion(LogError):
+    file_field = "file"
     hint = "open the directory with the version of Penstock that wrote it"
 
     def __init__(self, file: str, version: int, supported: int) -> None:
@@ -1279,6 +1295,7 @@ class UnownedRecords(LogError):
 
 
 class DirectoryLocked(LogError):
+    file_field = "path"
     hint = "stop that process, or use another data directory"
 
     def __init__(self, path: str, pid: int | None) -> None:
@@ -1292,6 +1309,7 @@ class DirectoryLocked(LogError):
 
 
 class NotADataDirectory(LogError):
+    file_field = "path"
     hint = "give the directory that holds journal/ and topics/"
 
     def __init__(self, path: str) -> None:
@@ -1303,6 +1321,7 @@ class NotADataDirectory(LogError):
 
 
 class Moved(LogError):
+    file_field = "path"
     retriable = True
     hint = "read again: the writer removes files faster than they can be read"
 
@@ -1315,6 +1334,8 @@ class Moved(LogError):
 
 
 class LogClosed(LogError):
+    file_field = "path"
+
     def __init__(self, path: str) -> None:
         super().__init__(path)
         self.path = path
@@ -1326,6 +1347,7 @@ class LogClosed(LogError):
 class WriteFailed(LogError):
     """A write or sync failed; nothing of it was confirmed."""
 
+    file_field = "file"
     retriable = True
 
     def __init__(self, file: str, action: str, reason: str) -> None:

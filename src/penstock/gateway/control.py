@@ -80,7 +80,7 @@ class ControlGateway(Gateway):
         try:
             self._start()
         except PenstockError as error:
-            self._out.append(control.failed(str(error)))
+            self._out.append(control.failed(error.told))
         else:
             self._out.append(control.STARTED)
 

@@ -102,4 +102,4 @@ class JsonGateway(Gateway, Generic[Packet, Mark]):
         try:
             self._packet(packet, now_s)
         except PenstockError as error:
-            self._outbox.now(replies.error(str(error)))
+            self._outbox.now(replies.error(error.told))

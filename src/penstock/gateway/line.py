@@ -207,7 +207,7 @@ class LineGateway(Gateway):
         except RemoteProtocolError as error:
             self._outbox.now(replies.error(error.text))
         except PenstockError as error:
-            self._outbox.now(replies.error(str(error)))
+            self._outbox.now(replies.error(error.told))
 
     def _as(self, parts: list[bytes]) -> None:
         if self._shares:

@@ -56,7 +56,7 @@ class Publisher:
             self._answer(self._by_topic([topic] * count, decoded, now_s))
             return
         except PenstockError as error:
-            self._outbox.now(replies.error(str(error)) * count)
+            self._outbox.now(replies.error(error.told) * count)
             return
         if not self.confirm:
             return

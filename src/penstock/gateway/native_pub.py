@@ -155,7 +155,7 @@ class Publisher:
 
 def problem(seq: int, error: PenstockError) -> bytes:
     """The answer to what was not done."""
-    return encode(Problem(seq, type(error).__name__, str(error), error.hint))
+    return encode(Problem(seq, type(error).__name__, error.told, error.hint))
 
 
 def not_stored(seq: int) -> bytes:

@@ -247,7 +247,7 @@ def said(offsets: Sequence[int], ids: list[str | None]) -> list[str]:
 def refusal(error: PenstockError, line: int) -> bytes:
     """The line for one that was not stored."""
     refused = Refused(
-        error=type(error).__name__, detail=str(error), line=line, hint=error.hint
+        error=type(error).__name__, detail=error.told, line=line, hint=error.hint
     )
     return msgspec.json.encode(refused) + b"\n"
 

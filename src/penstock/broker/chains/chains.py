@@ -21,7 +21,7 @@ from penstock.broker.chains.store import (
 )
 from penstock.broker.chains.walk import Question, Walk
 from penstock.errors import WriteFailed
-from penstock.files import Files
+from penstock.files import Files, write_error
 from penstock.log import Log
 from penstock.log.layout import Layout
 from penstock.log.topic import Topic
@@ -181,7 +181,7 @@ class Chains:
     def _failed(self, error: OSError | WriteFailed) -> None:
         first = self._error is None
         if isinstance(error, OSError):
-            error = WriteFailed("chains.sqlite", "indexing in", str(error))
+            error = write_error("chains.sqlite", "indexing in", error)
         self._error = error
         self._pause = PAUSE_STEPS
         try:

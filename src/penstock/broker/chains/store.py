@@ -297,7 +297,7 @@ class Store:
         try:
             room = os.statvfs(Path(self._path).parent)
         except OSError as error:
-            raise WriteFailed(self._path, "indexing in", str(error)) from error
+            raise write_error(self._path, "indexing in", error) from error
         free = room.f_bavail * room.f_frsize
         if free < RESERVE_BYTES:
             reason = f"{free >> 20} MiB are free, {RESERVE_BYTES >> 20} stay free"
@@ -344,7 +344,7 @@ def put_aside(layout: Layout, files: FileSystem, reason: str) -> None:
             make_directories(files, layout.quarantine)
             files.rename(path, str(Path(layout.quarantine) / Path(path).name))
     except OSError as error:
-        raise WriteFailed(path, "putting aside", str(error)) from error
+        raise write_error(path, "putting aside", error) from error
 
 
 def boot_id() -> str:

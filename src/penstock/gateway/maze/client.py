@@ -94,7 +94,7 @@ class MazeClient(Gateway):
         try:
             self._id = parse_client_id(line)
         except RemoteProtocolError as error:
-            self._refuse(str(error), line)
+            self._refuse(error.told, line)
         else:
             self.settled = True
             self._hub.router.join(self._id, self)

@@ -201,7 +201,7 @@ class MqttGateway(Gateway):
                 self._violated(error)
             except PenstockError as error:
                 # The broker cannot do it now: not acknowledged, so it comes again.
-                self._bye(Reason.QUOTA_EXCEEDED, str(error))
+                self._bye(Reason.QUOTA_EXCEEDED, error.told)
         if self.login is None and not self.closing and self._parser.failed is not None:
             self._violated(self._parser.failed)
 

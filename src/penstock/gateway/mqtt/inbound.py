@@ -210,7 +210,7 @@ class Inbound:
             return
         kind = Kind.PUBACK if packet.qos == 1 else Kind.PUBREC
         if self._version < 5 and isinstance(error, InvalidName):
-            raise Malformed(reason, str(error))  # such a topic cannot be
+            raise Malformed(reason, error.told)  # such a topic cannot be
         if self._version < 5 and isinstance(error, QuotaReached):
             raise error  # kept as a dead letter it would take the room all the same
         if self._version < 5:
@@ -222,7 +222,7 @@ class Inbound:
             return
         told: Properties = {}
         if reason not in PLAIN_REASONS:
-            told = self._told(kind, reason, str(error))
+            told = self._told(kind, reason, error.told)
         refused = set(new)
         answer = b"".join(
             render_ack(kind, id_, reason, told, 5)
@@ -244,7 +244,7 @@ class Inbound:
     def _keep(self, packet: Publishes, payload: bytes, error: PenstockError) -> None:
         """What an old client cannot be told of is not lost, unless it may not be."""
         if not isinstance(error, NotAllowed):
-            reason = f"{packet.topic}: {error}"
+            reason = f"{packet.topic}: {error.told}"
             self._hub.broker.dead_letter(gateway="mqtt", reason=reason, raw=payload)
 
     def _promise(self, data: bytes, answered: int, lost: Callable[[], bytes]) -> None:
