@@ -9,7 +9,7 @@ import click
 import msgspec
 
 from penstock.broker.quota import NAMES, Quota
-from penstock.cli.output import write_line
+from penstock.cli.output import say, write_line
 from penstock.cli.refusal import Refusal
 from penstock.cli.user_options import FILE, JSON, NAME, nobody, path_of
 from penstock.server import quota_line, users_file
@@ -47,9 +47,9 @@ def limit(name: str, file: str | None, *, as_json: bool, **said: str | None) -> 
     if as_json:
         _show_json(path, name.lower(), quota)
     elif words := quota_line.words(quota):
-        click.echo(" ".join([name.lower(), quota_line.HAS, *words]))
+        say(" ".join([name.lower(), quota_line.HAS, *words]))
     else:
-        click.echo(f"{name.lower()} has no limits of its own")
+        say(f"{name.lower()} has no limits of its own")
 
 
 def _limited(quota: Quota, said: dict[str, str | None]) -> Quota:
