@@ -43,7 +43,8 @@
     │   ├── InvalidPayload    a payload that does not fit the schema of its topic
     │   ├── IncompatibleSchema    a version that may not follow the one before
     │   ├── UnknownSchema     a topic without a schema, or without that version
-    │   └── UnsupportedSchema nothing can be made up for it
+    │   ├── UnsupportedSchema nothing can be made up for it
+    │   └── TooMuchWork       a schema that would keep the broker from its work
     ├── HttpError             what a request is refused for, whatever it asks
     │   ├── BadRequest        it makes no sense: path, query, or a body that is no JSON
     │   ├── NoRoute           nothing is at that path
@@ -668,6 +669,20 @@ class UnsupportedSchema(SchemaError):
 
     def __str__(self) -> str:
         return f"cannot make up data for this schema: {self.path}: {self.keyword}"
+
+
+class TooMuchWork(SchemaError):
+    """``limit`` says how much is allowed, and of what."""
+
+    hint = "make the schema smaller, or have it repeat itself less"
+
+    def __init__(self, limit: str, setting: str) -> None:
+        super().__init__(limit, setting)
+        self.limit = limit
+        self.setting = setting
+
+    def __str__(self) -> str:
+        return f"the schema takes more than {self.limit}, the limit of {self.setting}"
 
 
 class HttpError(PenstockError):

@@ -188,6 +188,10 @@ CASES: list[tuple[PenstockError, str]] = [
         "cannot make up data for this schema: $.a: not",
     ),
     (
+        errors.TooMuchWork("7 steps", "broker.max_schema_steps"),
+        "the schema takes more than 7 steps, the limit of broker.max_schema_steps",
+    ),
+    (
         errors.NotRunning("data directory d", "there is none"),
         "no server for data directory d: there is none",
     ),

@@ -11,6 +11,7 @@ failed group held is undone.
 from __future__ import annotations
 
 from collections.abc import Iterable, KeysView, Sequence, Set
+from time import monotonic
 
 import msgspec
 
@@ -41,8 +42,16 @@ from penstock.errors import (
     UnknownSchema,
 )
 from penstock.log import Record
-from penstock.schema import Checker, Mode, Problem, canonical, judged, parsed
-from penstock.schema.check import compiled
+from penstock.schema import (
+    Checker,
+    Effort,
+    Mode,
+    Problem,
+    canonical,
+    check_limits,
+    judged,
+    parsed,
+)
 
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(list[Step]).decode
@@ -128,27 +137,45 @@ class Cards:
     def problems(
         self, topic: str, schema: object, mode: Mode | None = None
     ) -> list[Problem]:
-        """What keeps a schema from being the next version; raises InvalidSchema."""
+        """What keeps a schema from being the next version.
+
+        Raises InvalidSchema, TooLarge, TooMuchWork.
+        """
         card = self[topic]
-        document = parsed(schema)
-        compiled(document)
+        document = parsed(self._text(schema))
+        check_limits(document, self._options.max_schema_weight)
         if card.latest is None or card.latest.schema == canonical(document):
             return []
-        return judged(mode or card.mode, document, parsed(card.latest.schema))
+        latest = parsed(card.latest.schema)
+        return judged(mode or card.mode, document, latest, self.effort())
+
+    def effort(self) -> Effort:
+        """What one question about a schema may take."""
+        options = self._options
+        return Effort(options.max_schema_steps, options.max_schema_s, monotonic)
 
     def accepted(self, topic: str, schema: object, mode: Mode | None = None) -> bytes:
         """A schema that may be the next version, as canonical JSON.
 
-        Raises InvalidSchema, IncompatibleSchema, TooLarge.
+        Raises InvalidSchema, IncompatibleSchema, TooLarge, TooMuchWork.
         """
-        text = canonical(parsed(schema))
-        _limit("the schema", text, self._options.max_schema_bytes, "max_schema_bytes")
+        text = self._text(schema)
         latest = self[topic].latest
         found = self.problems(topic, text, mode)
         if found and latest is not None:
             pairs = [(path, reason) for path, reason in found]
             wanted = mode or self[topic].mode
             raise IncompatibleSchema(topic, latest.number, wanted, pairs)
+        return text
+
+    def _text(self, schema: object) -> bytes:
+        """As canonical JSON; what is too large is not even read."""
+        limit = self._options.max_schema_bytes
+        if isinstance(schema, bytes | str):
+            given = schema if isinstance(schema, bytes) else schema.encode()
+            _limit("the schema", given, limit, "max_schema_bytes")
+        text = canonical(parsed(schema))
+        _limit("the schema", text, limit, "max_schema_bytes")
         return text
 
     def register(

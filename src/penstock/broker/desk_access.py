@@ -34,8 +34,8 @@ ABOUT_A_TOPIC: Mapping[str, tuple[str, Callable[[Grants, str], None]]] = {
 # Of a query that writes: all that is staged has to be its user's to publish.
 ABOUT_A_QUERY = frozenset({"sinks.last", "sinks.commit", "sinks.abort"})
 CREATE = "topics.create"
-# What would be written, of a verb that reads without it.
-TEXT = "text"
+# Of a verb that only reads without it: what would be written, or stand in its place.
+CHANGING = frozenset({"text", "schema"})
 
 
 def check_verb(grants: Grants, broker: Broker, verb: str, said: Arguments) -> None:
@@ -46,7 +46,7 @@ def check_verb(grants: Grants, broker: Broker, verb: str, said: Arguments) -> No
     if grants.rules is None:
         return
     said = {name: value for name, value in said.items() if value is not None}
-    if verb in ABOUT_A_TOPIC and TEXT not in said:
+    if verb in ABOUT_A_TOPIC and not CHANGING & said.keys():
         argument, check = ABOUT_A_TOPIC[verb]
         if isinstance(topic := said.get(argument), str):
             check(grants, topic)

@@ -25,18 +25,21 @@ from penstock.broker.schema_views import (
     SchemaView,
     VersionRow,
 )
-from penstock.errors import InvalidArgument
+from penstock.errors import InvalidArgument, TooLarge, TooMuchWork
 from penstock.schema import Checker, Mode, canonical, mock, parsed
 
 MAX_ROWS = 1000
 # Made up while everybody waits; who wants more takes the schema and makes them.
 MAX_MOCKS = 100
 MAX_MOCK_BYTES = 1 << 20
-# Payloads that do not fit, in one answer.
+# Payloads that are checked, and those that do not fit, in one answer.
+MAX_PAYLOADS = 1000
+MAX_PAYLOAD_BYTES = 1 << 20
 MAX_MISFITS = 100
 
 Limit = Annotated[int, Meta(ge=1, le=MAX_ROWS)]
 Mocks = Annotated[int, Meta(ge=1, le=MAX_MOCKS)]
+Payloads = Annotated[list[bytes], Meta(max_length=MAX_PAYLOADS)]
 Number = Annotated[int, Meta(ge=1)]
 By = Annotated[str, Meta(max_length=200)]
 TypeName = Annotated[str, Meta(max_length=200)]
@@ -105,21 +108,22 @@ class SchemaDesk:
         topic: str,
         schema: object = None,
         mode: Mode | None = None,
-        payloads: list[bytes] | None = None,
+        payloads: Payloads | None = None,
     ) -> CheckView:
         """Whether a schema could follow, and whether payloads fit it.
 
         Without a schema: whether they fit the registered one. Raises UnknownSchema,
-        InvalidSchema.
+        InvalidSchema, TooLarge, TooMuchWork.
         """
         if schema is None and not payloads:
             raise InvalidArgument("schemas.check", "there is nothing to check")
+        _check_payloads(payloads or [])
         card = self._cards[topic]
         if schema is None:
-            text = self._cards.version(topic).schema
+            text, problems = self._cards.version(topic).schema, []
         else:
+            problems = self._cards.problems(topic, schema, mode)
             text = canonical(parsed(schema))
-        problems = self._cards.problems(topic, text, mode)
         misfits = Checker(text).misfits(payloads or ())
         return CheckView(
             topic=topic,
@@ -141,15 +145,22 @@ class SchemaDesk:
         count: Mocks = 1,
         seed: int | str = 0,
     ) -> MockPage:
-        """Made-up documents that fit; raises UnknownSchema, UnsupportedSchema."""
+        """Made-up documents that fit, fewer if they take too long.
+
+        Raises UnknownSchema, UnsupportedSchema, TooMuchWork.
+        """
         schema = parsed(self._cards.version(topic, version).schema)
         documents: list[str] = []
         room = MAX_MOCK_BYTES
-        for document in mock(schema, seed, count):
-            documents.append(msgspec.json.encode(document).decode())
-            room -= len(documents[-1])
-            if room <= 0:
-                break
+        try:
+            for document in mock(schema, seed, count, self._cards.effort()):
+                documents.append(msgspec.json.encode(document).decode())
+                room -= len(documents[-1])
+                if room <= 0:
+                    break
+        except TooMuchWork:
+            if not documents:
+                raise
         return MockPage(documents=documents)
 
     @verb("schemas.mode", Promise.STORED)
@@ -164,6 +175,13 @@ class SchemaDesk:
         card = self._cards[topic]
         version = _version(card.versions[-1])
         return SchemaRow(**msgspec.structs.asdict(version), topic=topic, mode=card.mode)
+
+
+def _check_payloads(payloads: list[bytes]) -> None:
+    """Of several payloads at once; one alone is as large as may be published."""
+    size = sum(map(len, payloads))
+    if len(payloads) > 1 and size > MAX_PAYLOAD_BYTES:
+        raise TooLarge("the payloads", size, MAX_PAYLOAD_BYTES, "the limit here")
 
 
 def _version(one: Version) -> VersionRow:

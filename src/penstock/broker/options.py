@@ -48,6 +48,19 @@ class BrokerOptions:
     max_schema_bytes: int = option(
         64 << 10, "how large the schema of a topic may be", least=1
     )
+    max_schema_weight: int = option(
+        10_000,
+        "how often a schema may have one place of a payload checked, at worst",
+        least=1,
+    )
+    max_schema_steps: int = option(
+        100_000,
+        "steps of comparing a schema with the one before, or making up data for it",
+        least=1000,
+    )
+    max_schema_s: float = option(
+        1.0, "time for the same, on a machine where steps are slow", above=0
+    )
     max_schema_versions: int = option(
         100, "how many versions of its schema a topic may have", least=1
     )

@@ -12,6 +12,7 @@ from penstock.broker.desk_letter_views import LetterView
 from penstock.broker.desk_verbs import BY, Promise, Verb
 from penstock.broker.desk_verbs import call as call_verb
 from penstock.errors import InvalidArgument
+from penstock.http.access import Access
 from penstock.http.answers import json_answer
 from penstock.http.call import Call
 from penstock.http.letter_json import LetterJson, letter_json
@@ -63,6 +64,8 @@ class Asking:
         """Carry the question out; raises what the desk raises."""
         route, verb, house = self.route, self.verb, call.house
         arguments = await self._arguments(call)
+        if any(arguments.get(name) is not None for name in route.changing):
+            call.need(Access.ADMIN, call.path.get(route.topic))
         if BY in verb.arguments.__struct_fields__:
             arguments[BY] = call.who.name
         if route.arrange is not None:

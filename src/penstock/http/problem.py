@@ -56,6 +56,7 @@ STATUS: Mapping[type[PenstockError], int] = {
     errors.InvalidSchema: 422,
     errors.InvalidToken: 422,
     errors.UnsupportedSchema: 422,
+    errors.TooMuchWork: 422,
     errors.LimitReached: 429,
     errors.TooManyAttempts: 429,
     errors.MissingExtra: 501,

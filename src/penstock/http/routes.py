@@ -33,8 +33,8 @@ class Route:
 
     ``names``: parameters of the path that the verb calls otherwise. ``without``:
     arguments that are not taken; ``required``: those that have to be there, whatever
-    the verb says. ``body``: if it is not just the arguments. ``arrange`` has the last
-    word on the arguments.
+    the verb says. ``changing``: those that only administrators may give. ``body``: if
+    it is not just the arguments. ``arrange`` has the last word on the arguments.
     """
 
     method: str
@@ -45,6 +45,7 @@ class Route:
     names: Mapping[str, str] = field(default_factory=dict)
     without: frozenset[str] = frozenset()
     required: frozenset[str] = frozenset()
+    changing: frozenset[str] = frozenset()
     body: type[Body] | None = None
     arrange: Callable[[Arguments], Arguments] | None = None
     topic: str = "topic"
@@ -121,6 +122,8 @@ ROUTES: tuple[Route, ...] = (
         "schemas.check",
         Access.PUBLISH,
         body=CheckBody,
+        # A schema that is not the topic's: for those who may change it.
+        changing=frozenset({"schema"}),
     ),
     _see(f"{_TOPIC}/schema/mock", "schemas.mock"),
     _change(

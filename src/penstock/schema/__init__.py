@@ -8,17 +8,21 @@ from __future__ import annotations
 from penstock.schema.check import Checker, Misfit
 from penstock.schema.compat import Problem, judged, problems
 from penstock.schema.document import MODES, Mode, Schema, canonical, parsed
+from penstock.schema.effort import Effort
+from penstock.schema.limits import check_limits
 from penstock.schema.mock import mock
 from penstock.schema.types import name_of, schema_of
 
 __all__ = [
     "MODES",
     "Checker",
+    "Effort",
     "Misfit",
     "Mode",
     "Problem",
     "Schema",
     "canonical",
+    "check_limits",
     "judged",
     "mock",
     "name_of",

@@ -3,6 +3,10 @@
 The validator is compiled when the first payload comes. It fetches nothing: references
 lead nowhere but into the document. Its patterns know neither look-around nor back
 references, so that no pattern takes more than linear time.
+
+What a payload may take is bounded by what the schema weighs (weight.py) times the
+places in the payload, and is counted for schemas that weigh a lot. Where a payload
+does not fit is told if that is bearable (telling.py).
 """
 
 from __future__ import annotations
@@ -15,6 +19,8 @@ import msgspec
 from penstock.errors import InvalidSchema
 from penstock.schema.document import NOT_JSON, Schema, parsed, step
 from penstock.schema.formats import FREER
+from penstock.schema.telling import can_tell
+from penstock.schema.weight import weight_of
 
 if TYPE_CHECKING:
     from jsonschema_rs import Draft202012Validator, ValidationError
@@ -22,12 +28,26 @@ if TYPE_CHECKING:
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
 # A reason is read by a person, and repeated in answers of every protocol.
 MAX_REASON_CHARACTERS = 300
+# What a schema weighs that is checked without counting; most weigh less than 50.
+ORDINARY_WEIGHT = 200
+# Weight times places of one payload: some tenths of a second.
+MAX_CHECKS = 10_000_000
+# Of the payloads of a batch that do not fit so many are told why, each of them is.
+MAX_TOLD = 100
+# Of a pattern, compiled; the regular expressions of a new schema.
+MAX_PATTERN_BYTES = 1 << 18
+
 _SHOWN_CHARACTERS = 60
 _MAX_BRANCHES = 5
 # Stands for the value in messages of the validator, so that it can be cut.
 _MASK = "\ue000"
 # A branch of a union that fails with one of these was hardly meant.
 _OTHER_BRANCH = ("const", "enum", "type", "required")
+
+# What the validator says of a pattern, also if it is too large.
+_NO_PATTERN = 'is not a "regex"'
+# Instead of a reason that would take too long to find.
+UNTOLD = "does not fit; where is not told: that would take too long"
 
 _decode = msgspec.json.decode
 
@@ -42,31 +62,47 @@ class Misfit(NamedTuple):
 class Checker:
     """Checks payloads against one schema, given as JSON text."""
 
-    __slots__ = ("_schema", "_validator")
+    __slots__ = ("_document", "_schema", "_validator", "_weight")
 
     def __init__(self, schema: bytes) -> None:
         self._schema = schema
         self._validator: Draft202012Validator | None = None
+        self._document: Schema = True
+        self._weight = 0
 
-    def misfit(self, payload: bytes) -> Misfit | None:
-        """What is wrong with a payload; None if it fits. Raises InvalidSchema."""
+    def misfit(self, payload: bytes, *, told: bool = True) -> Misfit | None:
+        """What is wrong with a payload; None if it fits. Raises InvalidSchema.
+
+        Unless ``told``, it is not said why it does not fit.
+        """
         if self._validator is None:
-            self._validator = compiled(parsed(self._schema))
+            self._document = parsed(self._schema)
+            self._weight = _weight(self._document)
+            self._validator = compiled(self._document)
+        if self._weight > ORDINARY_WEIGHT:
+            checks = self._weight * _places(payload)
+            if checks > MAX_CHECKS:
+                limit = f"{checks} checks at worst, limit {MAX_CHECKS}"
+                return Misfit("$", f"is too large for this schema: {limit}")
         try:
             value = _decode(payload)
         except NOT_JSON as error:
             why = str(error).removeprefix("JSON is malformed: ")
             return Misfit("$", _cut(f"is not JSON: {_lowered(why)}"))
-        return misfit_of(self._validator, value)
+        return misfit_of(self._validator, value, self._document if told else None)
 
     def misfits(self, payloads: Iterable[bytes]) -> Iterator[tuple[int, Misfit]]:
         """Those that do not fit, by index."""
+        left = MAX_TOLD
         for index, payload in enumerate(payloads):
-            if (found := self.misfit(payload)) is not None:
+            if (found := self.misfit(payload, told=left > 0)) is not None:
+                left -= 1
                 yield index, found
 
 
-def compiled(document: Schema) -> Draft202012Validator:
+def compiled(
+    document: Schema, max_pattern_bytes: int | None = None
+) -> Draft202012Validator:
     """A validator; raises InvalidSchema for what is no schema of draft 2020-12."""
     # Takes tens of milliseconds to load, and few brokers have no time but schemas.
     import jsonschema_rs
@@ -80,24 +116,56 @@ def compiled(document: Schema) -> Draft202012Validator:
             validate_formats=True,
             formats=FREER,
             mask=_MASK,
-            pattern_options=jsonschema_rs.RegexOptions(),
+            pattern_options=jsonschema_rs.RegexOptions(max_pattern_bytes),
             offline=True,
         )
     except jsonschema_rs.ValidationError as error:
-        raise InvalidSchema(_path(error), _reason(error)) from None
+        reason = _reason(error)
+        if max_pattern_bytes is not None and reason.endswith(_NO_PATTERN):
+            reason += f", or one of more than {max_pattern_bytes} bytes, compiled"
+        raise InvalidSchema(_path(error), reason) from None
     except (ValueError, RecursionError) as error:
         raise InvalidSchema("$", _cut(_lowered(str(error)))) from None
 
 
-def misfit_of(validator: Draft202012Validator, value: Any) -> Misfit | None:
-    """Where a value does not fit, as near to the cause as can be told."""
+def misfit_of(
+    validator: Draft202012Validator, value: Any, document: Schema | None
+) -> Misfit | None:
+    """Where a value does not fit, as near to the cause as can be told.
+
+    Without a document it is not told.
+    """
     try:
         if validator.is_valid(value):
             return None
-        error = next(validator.iter_errors(value))
+        if document is None or not can_tell(document, value):
+            return Misfit("$", UNTOLD)
+        return _explained(_first_error(validator, value))
     except (ValueError, RecursionError) as failure:
         return Misfit("$", _cut(f"cannot be checked: {_lowered(str(failure))}"))
-    return _explained(error)
+
+
+def _first_error(validator: Draft202012Validator, value: Any) -> ValidationError:
+    import jsonschema_rs
+
+    try:
+        validator.validate(value)
+    except jsonschema_rs.ValidationError as error:
+        return error
+    # Only iter_errors is sure to have one; it makes all of them.
+    return next(validator.iter_errors(value))
+
+
+def _weight(document: Schema) -> int:
+    try:
+        return weight_of(document)
+    except InvalidSchema:  # it was stored before anybody counted
+        return ORDINARY_WEIGHT
+
+
+def _places(payload: bytes) -> int:
+    """At most so many places has a document of this text."""
+    return 1 + payload.count(b",") + payload.count(b"[") + payload.count(b"{")
 
 
 def _explained(error: ValidationError) -> Misfit:

@@ -20,14 +20,16 @@ from typing import Any, NamedTuple
 
 from penstock.schema.check import compiled
 from penstock.schema.document import Mode, Schema, step
+from penstock.schema.effort import Effort
 from penstock.schema.ranges import number_problems, string_problems
 from penstock.schema.same import Twins
 from penstock.schema.shapes import MAX_DEPTH, OPAQUE, CannotJudge, Shape, Shapes
-from penstock.schema.values import among, shown
+from penstock.schema.values import key_of, shown, size_of
 
-# Pairs of schemas that are compared before it is called too much.
-MAX_STEPS = 20_000
 MAX_PROBLEMS = 100
+
+# Steps that it takes about as long as to compile a plain schema.
+_COMPILING = 20
 
 _ARTICLES = {"array": "an array", "object": "an object", "null": "null"}
 _SCALARS = ("null", "boolean", "number", "string")
@@ -45,19 +47,29 @@ class Problem(NamedTuple):
     text: str
 
 
-def judged(mode: Mode, new: Schema, old: Schema) -> list[Problem]:
-    """What keeps a new schema from following an old one in this mode."""
+def judged(
+    mode: Mode, new: Schema, old: Schema, effort: Effort | None = None
+) -> list[Problem]:
+    """What keeps a new schema from following an old one in this mode.
+
+    Raises TooMuchWork.
+    """
     found = []
     if mode in ("backward", "full"):
-        found += _said("old events: ", problems(new, old))
+        found += _said("old events: ", problems(new, old, effort))
     if mode in ("forward", "full"):
-        found += _said("new events: ", problems(old, new))
+        found += _said("new events: ", problems(old, new, effort))
     return found
 
 
-def problems(reader: Schema, writer: Schema) -> list[Problem]:
-    """Where documents of the writer would not fit the reader; empty if all do."""
-    found = _Comparison(reader, writer).compare(reader, writer, 0)
+def problems(
+    reader: Schema, writer: Schema, effort: Effort | None = None
+) -> list[Problem]:
+    """Where documents of the writer would not fit the reader; empty if all do.
+
+    Raises TooMuchWork.
+    """
+    found = _Comparison(reader, writer, effort or Effort()).compare(reader, writer, 0)
     unique = dict.fromkeys(Problem("$" + path, text) for path, text in found)
     return list(unique)[:MAX_PROBLEMS]
 
@@ -67,14 +79,14 @@ def _said(whose: str, found: Iterable[Problem]) -> list[Problem]:
 
 
 class _Comparison:
-    def __init__(self, reader: Schema, writer: Schema) -> None:
-        self._reader = Shapes(reader)
-        self._writer = Shapes(writer)
-        self._twins = Twins(reader, writer)
+    def __init__(self, reader: Schema, writer: Schema, effort: Effort) -> None:
+        self._effort = effort
+        self._reader = Shapes(reader, effort)
+        self._writer = Shapes(writer, effort)
+        self._twins = Twins(reader, writer, effort)
         self._agreed: set[tuple[int, int]] = set()
         self._trail: list[tuple[int, int]] = []
         self._failed: dict[tuple[int, int], list[Problem]] = {}
-        self._steps = 0
         # Kept, because pairs are known by the ids of their schemas.
         self._made: list[Schema] = []
 
@@ -86,8 +98,8 @@ class _Comparison:
             return []
         if pair in self._failed:
             return self._failed[pair]
-        self._steps += 1
-        if depth > MAX_DEPTH or self._steps > MAX_STEPS:
+        self._effort.spend()
+        if depth > MAX_DEPTH:
             return [Problem("", "cannot be judged: the schemas are too large")]
         mark = len(self._trail)
         self._agreed.add(pair)
@@ -109,6 +121,7 @@ class _Comparison:
         found: list[Problem] = []
         strange: list[str] = []
         for shape in written:
+            self._effort.spend(len(taken))
             mine = [one for one in taken if one.type == shape.type]
             if mine:
                 found += self._fits_one(mine, shape, depth)
@@ -122,12 +135,13 @@ class _Comparison:
 
     def _fits_one(self, taken: list[Shape], shape: Shape, depth: int) -> list[Problem]:
         """Whether what has this shape has one of those; else what the nearest lacks."""
-        values = shape.values()
+        values = shape.values(self._effort)
         if values is not None:
+            takers = [_Taker(one, self._effort) for one in taken]
             return [
                 Problem("", f"may be {shown(value)}, which is not taken")
                 for value in values
-                if not any(_takes(one, value) for one in taken)
+                if not any(one.takes(value) for one in takers)
             ]
         nearest: list[Problem] | None = None
         for one in taken:
@@ -146,6 +160,7 @@ class _Comparison:
         self, type_: str, part: dict[str, Any], shape: Shape, depth: int
     ) -> list[Problem]:
         """Whether what has this shape satisfies a part of the reader."""
+        self._effort.spend(1 + len(part) + len(shape.parts))
         for keyword in OPAQUE[type_]:
             if keyword in part and not self._has_twin(keyword, part, shape):
                 return [Problem("", f"cannot be judged: {keyword} is not the same")]
@@ -192,6 +207,7 @@ class _Comparison:
         if part.get("uniqueItems", False) and not unique:
             found.append(Problem("", "items may repeat, have to be unique"))
         known = max(len(first), len(firsts))
+        self._effort.spend(known)
         for index in range(known if most is None else min(known, most)):
             wanted = firsts[index] if index < len(firsts) else part.get("items", True)
             given = first[index] if index < len(first) else rest
@@ -212,17 +228,19 @@ class _Comparison:
         anything = other.get("additionalProperties", True)
         named = other.get("minProperties", 0) <= len(theirs)
         rest = other.get("additionalProperties", not ("properties" in other and named))
+        given_always = set(required)
         found = [
             Problem(step(name), "may be missing, is required")
             for name in part.get("required", [])
-            if name not in required
+            if name not in given_always
         ]
+        self._effort.spend(len(theirs) + len(mine) + len(required))
         for name in dict.fromkeys([*theirs, *mine, *required]):
             wanted = mine.get(name, part.get("additionalProperties", True))
-            given = theirs.get(name, anything if name in required else rest)
+            given = theirs.get(name, anything if name in given_always else rest)
             found += self._below(step(name), wanted, given, depth)
         found += self._below(".*", part.get("additionalProperties", True), rest, depth)
-        least = max(other.get("minProperties", 0), len(set(required)))
+        least = max(other.get("minProperties", 0), len(given_always))
         most = other.get("maxProperties")
         if rest is False:
             most = len(theirs) if most is None else min(most, len(theirs))
@@ -249,6 +267,7 @@ class _Comparison:
         if wanted is False and given is not False:
             return [Problem(where, "may be there, is not allowed")]
         found = self.compare(wanted, given, depth + 1)
+        self._effort.spend(len(found))
         return [Problem(where + path, text) for path, text in found]
 
 
@@ -269,15 +288,26 @@ def _length_problems(
     return found
 
 
-def _takes(shape: Shape, value: Any) -> bool:
-    """Whether a value that is listed has the shape."""
-    listed = shape.values()
-    if listed is not None and not among(value, listed):
-        return False
-    parts = [part for part in shape.parts if part.keys() - {"const", "enum", "type"}]
-    if shape.opaque or (parts and shape.type not in _SCALARS):
-        return False
-    return all(compiled(_of_scalars(part)).is_valid(value) for part in parts)
+class _Taker:
+    """Which values that are listed have a shape."""
+
+    def __init__(self, shape: Shape, effort: Effort) -> None:
+        self._effort = effort
+        listed = shape.values(effort)
+        self._listed = None if listed is None else set(map(key_of, listed))
+        parts = [one for one in shape.parts if one.keys() - {"const", "enum", "type"}]
+        self._unclear = bool(shape.opaque or (parts and shape.type not in _SCALARS))
+        effort.spend(_COMPILING * len(parts))
+        scalars = [] if self._unclear else list(map(_of_scalars, parts))
+        self._validators = [compiled(one) for one in scalars]
+
+    def takes(self, value: Any) -> bool:
+        self._effort.spend(size_of(value) + len(self._validators))
+        if self._listed is not None and key_of(value) not in self._listed:
+            return False
+        return not self._unclear and all(
+            one.is_valid(value) for one in self._validators
+        )
 
 
 def _of_scalars(part: dict[str, Any]) -> dict[str, Any]:

@@ -10,64 +10,92 @@ from __future__ import annotations
 from collections.abc import Iterator
 from math import ceil, floor, inf
 from random import Random
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from penstock.errors import UnsupportedSchema
 from penstock.schema.check import compiled
 from penstock.schema.document import Schema, parsed, step
+from penstock.schema.effort import Effort
 from penstock.schema.formats import BASE64
-from penstock.schema.pattern import NotSimple, matching
+from penstock.schema.pattern import MAX_CHARACTERS, NotSimple, Pattern
 from penstock.schema.ranges import fraction, lower, upper
 from penstock.schema.shapes import CannotJudge, Shape, Shapes
-from penstock.schema.values import among
+from penstock.schema.values import key_of
 from penstock.schema.words import base64_text, formatted, text_for, word, words
+
+if TYPE_CHECKING:
+    from jsonschema_rs import Draft202012Validator
 
 # A document is tried so often before it is given up.
 ATTEMPTS = 50
+# A string for a pattern, which mostly is as long as it should be at once.
+_PATTERN_ATTEMPTS = 5
 # Values in one document, and sizes that somebody may ask for.
 MAX_VALUES = 20_000
 MAX_ITEMS = 1000
-MAX_CHARACTERS = 10_000
 # Levels that are filled freely; below them the shortest way out is taken.
 _FREE_DEPTH = 4
 _MAX_HEIGHT = 24
 _RANGE = 1000
+# Of plain text, in one step.
+_CHARACTERS = 100
 
 # These hold for whatever is not made up at all.
 _HARMLESS = ("unevaluatedProperties", "unevaluatedItems")
 
 
-def mock(schema: Schema | bytes | str, seed: int | str, count: int) -> Iterator[Any]:
-    """``count`` documents that fit; raises UnsupportedSchema, InvalidSchema.
+def mock(
+    schema: Schema | bytes | str,
+    seed: int | str,
+    count: int,
+    effort: Effort | None = None,
+) -> Iterator[Any]:
+    """``count`` documents that fit.
 
-    The schema is a document or its JSON text, as ``schema_of`` gives it.
+    The schema is a document or its JSON text, as ``schema_of`` gives it. ``effort`` is
+    for all of them; without it each has its own. Raises UnsupportedSchema,
+    InvalidSchema, TooMuchWork.
     """
     schema = parsed(schema)
     validator = compiled(schema)
     for number in range(count):
         # Each has a seed of its own: asking for more does not change the first ones.
         random = Random(f"{seed}:{number}")
-        for _ in range(ATTEMPTS):
-            try:
-                made = _Maker(schema, random).document()
-            except _DeadEnd:
-                continue
-            if validator.is_valid(made):
-                yield made
-                break
-        else:
-            raise UnsupportedSchema("$", "nothing was found that fits")
+        yield _document(schema, validator, random, effort or Effort())
+
+
+def _document(
+    schema: Schema, validator: Draft202012Validator, random: Random, effort: Effort
+) -> Any:
+    end = _DeadEnd("$", "it was tried often enough")
+    for _ in range(ATTEMPTS):
+        try:
+            made = _Maker(schema, random, effort).document()
+        except _DeadEnd as found:
+            end = found
+            continue
+        if validator.is_valid(made):
+            return made
+    reason = f"nothing was found that fits: {end.reason}"
+    raise UnsupportedSchema(end.path, reason)
 
 
 class _DeadEnd(Exception):
     """What was chosen leads nowhere; other choices may."""
 
+    def __init__(self, path: str, reason: str) -> None:
+        super().__init__(path, reason)
+        self.path = path
+        self.reason = reason
+
 
 class _Maker:
-    def __init__(self, root: Schema, random: Random) -> None:
+    def __init__(self, root: Schema, random: Random, effort: Effort) -> None:
         self._root = root
         self._random = random
-        self._shapes = Shapes(root)
+        self._effort = effort
+        self._shapes = Shapes(root, effort)
+        self._patterns: dict[str, Pattern] = {}
         self._heights: dict[tuple[int, int], float] = {}
         self._made: list[Schema] = []
         self._values = 0
@@ -76,20 +104,21 @@ class _Maker:
         return self._value(self._root, "$", "", 0)
 
     def _value(self, node: Schema, path: str, name: str, depth: int) -> Any:
+        self._effort.spend()
         self._values += 1
         if self._values > MAX_VALUES:
             raise UnsupportedSchema(path, "the document grows too large")
         if depth > _FREE_DEPTH + _MAX_HEIGHT:
-            raise _DeadEnd
+            raise _DeadEnd(path, "it does not come to an end")
         shape = self._choice(node, path, depth)
         for keyword in shape.opaque:
             if keyword not in _HARMLESS:
                 raise UnsupportedSchema(path, keyword)
-        listed = shape.values()
+        listed = shape.values(self._effort)
         if listed is not None:
             return self._random.choice(listed)
         if shape.type == "number":
-            return self._number(shape)
+            return self._number(shape, path)
         if shape.type == "string":
             return self._string(shape, path, name)
         if shape.type == "array":
@@ -104,7 +133,7 @@ class _Maker:
         heights = [self._shape_height(one, _MAX_HEIGHT) for one in found]
         ways = [one for one, height in zip(found, heights, strict=True) if height < inf]
         if not ways:
-            raise _DeadEnd
+            raise _DeadEnd(path, "nothing fits")
         if node is True or node == {}:  # anything: most things are plain
             return self._random.choice([one for one in ways if one.type != "object"])
         if depth < _FREE_DEPTH:
@@ -128,11 +157,15 @@ class _Maker:
         return self._heights[key]
 
     def _shape_height(self, shape: Shape, room: int) -> float:
-        if shape.values() is not None or shape.type in ("number", "string"):
+        self._effort.spend()
+        if shape.values(self._effort) is not None or shape.type in ("number", "string"):
             return 0
         below: list[Schema] = []
         if shape.type == "array":
-            for index in range(min(max(shape.given("minItems"), default=0), MAX_ITEMS)):
+            # All behind those that are named are alike.
+            named = max(map(len, shape.given("prefixItems")), default=0)
+            least = max(shape.given("minItems"), default=0)
+            for index in range(min(least, named + 1)):
                 below += _items(shape, index)
         else:
             for required in shape.given("required"):
@@ -140,12 +173,13 @@ class _Maker:
                     below += _properties(shape, name)
             if any(shape.given("minProperties")):
                 below += shape.given("additionalProperties")
+        self._effort.spend(len(below))
         heights = (self._height(one, room - 1) for one in below)
         return 1 + max(heights, default=0)
 
     # Scalars
 
-    def _number(self, shape: Shape) -> float:
+    def _number(self, shape: Shape, path: str) -> float:
         whole = shape.is_integer
         low, high = lower(shape.parts, whole=whole), upper(shape.parts, whole=whole)
         units = [fraction(one) for one in shape.given("multipleOf")]
@@ -161,7 +195,7 @@ class _Maker:
             first += bool(low and low[1] and first * unit == least)
             last -= bool(high and high[1] and last * unit == most)
             if first > last:
-                raise _DeadEnd
+                raise _DeadEnd(path, "no number is within the bounds")
             chosen = self._random.randint(first, last) * unit
             return chosen.numerator if chosen.denominator == 1 else float(chosen)
         between = float(least) + self._random.random() * float(most - least)
@@ -176,7 +210,7 @@ class _Maker:
         patterns = list(dict.fromkeys(shape.given("pattern")))
         if patterns == [BASE64] or (not patterns and _is_base64(shape)):
             if (made := base64_text(self._random, least, most)) is None:
-                raise _DeadEnd
+                raise _DeadEnd(path, f"no base64 has {least} to {most} characters")
             return made
         if len(patterns) > 1:
             raise UnsupportedSchema(path, "pattern, more than one of them")
@@ -187,19 +221,24 @@ class _Maker:
             if made is not None:
                 return made
         text = text_for(name, self._random)
+        self._effort.spend(least // _CHARACTERS)
         while len(text) < least:
             text += " " + words(self._random, 3)
         return text if most is None else text[:most].strip().ljust(least, "x")
 
     def _matching(self, pattern: str, path: str, least: int, most: int | None) -> str:
-        for _ in range(ATTEMPTS):
-            try:
-                text = matching(pattern, self._random)
-            except NotSimple as error:
-                raise UnsupportedSchema(path, f"pattern ({error})") from None
-            if least <= len(text) and (most is None or len(text) <= most):
-                return text
-        raise _DeadEnd
+        longest = MAX_CHARACTERS if most is None else most
+        try:
+            if pattern not in self._patterns:
+                self._patterns[pattern] = Pattern(pattern, self._effort)
+            for _ in range(_PATTERN_ATTEMPTS):
+                text = self._patterns[pattern].made(self._random, least, longest)
+                if least <= len(text) <= longest:
+                    return text
+        except NotSimple as error:
+            raise UnsupportedSchema(path, f"pattern ({error})") from None
+        length = f"{least} to {longest} characters"
+        raise _DeadEnd(path, f"nothing of {length} was found for the pattern")
 
     # What holds others
 
@@ -213,7 +252,7 @@ class _Maker:
             most = min(most, max(prefix, least))
         length = least if depth >= _FREE_DEPTH else least + self._extra(least, most)
         unique = any(shape.given("uniqueItems"))
-        made: list[Any] = []
+        made: dict[Any, Any] = {}
         singular = name.removesuffix("s")
         for index in range(length):
             node = self._all_of(_items(shape, index))
@@ -221,12 +260,17 @@ class _Maker:
                 break
             for _ in range(ATTEMPTS if unique else 1):
                 one = self._value(node, path + step(index), singular, depth + 1)
-                if not (unique and among(one, made)):
-                    made.append(one)
+                key = key_of(one) if unique else index
+                if key not in made:
+                    made[key] = one
                     break
+            else:
+                break
         if len(made) < least:
-            raise _DeadEnd
-        return made
+            items = "different items" if unique else "items"
+            reason = f"minItems is {least}, only {len(made)} {items} were found"
+            raise _DeadEnd(path, reason)
+        return list(made.values())
 
     def _object(self, shape: Shape, path: str, depth: int) -> dict[str, Any]:
         required = dict.fromkeys(
@@ -268,6 +312,7 @@ class _Maker:
         names = self._all_of(shape.given("propertyNames"))
         if wanted > MAX_ITEMS:
             raise UnsupportedSchema(path, f"minProperties {least}")
+        self._effort.spend(wanted)
         for _ in range(wanted * 4):
             if wanted <= 0 or self._height(node, _MAX_HEIGHT) == inf:
                 return

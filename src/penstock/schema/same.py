@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from penstock.schema.document import Schema, resolved
+from penstock.schema.effort import Effort
 from penstock.schema.shapes import MAX_DEPTH
 from penstock.schema.values import equal
 
@@ -56,8 +57,11 @@ _NEVER = {"$dynamicRef", "$recursiveRef", "dependencies"}
 class Twins:
     """Compares schemas of one document with schemas of another."""
 
-    def __init__(self, one: Schema, other: Schema) -> None:
+    def __init__(
+        self, one: Schema, other: Schema, effort: Effort | None = None
+    ) -> None:
         self._roots = (one, other)
+        self._effort = effort or Effort()
 
     def same(self, one: Schema, other: Schema) -> bool:
         """Whether two schemas say the same."""
@@ -84,6 +88,7 @@ class Twins:
         if depth > MAX_DEPTH:
             return False
         seen.add(pair)
+        self._effort.spend(len(one))
         keys = one.keys() | other.keys()
         if "$id" in keys and one is not self._roots[0]:
             return False  # references below mean something else
@@ -102,6 +107,7 @@ class Twins:
         if keyword not in one or keyword not in other:
             return keyword not in one and keyword not in other
         mine, theirs = one[keyword], other[keyword]
+        self._effort.spend(len(mine) if isinstance(mine, list | dict) else 1)
         if keyword == "$ref":
             target = resolved(self._roots[0], mine)
             others = resolved(self._roots[1], theirs)

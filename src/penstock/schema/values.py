@@ -35,6 +35,22 @@ def equal(one: Any, other: Any) -> bool:
     return bool(one == other)
 
 
+def key_of(value: Any) -> Any:
+    """Something to look a value up by: the same for values that are equal."""
+    if isinstance(value, list):
+        return ("array", *map(key_of, value))
+    if isinstance(value, dict):
+        return frozenset((name, key_of(one)) for name, one in value.items())
+    return type_of(value), value
+
+
+def size_of(value: Any) -> int:
+    """How many values there are in a value, itself included."""
+    if isinstance(value, dict):
+        return 1 + sum(map(size_of, value.values()))
+    return 1 + sum(map(size_of, value)) if isinstance(value, list) else 1
+
+
 def among(value: Any, values: Iterable[Any]) -> bool:
     """Whether a value is in a list."""
     return any(equal(value, other) for other in values)

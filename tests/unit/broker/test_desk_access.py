@@ -53,6 +53,8 @@ def allowed(broker: Broker, grants: Grants, verb: str, **said: object) -> bool:
         ("topics", {}, ()),
         ("topics.delete", {"name": "in/a"}, ()),
         ("schemas.check", {"topic": "in/a"}, (WRITER,)),
+        ("schemas.check", {"topic": "in/a", "schema": None}, (WRITER,)),
+        ("schemas.check", {"topic": "in/a", "schema": {}}, ()),
         ("schemas.register", {"topic": "in/a", "schema": "{}"}, ()),
         ("logs", {"topic": "in/a"}, (READER, SUBSCRIBER)),
         ("events.show", {"topic": "in/a", "offset": 0}, (READER, SUBSCRIBER)),
