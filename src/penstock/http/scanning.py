@@ -20,6 +20,8 @@ READ_BYTES = 1 << 18
 MAX_ANSWER_BYTES = 8 << 20
 # Offsets in one step back: at first, and at most.
 FIRST_STEP, MAX_STEP = 256, 4096
+# About so much is read in one step back, and kept until it is shown.
+MAX_STEP_BYTES = 16 << 20
 
 
 @dataclass(slots=True, kw_only=True)
@@ -100,7 +102,7 @@ async def backwards(log: Log, topic: str, start: int, end: int, look: Look) -> i
     """
     step = max(FIRST_STEP, min(look.limit, MAX_STEP))
     while end > start and not (look.full or look.spent):
-        low = max(start, end - step)
+        low = max(start, end - _fewer(log, topic, step))
         views: list[Batch] = []
         async for batch in batches(log, topic, low, end):
             views += look.views(batch)
@@ -119,6 +121,14 @@ async def backwards(log: Log, topic: str, start: int, end: int, look: Look) -> i
             end = low
         step = min(2 * step, MAX_STEP)
     return end
+
+
+def _fewer(log: Log, topic: str, step: int) -> int:
+    """A step of not too many bytes, if events are about as large as they mostly are."""
+    known = log.topic(topic)
+    size = known.bytes + known.tail.unwritten_bytes
+    events = known.end_offset - known.start_offset
+    return max(1, min(step, MAX_STEP_BYTES * events // max(size, 1)))
 
 
 def _begin(batch: Batch, look: Look) -> Batch:

@@ -14,6 +14,7 @@ import operator
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 import msgspec
@@ -24,6 +25,8 @@ from penstock.wire.json_text import NOT_JSON
 # A person types it; what is longer is no search.
 MAX_CHARACTERS = 1000
 MAX_TERMS = 16
+# Values of one document that a condition looks at; what is behind them is not found.
+MAX_LOOKED = 100_000
 
 _TERM = re.compile(r'"((?:[^"\\]|\\.)*)"(?=\s|$)|(\S*?"[^"]*"(?=\s|$)|\S+)')
 _CONDITION = re.compile(r"([\w$-]+(?:\.[\w$-]+)*)(!=|>=|<=|=|>|<)(.*)", re.DOTALL)
@@ -139,23 +142,37 @@ def _condition(path: str, sign: str, value: str) -> Condition:
 
 
 def _at(document: object, path: tuple[str, ...]) -> Iterator[object]:
-    """All values at a place: lists may be meant as a whole, or by index."""
-    if not path:
-        yield document
-        if isinstance(document, list):
-            yield from document
-        return
-    first, rest = path[0], path[1:]
-    if isinstance(document, dict):
-        if first in document:
-            yield from _at(document[first], rest)
-    elif isinstance(document, list):
-        if first.isascii() and first.isdigit():
-            if int(first) < len(document):
-                yield from _at(document[int(first)], rest)
+    """All values at a place: lists may be meant as a whole, or by index.
+
+    Without recursion: a document that is a thousand lists deep takes no longer than
+    one that is flat.
+    """
+    waiting: list[Iterator[tuple[object, int]]] = [iter([(document, 0)])]
+    looked = 0
+    while waiting and looked < MAX_LOOKED:
+        one, at = next(waiting[-1], (None, -1))
+        looked += 1
+        if at < 0:
+            waiting.pop()
+        elif at == len(path):
+            yield one
+            if isinstance(one, list):
+                yield from islice(one, MAX_LOOKED - looked)
+                looked += len(one)
         else:
-            for one in document:
-                yield from _at(one, path)
+            waiting.append(_below(one, path[at], at))
+
+
+def _below(one: object, name: str, at: int) -> Iterator[tuple[object, int]]:
+    """Where a name leads, and how far along the path that is."""
+    if isinstance(one, dict):
+        return iter([(one[name], at + 1)] if name in one else [])
+    if not isinstance(one, list):
+        return iter([])
+    if not (name.isascii() and name.isdigit()):
+        return ((item, at) for item in one)
+    index = int(name)
+    return iter([(one[index], at + 1)] if index < len(one) else [])
 
 
 def _is_number(value: object) -> bool:

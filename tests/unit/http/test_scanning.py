@@ -51,6 +51,31 @@ def test_a_look_begins_where_it_is_told(log: Log) -> None:
     assert look.scanned == 5
 
 
+def test_a_step_back_reads_few_events_if_they_are_large(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(scanning, "MAX_STEP_BYTES", 10_000)
+    read: list[int] = []
+
+    async def counted(log: Log, topic: str, start: int, end: int):
+        read.append(end - start)
+        async for batch in batches(log, topic, start, end):
+            yield batch
+
+    monkeypatch.setattr(scanning, "batches", counted)
+    with Log.open(tmp_path / "large") as log:
+        log.create_topic("t")
+        for number in range(50):
+            row = b'{"n":%d,"x":"%s"}' % (number, b"x" * 2000)
+            log.append("t", Columns([row], 5))
+            log.commit()
+        look = look_for(limit=10)
+        asyncio.run(backwards(log, "t", 0, 50, look))
+
+    assert numbers(look) == list(range(40, 50))
+    assert max(read) <= 5
+
+
 def test_a_look_back_ends_where_it_is_told(log: Log) -> None:
     look = look_for(limit=5)
 

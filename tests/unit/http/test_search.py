@@ -2,12 +2,13 @@ from __future__ import annotations
 
 import json
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.errors import InvalidArgument
-from penstock.http.search import MAX_CHARACTERS, MAX_TERMS, parsed
+from penstock.http.search import MAX_CHARACTERS, MAX_LOOKED, MAX_TERMS, parsed
 
 ORDER = {
     "type": "order",
@@ -103,6 +104,16 @@ def test_a_value_may_be_written_with_escapes() -> None:
 
 def test_a_document_that_is_too_deep_is_not_found() -> None:
     assert not parsed("a.b=1").takes(b"[" * 500 + b"]" * 500)
+
+
+def test_of_a_document_with_too_many_values_the_first_are_looked_at() -> None:
+    near = [{"a": 0}] * 10 + [{"a": 1}]
+    far = [{"a": 0}] * MAX_LOOKED + [{"a": 1}]
+
+    assert parsed("a=1").takes(msgspec.json.encode(near))
+    assert not parsed("a=1").takes(msgspec.json.encode(far))
+    assert parsed("a.3=1").takes(msgspec.json.encode({"a": [0, 0, 0, 1]}))
+    assert parsed("a=1").takes(b"[" * 300 + b'{"a":[0,1]}' + b"]" * 300)
 
 
 @pytest.mark.parametrize("text", ["x" * (MAX_CHARACTERS + 1), "x " * (MAX_TERMS + 1)])

@@ -13,6 +13,8 @@ from typing import Final
 
 import msgspec
 
+from penstock.wire.json_text import NOT_JSON
+
 START: Final = b"twitter"
 GREETING: Final = b"Type `twitter` to start processing SSE (from Twitter API)\r\n"
 STARTED: Final = b"[Command] run :twitter\r\n"
@@ -57,7 +59,7 @@ def ended(reason: str) -> bytes:
 def _text(payload: bytes) -> bytes:
     try:
         found = _decode(payload)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except NOT_JSON:
         return _line(payload[:_MAX_BYTES].decode(errors="replace"))
     if found.after is not None:
         return _line(found.after.text)

@@ -25,6 +25,7 @@ def test_words_are_those_of_the_protocol() -> None:
         ("\u20ac".encode() * 2000, "\u20ac".encode() * 1024),
         (b'{"after":{"text":"\\u001b[2J\\u0007  red\\u0000"}}', b"[2J red"),
         (b"\x1b]0;title\x07", b"]0;title"),
+        (b'{"x":' + b"[" * 20_000, b'{"x":' + b"[" * 1019),
         (b"", b""),
     ],
 )
