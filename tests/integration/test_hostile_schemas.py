@@ -266,7 +266,7 @@ def test_a_schema_of_ones_own_is_for_those_who_may_change_the_topic(
         boss.ask("schemas.register", topic="t", schema={"type": "integer"})
 
     with native(server, "anna") as anna:
-        fits = anna.ask("schemas.check", topic="t", payloads=[b"1"])
+        fits: Any = anna.ask("schemas.check", topic="t", payloads=[b"1"])
         foreign = refused(anna, "schemas.check", topic="t", schema=True)
 
     assert fits["misfits"] == []

@@ -53,6 +53,9 @@ from penstock.schema import (
     parsed,
 )
 
+# A schema that people have written may be so much larger by its spaces.
+_SPACED = 4
+
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(list[Step]).decode
 _decode_cards = msgspec.msgpack.Decoder(dict[str, Card]).decode
@@ -171,9 +174,8 @@ class Cards:
     def _text(self, schema: object) -> bytes:
         """As canonical JSON; what is too large is not even read."""
         limit = self._options.max_schema_bytes
-        if isinstance(schema, bytes | str):
-            given = schema if isinstance(schema, bytes) else schema.encode()
-            _limit("the schema", given, limit, "max_schema_bytes")
+        if isinstance(schema, bytes | str) and len(schema) > _SPACED * limit:
+            raise TooLarge("the schema", len(schema), limit, "max_schema_bytes")
         text = canonical(parsed(schema))
         _limit("the schema", text, limit, "max_schema_bytes")
         return text
