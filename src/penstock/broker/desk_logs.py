@@ -24,6 +24,8 @@ from penstock.log import Batch
 MAX_EVENTS = 1000
 # Of one answer, and of one subscriber in it.
 MAX_BYTES = 4 << 20
+# Of one answer, events and subscribers: some tens of milliseconds.
+MAX_ROWS = 3000
 
 Limit = Annotated[int, Meta(ge=1, le=MAX_EVENTS)]
 # Sorts as deliveries by priority do: (-priority, offset).
@@ -46,11 +48,12 @@ class LogDesk:
             key=lambda one: one.subscriber,
         )
         page: list[SubscriberLog] = []
-        room = MAX_BYTES
+        room, rows = MAX_BYTES, MAX_ROWS
         for one in found:
-            if room <= 0:
+            if room <= 0 or rows <= 0:
                 return LogPage(subscribers=page, more=True)
             page.append(self._log_of(one, limit))
+            rows -= 1 + len(page[-1].events)
             room -= sum(len(event.msg) + 100 for event in page[-1].events) + 100
         return LogPage(subscribers=page, more=False)
 

@@ -74,6 +74,22 @@ def test_large_events_are_cut_by_their_bytes(
     )
 
 
+def test_many_subscribers_come_in_several_answers(
+    office: Office, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(desk_logs, "MAX_ROWS", 10)
+    office.publish("t", b"a", b"b", b"c", b"d")
+    for number in range(7):
+        office.take(office.subscribe(f"me{number}", "t", window=1))
+
+    first = office.desk.logs.logs(topic="t")
+    then = office.desk.logs.logs(topic="t", after=first.subscribers[-1].subscriber)
+
+    assert [one.subscriber for one in first.subscribers] == ["me0", "me1"]
+    assert [one.subscriber for one in then.subscribers] == ["me2", "me3"]
+    assert first.more and then.more
+
+
 def test_settled_events_and_those_trimmed_away_are_not_shown(office: Office) -> None:
     office.publish("t", b"a", b"b", b"c")
     me = office.subscribe("me", "t", window=1)
