@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
+from penstock.broker.access import ADMINISTRATOR
 from penstock.broker.broker import Broker
 from penstock.broker.desk import Desk
 from penstock.client.address import SOCKET_NAME
@@ -77,6 +78,7 @@ class LocalServer:
             self._desk,
             NativeOptions(),
             authenticate=self._passwords is not None,
+            grants=ADMINISTRATOR,
         )
         self._gateways[gateway] = sock
         self._selector.register(sock, selectors.EVENT_READ, gateway)

@@ -511,26 +511,41 @@ class LoginRefused(BrokerError):
 
 
 class NotAllowed(BrokerError):
-    """``action`` is as a sentence has it, such as ``publish to``."""
+    """``action`` is as a sentence has it, such as ``publish to``; ``needs``: what for.
+
+    A name of nothing is somebody who came without a login.
+    """
 
     def __init__(
-        self, name: str, action: str, topic: str = "", kind: str = "user"
+        self,
+        name: str,
+        action: str,
+        topic: str = "",
+        kind: str = "user",
+        needs: str = "",
     ) -> None:
-        super().__init__(name, action, topic, kind)
+        super().__init__(name, action, topic, kind, needs)
         self.name = name
         self.action = action
         self.topic = topic
         self.kind = kind
-        self.hint = _ALLOWING.get(kind, "")
+        self.needs = needs
+        self.hint = _ALLOWING.get(needs) or _ALLOWING.get(kind, "")
 
     def __str__(self) -> str:
-        said = f"{self.kind} {self.name[:80]} may not {self.action}"
-        return f"{said} {self.topic[:200]}" if self.topic else said
+        who = f"{self.kind} {self.name[:80]}" if self.name else "who does not log in"
+        said = f"{who} may not {self.action}"
+        said = f"{said} {self.topic[:200]}" if self.topic else said
+        return f"{said}: it needs {self.needs[:400]}" if self.needs else said
 
 
+# What deleting a topic and the like need.
+AN_ADMINISTRATOR = "an administrator"
 _ALLOWING = {
     "user": "'penstock users show' lists what a user may do, 'users allow' adds to it",
     "token": "ask for a token that may: 'penstock token add'",
+    AN_ADMINISTRATOR: "use --data DIR on the server's machine, --token-file FILE with "
+    "an admin token, or a user that may: 'penstock users allow NAME administer'",
 }
 
 

@@ -17,6 +17,7 @@ import msgspec
 
 import penstock
 from penstock.client.address import SOCKET_NAME
+from tests.http_client import token_of
 from tests.serving import Serving
 
 # Reached only if something is wrong, however busy the machine is.
@@ -122,6 +123,11 @@ class World:
         if self._server is not None:
             return f"penstock://127.0.0.1:{self._server.ports['native']}"
         return str(self.directory)
+
+    @property
+    def token(self) -> str | None:
+        """What a server's port needs of whoever administers."""
+        return None if self._server is None else token_of(self._server)
 
     def name(self, word: str) -> str:
         """A name that no other test has."""

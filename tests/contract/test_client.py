@@ -86,7 +86,14 @@ def test_a_login_is_asked_for(connect: Connect, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("user", "password", "text"),
     [
-        (None, None, "login refused: this server asks for a user and a password"),
+        (
+            None,
+            None,
+            (
+                "login refused: this server asks for a user and a password, "
+                "or a token of scope admin"
+            ),
+        ),
         ("anna", "wrong", "login refused: wrong password for anna"),
     ],
 )

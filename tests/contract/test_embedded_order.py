@@ -191,7 +191,7 @@ def test_a_lane_goes_on_when_its_event_is_moved_over(world: World) -> None:
             raise ValueError
         done.append(event.offset)
 
-    face = world.open()
+    face = world.open(token=world.token)
     face.publish_many(world.name("t"), [b"0", b"1", b"2"])
     face.start(domain)
     assert failed.wait(60)

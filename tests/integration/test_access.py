@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Callable, Iterator
+from http.client import HTTPConnection
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,15 @@ from penstock.broker.access import Rule
 from penstock.client import Client, connect
 from penstock.errors import ServerRefused
 from penstock.server.users_file import set_password, set_rules
+from penstock.wire.mqtt import (
+    ClientParser,
+    Connect,
+    Suback,
+    Subscribe,
+    Wanted,
+    render_connect,
+    render_subscribe,
+)
 from tests.http_client import Http, Reply
 from tests.serving import Serving, serving
 from tests.wire_client import Wire
@@ -35,7 +45,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def server(folder: Path) -> Iterator[Serving]:
     for name in ("anna", "boss"):
         set_password(folder / "users", name, "secret")
+    set_password(folder / "users", "cook", "secret")
     set_rules(folder / "users", "anna", RULES)
+    set_rules(folder / "users", "boss", None, admin=True)
     flags = ("--users-file", str(folder / "users"), "--no-maze")
     with serving(folder, *flags) as server:
         with native(server, "boss") as boss:
@@ -120,13 +132,17 @@ def test_over_the_native_protocol(server: Serving) -> None:
             "read sensors/1",
             "publish to other",
             "see other",
-            "ask for topics.delete of sensors/1",
+            "ask for topics.delete of sensors/1: it needs an administrator",
             "ask for dead-letters",
         )
     ]
 
 
-BASIC = "Basic " + base64.b64encode(b"anna:secret").decode()
+def basic(user: str) -> str:
+    return "Basic " + base64.b64encode(f"{user}:secret".encode()).decode()
+
+
+BASIC = basic("anna")
 
 
 def session_of(http: Http) -> dict[str, str]:
@@ -177,11 +193,218 @@ def test_over_http(server: Serving, by: str) -> None:
     assert problem["detail"] == "user anna may not publish to other"
 
 
-def test_a_user_without_rules_may_do_everything(server: Serving) -> None:
+def test_a_user_who_may_administer_may_do_everything(server: Serving) -> None:
     with native(server, "boss") as boss:
         boss.publish("doomed", [b"x"])
         boss.ask("topics.delete", name="doomed")
         boss.ask("dead-letters")
+    http, headers = Http(server, None), {"Authorization": basic("boss")}
+    http.ask("POST", "/v1/topics", {"name": "doomed"}, headers)
+    assert http.ask("DELETE", "/v1/topics/doomed", headers=headers).status == 200
+    assert http.ask("GET", "/v1/session", headers=headers).json()["scope"] == "admin"
+
+
+def test_a_user_without_rules_does_all_but_administer(server: Serving) -> None:
+    with native(server, "cook") as cook:
+        cook.publish("kitchen", [b"1"])
+        with cook.subscribe("kitchen", "anybody", start=0) as mine:
+            assert mine.next(20.0) is not None
+        cook.ask("dead-letters")
+        cook.ask("topics.create", name="pantry", compact=True)
+        said = refused(lambda: cook.ask("topics.delete", name="kitchen"))
+    http, headers = Http(server, None), {"Authorization": basic("cook")}
+    found = [
+        http.ask(method, path, body, headers).status
+        for method, path, body in [
+            ("GET", "/v1/topics", None),
+            ("GET", "/v1/dead-letters", None),
+            ("POST", "/v1/topics", {"name": "cellar"}),
+            ("POST", "/v1/topics/kitchen/events", {"payload": 1}),
+            ("POST", "/v1/subscriptions/web/kitchen/pull", {}),
+            ("DELETE", "/v1/topics/kitchen", None),
+            ("POST", "/v1/dead-letters/drop", {"numbers": [0], "reason": "x"}),
+            ("GET", "/v1/tokens", None),
+        ]
+    ]
+
+    assert said == (
+        "user cook may not ask for topics.delete of kitchen: it needs an administrator"
+    )
+    assert found == [200, 200, 201, 201, 200, 403, 403, 403]
+    assert http.ask("GET", "/v1/session", headers=headers).json()["scope"] == "use"
+
+
+# In whose name
+
+
+@pytest.fixture
+def nora(server: Serving, folder: Path) -> str:
+    """A user who may subscribe under some names."""
+    set_password(folder / "users", "nora", "secret")
+    rule = Rule("subscribe", "room/temp", ("nora", "job-*"))
+    set_rules(folder / "users", "nora", [rule])
+    return "nora"
+
+
+def needs(name: str) -> str:
+    return (
+        f"user nora may not subscribe as {name} to room/temp: "
+        f"it needs the rule 'nora may subscribe room/temp as {name}'"
+    )
+
+
+def test_nobody_takes_the_place_of_another_by_the_line_protocol(
+    server: Serving, nora: str
+) -> None:
+    with Wire(server.ports["line"]) as wire:
+        wire.say(f"as {nora} secret", "as billing")
+        wire.lines(3)
+
+        assert wire.ask("sub room/temp") == f"error: {needs('billing')}"
+        assert wire.ask("unsub room/temp") == f"error: {needs('billing')}"
+        assert wire.ask("as job-line") == "subscriber job-line"
+        assert wire.ask("sub room/temp").startswith("successfully subscribed")
+
+
+def test_nobody_takes_the_place_of_another_by_the_json_protocol(
+    server: Serving, folder: Path, nora: str
+) -> None:
+    subscribe = '{"type":"SUB","topic":"room/temp"}'
+    answers = []
+    for names in (("nora",), ("job-*",)):
+        rule = Rule("subscribe", "room/temp", names)
+        set_rules(folder / "users", nora, [rule])
+        with Wire(server.ports["consumer"]) as wire:
+            wire.say(f"log {nora} secret")
+            wire.lines(2)
+            answers.append(wire.ask(subscribe))
+
+    assert answers == ["OK", f'ERROR "{needs("nora")}"']
+
+
+def test_nobody_takes_the_place_of_another_by_the_native_protocol(
+    server: Serving, nora: str
+) -> None:
+    place = {"topic": "room/temp", "offset": 0}
+    with native(server, nora) as client:
+        client.subscribe("room/temp", "job-native").close()
+        client.subscribe("room/temp").close()
+        client.ask("subscriptions.progress", subscriber="job-spark", **place)
+
+        assert refused(lambda: client.subscribe("room/temp", "billing")) == needs(
+            "billing"
+        )
+        said = {"subscriber": "billing", **place}
+        assert refused(lambda: client.ask("subscriptions.progress", **said)) == needs(
+            "billing"
+        )
+
+
+def test_nobody_takes_the_place_of_another_over_http(
+    server: Serving, nora: str
+) -> None:
+    http, headers = Http(server, None), {"Authorization": basic(nora)}
+
+    def pull(name: str) -> Reply:
+        path = f"/v1/subscriptions/{name}/room%2Ftemp/pull"
+        return http.ask("POST", path, {}, headers)
+
+    stream = "/v1/topics/room%2Ftemp/stream?subscriber=billing"
+    assert pull("job-http").status == 200
+    assert (pull("billing").status, pull("billing").json()["detail"]) == (
+        403,
+        needs("billing"),
+    )
+    assert http.ask("GET", stream, None, headers).status == 403
+    socket = "/v1/topics/room%2Ftemp/socket?subscriber={}"
+    assert upgraded(http, socket.format("billing"), headers) == 403
+    assert upgraded(http, socket.format("job-socket"), headers) == 101
+
+
+def test_nobody_takes_the_place_of_another_over_mqtt(
+    server: Serving, nora: str
+) -> None:
+    wanted = ("room/temp", "$share/job-1/room/temp", "$share/billing/room/temp")
+
+    assert granted(server, nora, "job-mqtt", wanted) == [0, 0, DENIED]
+    assert granted(server, nora, "billing", wanted) == [DENIED, 0, DENIED]
+
+
+DENIED = 0x87
+
+
+def granted(
+    server: Serving, user: str, client: str, wanted: tuple[str, ...]
+) -> list[int]:
+    """What a broker says to a SUBSCRIBE of a client."""
+    hello = Connect(
+        version=5,
+        client_id=client,
+        clean_start=True,
+        keep_alive=0,
+        user=user,
+        password=b"secret",
+    )
+    filters = [Wanted(one, 0) for one in wanted]
+    subscribe = Subscribe(packet_id=1, filters=filters)
+    parser, packets = ClientParser(1 << 20, 5), list[object]()
+    with Wire(server.ports["mqtt"]) as wire:
+        wire.sock.sendall(render_connect(hello) + render_subscribe(5, subscribe))
+        while not any(isinstance(one, Suback) for one in packets):
+            data = wire.sock.recv(1 << 16)
+            assert data, packets
+            packets += parser.feed(data)
+    (suback,) = (one for one in packets if isinstance(one, Suback))
+    return list(suback.reasons)
+
+
+def upgraded(http: Http, path: str, headers: dict[str, str]) -> int:
+    """The status of a request to open a WebSocket."""
+    key = base64.b64encode(bytes(16)).decode()
+    asked = {
+        **headers,
+        "Connection": "Upgrade",
+        "Upgrade": "websocket",
+        "Sec-WebSocket-Version": "13",
+        "Sec-WebSocket-Key": key,
+    }
+    connection = HTTPConnection(*http.address, timeout=20.0)
+    try:
+        connection.request("GET", path, None, asked)
+        return connection.getresponse().status
+    finally:
+        connection.close()
+
+
+# Files from before
+
+
+def test_a_file_without_roles_is_told_of_on_start(tmp_path: Path) -> None:
+    users = tmp_path / "users"
+    for name in ("anna", "bert"):
+        set_password(users, name, "secret")
+    set_rules(users, "bert", [Rule("subscribe", "room/#")])
+    with serving(tmp_path, "--users-file", str(users), "--no-maze") as server:
+        with native(server, "anna") as anna:
+            anna.publish("room/temp", [b"1"])
+            refused(lambda: anna.ask("topics.delete", name="room/temp"))
+        with native(server, "bert") as bert:
+            bert.subscribe("room/temp", "anybody").close()
+
+        said = server.log.read_text()
+        assert "users without rules do not administer any more: anna;" in said
+        assert "'penstock users allow anna administer' lets one do so" in said
+        assert "subscribe under any name: 1;" in said
+
+        file = ("--file", str(users))
+        done = server.run("users", "allow", "anna", "administer", *file)
+        assert done.stdout == b"anna may administer\n"
+        with native(server, "anna") as anna:
+            anna.ask("topics.delete", name="room/temp")
+        server.run("users", "deny", "anna", "administer", *file)
+        with native(server, "anna") as anna:
+            anna.publish("room/temp", [b"1"])
+            refused(lambda: anna.ask("topics.delete", name="room/temp"))
 
 
 def test_other_rules_end_a_session_and_count_for_the_next_request(
@@ -193,11 +416,10 @@ def test_other_rules_end_a_session_and_count_for_the_next_request(
     http = Http(server, None)
     login = http.ask("POST", "/v1/session", {"user": "dora", "password": "secret"})
     cookie = {"Cookie": login.headers["set-cookie"].partition(";")[0]}
-    basic = "Basic " + base64.b64encode(b"dora:secret").decode()
 
     def statuses() -> list[int]:
         paths = [f"/v1/topics/{topic}/events" for topic in ("one", "two")]
-        said = {"Authorization": basic}
+        said = {"Authorization": basic("dora")}
         return [http.ask("POST", one, {"payload": 1}, said).status for one in paths]
 
     before = statuses(), http.ask("GET", "/v1/session", headers=cookie).status

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from penstock.client import connect
-from penstock.server.users_file import set_password
+from penstock.server.users_file import set_password, set_rules
 from tests.serving import PENSTOCK, Serving, serving
 
 EVENTS = 40
@@ -154,6 +154,7 @@ def test_the_error_log_is_searched(server: Serving) -> None:
 def test_the_user_who_has_logged_in_is_in_the_audit(tmp_path: Path) -> None:
     users, password = tmp_path / "users", tmp_path / "password"
     set_password(users, "anna", "secret")
+    set_rules(users, "anna", None, admin=True)
     password.write_text("secret\n")
     login = ["--user", "anna", "--password-file", str(password)]
     with serving(tmp_path, "--users-file", str(users)) as server:

@@ -9,6 +9,7 @@ import pytest
 import penstock
 from penstock import Context, Domain, Event, Topic, desk
 from penstock.client import connect
+from tests.http_client import token_of
 from tests.serving import serving
 
 pytestmark = pytest.mark.slow
@@ -49,7 +50,8 @@ def test_a_server_goes_on_with_the_files_of_a_program_and_a_program_with_its(
             assert sorted(batch.payloads) == [b"0", b"4"]
             reader.settle(batch.offsets)
         # By URL the domain goes on where it was; its dead letters came along.
-        with penstock.open(f"penstock://127.0.0.1:{server.ports['native']}") as broker:
+        url = f"penstock://127.0.0.1:{server.ports['native']}"
+        with penstock.open(url, token=token_of(server)) as broker:
             assert broker.ask(desk.republish_all()).done == 2
             broker.start(after.domain)
             broker.publish_many(NUMBERS, [4, 5])

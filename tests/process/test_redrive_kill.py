@@ -66,9 +66,10 @@ def kill_in_the_middle(server: Serving, left: int, random: Random) -> None:
     """Kill the server when two commands have sent some of what is left."""
     # By its port: who comes late must not work on the files while it is down.
     port = f"127.0.0.1:{server.ports['native']}"
+    token = ("--token-file", str(server.data / "http-admin-token"))
     commands = [
         subprocess.Popen(
-            [*PENSTOCK, *REPUBLISH, "--server", port],
+            [*PENSTOCK, *REPUBLISH, "--server", port, *token],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
         )

@@ -1,8 +1,10 @@
-"""What users with rules may ask of the desk.
+"""What may be asked of the desk, and by whom: one table of verbs.
 
-A verb about one topic needs a rule for that topic; which kind of rule is in a table.
-A verb that is not in it shows, or changes, more than rules can be about: it is for
-users without rules.
+Everybody may ask for what only shows something (``READING``), what is about one topic,
+make topics, and commit what a query has staged. Users with rules need a rule for the
+topic: which kind is in the table; what is about all topics is not for them. Whatever
+else there is changes what others rely on, and needs an administrator; so does a verb
+that is in no table.
 """
 
 from __future__ import annotations
@@ -11,10 +13,38 @@ from collections.abc import Callable, Mapping
 
 from penstock.broker.access import Grants
 from penstock.broker.broker import Broker
-from penstock.errors import NotAllowed
+from penstock.errors import AN_ADMINISTRATOR, InvalidSchema, NotAllowed
+from penstock.schema.document import canonical, parsed
 
 Arguments = Mapping[str, object]
 
+# Shows something about all topics, and changes nothing.
+READING = frozenset(
+    {
+        "topics",
+        "schemas",
+        "schemas.mode",
+        "dead-letters",
+        "dead-letters.groups",
+        "dead-letters.show",
+        "dead-letters.audit",
+        "errors",
+        "errors.groups",
+        "errors.show",
+        "events.find",
+        "chains.show",
+        "mqtt.sessions",
+        "mqtt.sessions.show",
+        "mqtt.retained",
+        "sinks",
+        "overview",
+        "connections",
+        "flow",
+        "processes",
+        "config",
+        "pipeline",
+    }
+)
 # The verb, the argument that is its topic, and what is needed there.
 ABOUT_A_TOPIC: Mapping[str, tuple[str, Callable[[Grants, str], None]]] = {
     "topics.show": ("name", Grants.check_see),
@@ -26,7 +56,6 @@ ABOUT_A_TOPIC: Mapping[str, tuple[str, Callable[[Grants, str], None]]] = {
     "schemas.check": ("topic", Grants.check_publish),
     "subscriptions": ("topic", Grants.check_see),
     "subscriptions.show": ("topic", Grants.check_see),
-    "subscriptions.progress": ("topic", Grants.check_subscribe),
     "events.show": ("topic", Grants.check_read),
     "logs": ("topic", Grants.check_read),
     "mqtt.retained.show": ("topic", Grants.check_read),
@@ -34,8 +63,19 @@ ABOUT_A_TOPIC: Mapping[str, tuple[str, Callable[[Grants, str], None]]] = {
 # Of a query that writes: all that is staged has to be its user's to publish.
 ABOUT_A_QUERY = frozenset({"sinks.last", "sinks.commit", "sinks.abort"})
 CREATE = "topics.create"
-# Of a verb that only reads without it: what would be written, or stand in its place.
-CHANGING = frozenset({"text", "schema"})
+# In the name of a subscriber.
+PROGRESS = "subscriptions.progress"
+OPEN_TO_ALL = READING | ABOUT_A_TOPIC.keys() | ABOUT_A_QUERY | {CREATE, PROGRESS}
+# Changes something after all, if this argument is given.
+CHANGES = {
+    "topics.describe": "text",
+    "schemas.mode": "mode",
+    # Work on a schema of somebody's own: for who may have it stored.
+    "schemas.check": "schema",
+}
+# What whoever makes a topic says of it, and the argument that is the topic.
+REGISTER, DESCRIBE = "schemas.register", "topics.describe"
+BEGINNING = {REGISTER: "topic", DESCRIBE: "name"}
 
 
 def check_verb(grants: Grants, broker: Broker, verb: str, said: Arguments) -> None:
@@ -43,13 +83,27 @@ def check_verb(grants: Grants, broker: Broker, verb: str, said: Arguments) -> No
 
     The arguments need not be right: whatever is no name is not allowed.
     """
-    if grants.rules is None:
+    if grants.admin:
         return
     said = {name: value for name, value in said.items() if value is not None}
-    if verb in ABOUT_A_TOPIC and not CHANGING & said.keys():
+    if verb not in OPEN_TO_ALL or CHANGES.get(verb) in said:
+        if grants.rules is None and _begins(broker, verb, said):
+            return
+        raise _refusal(grants, verb, said, AN_ADMINISTRATOR)
+    if grants.rules is not None:
+        _check_rules(grants, broker, verb, said)
+
+
+def _check_rules(grants: Grants, broker: Broker, verb: str, said: Arguments) -> None:
+    if verb in ABOUT_A_TOPIC:
         argument, check = ABOUT_A_TOPIC[verb]
         if isinstance(topic := said.get(argument), str):
             check(grants, topic)
+            return
+    elif verb == PROGRESS:
+        topic, name = said.get("topic"), said.get("subscriber")
+        if isinstance(topic, str) and isinstance(name, str):
+            grants.check_subscribe(topic, name)
             return
     elif verb == CREATE and said.keys() == {"name"}:
         if isinstance(topic := said["name"], str):
@@ -59,6 +113,32 @@ def check_verb(grants: Grants, broker: Broker, verb: str, said: Arguments) -> No
         _check_query(grants, broker, query)
         return
     raise _refusal(grants, verb, said)
+
+
+def _begins(broker: Broker, verb: str, said: Arguments) -> bool:
+    """Whether it is the first word on a topic that nobody uses yet, or no change.
+
+    Programs say what their topics are like whenever they start.
+    """
+    topic = said.get(BEGINNING.get(verb, ""))
+    if not isinstance(topic, str):
+        return False
+    card = broker.cards[topic]
+    known = card.latest if verb == REGISTER else card.documentation
+    if known is None:
+        catalog = broker.log.catalog
+        return topic not in catalog or not broker.log.topic(topic).next_offset
+    return verb == REGISTER and _is_latest(broker, topic, said)
+
+
+def _is_latest(broker: Broker, topic: str, said: Arguments) -> bool:
+    card = broker.cards[topic]
+    if card.latest is None or said.get("mode", card.mode) != card.mode:
+        return False
+    try:
+        return canonical(parsed(said.get("schema"))) == card.latest.schema
+    except InvalidSchema:
+        return False
 
 
 def _check_create(grants: Grants, topic: str) -> None:
@@ -78,8 +158,8 @@ def _check_query(grants: Grants, broker: Broker, query: str) -> None:
                     grants.check_publish(piece.batch.topic)
 
 
-def _refusal(grants: Grants, verb: str, said: Arguments) -> NotAllowed:
+def _refusal(grants: Grants, verb: str, said: Arguments, needs: str = "") -> NotAllowed:
     topic = said.get("topic", said.get("name"))
     if isinstance(topic, str):
-        return NotAllowed(grants.user, f"ask for {verb} of", topic)
-    return NotAllowed(grants.user, f"ask for {verb}")
+        return NotAllowed(grants.user, f"ask for {verb} of", topic, needs=needs)
+    return NotAllowed(grants.user, f"ask for {verb}", needs=needs)

@@ -8,7 +8,7 @@ import click
 
 from penstock.cdc.run import Pump
 from penstock.cdc.sources import drop_capture, open_capture, open_snapshot
-from penstock.cli.connect import server_options, whereabouts
+from penstock.cli.connect import server_options, token_of, whereabouts
 from penstock.cli.output import say
 from penstock.cli.part import part, part_options
 from penstock.cli.refusal import Refusal
@@ -112,12 +112,18 @@ def run(
         topic_name(prefix + one)
     capture = open_capture(store, name, wanted, document=document)
     where, user, password = whereabouts()
+    token = token_of()
     with part(ready_file, status_file) as self:
         if create:
             with open_store(store) as kept:
                 kept.prepare(wanted)
         with Feed(
-            where, f"cdc:{name}", gateway=NAME, user=user, password=password
+            where,
+            f"cdc:{name}",
+            gateway=NAME,
+            user=user,
+            password=password,
+            token=token,
         ) as feed:
             pump = Pump(
                 capture,

@@ -14,7 +14,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
@@ -23,12 +23,13 @@ import msgspec
 
 from penstock.cli.offline import holds_log, offline
 from penstock.cli.output import say, write_line
+from penstock.cli.own_token import own_token
 from penstock.cli.refusal import Refusal
 from penstock.client import Client, connect
-from penstock.client.address import Address, Local, remote
+from penstock.client.address import Address, Local, Remote, remote
 from penstock.client.plan import Plan, drive_blocking
 from penstock.config import load
-from penstock.errors import NotRunning
+from penstock.errors import NotRunning, ServerRefused
 from penstock.model.printable import printable
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -54,6 +55,11 @@ _OPTIONS = (
         "--password-file",
         metavar="FILE",
         help="Read the password from the first line of FILE. Default: ask for it.",
+    ),
+    click.option(
+        "--token-file",
+        metavar="FILE",
+        help="Come in with the admin token in the first line of FILE.",
     ),
 )
 
@@ -93,9 +99,25 @@ def whereabouts() -> tuple[Address, str | None, str | None]:
 @contextmanager
 def connected() -> Iterator[Client]:
     """A client of the server that the options name."""
-    user = given("user")
-    with connect(_address(), user=user, password=_password(user), name=PROGRAM) as it:
+    with _opened(_address()) as it:
         yield it
+
+
+def token_of() -> str | None:
+    """The token that --token-file names; raises Refusal."""
+    file = given("token_file")
+    if not file:
+        return None
+    if given("user"):
+        raise Refusal("--token-file and --user exclude each other")
+    with Path(file).open(encoding="utf-8") as lines:
+        return lines.readline().strip()
+
+
+def no_token(who: str) -> None:
+    """Refuse a token for a program that has no use for it."""
+    if given("token_file"):
+        raise Refusal(f"--token-file is not for {who}", "log in with --user")
 
 
 class Asker(Protocol):
@@ -112,11 +134,15 @@ def at_desk() -> Iterator[Asker]:
 
 
 def _desk() -> AbstractContextManager[Asker]:
-    where, user = _address(), given("user")
+    where = _address()
     try:
-        return connect(where, user=user, password=_password(user), name=PROGRAM)
+        return _opened(where)
     except NotRunning:
-        if isinstance(where, Local) and user is None and holds_log(where.directory):
+        if (
+            isinstance(where, Local)
+            and given("user") is None
+            and holds_log(where.directory)
+        ):
             say(
                 f"note: no server is running on {where.directory}: "
                 "working on its files",
@@ -124,6 +150,19 @@ def _desk() -> AbstractContextManager[Asker]:
             )
             return offline(where.directory)
         raise
+
+
+def _opened(where: Address) -> Client:
+    """A client with what the options say, or else with the token of our own server."""
+    user, token = given("user"), token_of()
+    if isinstance(where, Remote) and user is None and token is None:
+        own = own_token(where, load().server.data)
+        if own is not None:
+            with suppress(ServerRefused):  # it is that of another server of ours
+                return connect(where, token=own, name=PROGRAM)
+    return connect(
+        where, user=user, password=_password(user), token=token, name=PROGRAM
+    )
 
 
 def carry_out(desk: Asker, plan: Plan[Result]) -> Result:

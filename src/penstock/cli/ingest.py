@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from penstock.cli.connect import server_options, whereabouts
+from penstock.cli.connect import server_options, token_of, whereabouts
 from penstock.cli.part import part, part_options
 from penstock.client.address import Local
 from penstock.errors import MissingExtra
@@ -89,10 +89,11 @@ def sse_command(
     options = {name: given[name] for name in SseOptions.__slots__}
     streams = addresses(urls, names, options["topic"])
     where, user, password = whereabouts()
+    token = token_of()
     address = where.directory if isinstance(where, Local) else str(where)
     run, server = _run()
     with part(ready_file, status_file) as self:
-        to = server(address=address, user=user, password=password)
+        to = server(address=address, user=user, password=password, token=token)
         run(streams, SseOptions(**options), to, self)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import click
 
-from penstock.cli.connect import server_options, whereabouts
+from penstock.cli.connect import no_token, server_options, whereabouts
 from penstock.cli.duration import Duration
 from penstock.cli.part import part, part_options
 from penstock.client.address import Local
@@ -96,6 +96,7 @@ def run_command(
     """
     run, options, broker = _run()
     where, user, password = whereabouts()
+    no_token("Spark")
     local = isinstance(where, Local)
     with part(ready_file, status_file, patience_s=PATIENCE_S) as self:
         told = options(

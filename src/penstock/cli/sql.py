@@ -24,6 +24,7 @@ from penstock.cli.connect import (
     ask,
     at_desk,
     json_option,
+    no_token,
     server_options,
     whereabouts,
 )
@@ -128,6 +129,7 @@ def _topics(query: str) -> Topics:
     from penstock.spark.sql import Topics
 
     where, user, password = whereabouts()
+    no_token("Spark")
     options = {"path": where.directory} if isinstance(where, Local) else {}
     if not options:
         options = {"servers": str(where)}

@@ -17,6 +17,7 @@ from penstock.cli.connect import (
     server_options,
     show_json,
 )
+from penstock.cli.output import say
 
 _HEADINGS = ("USER", "CONNECTIONS", "TOPICS", "STORED", "EVENTS/S", "BYTES/S", "WAITS")
 
@@ -43,9 +44,9 @@ def usage(name: str | None, **_: object) -> None:
         show_json(found)
     elif found:
         for line in show.table([_HEADINGS, *map(_cells, found)]):
-            click.echo(line)
+            say(line)
     else:
-        click.echo("no users")
+        say("no users")
 
 
 def _one(desk: Asker, name: str) -> list[UsageRow]:

@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 import msgspec
 
+from penstock.cli import show
 from penstock.cli.output import say, write_line
 from penstock.cli.refusal import Refusal
 from penstock.cli.user_options import FILE, JSON, NAME, nobody, path_of
@@ -91,18 +92,28 @@ def remove_command(name: str, file: str | None, *, as_json: bool) -> None:
 @FILE
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON array.")
 def list_command(file: str | None, *, as_json: bool) -> None:
-    """List the users, one name a line.
+    """List the users, one a line, with what they may do.
 
     \b
     Example:
       penstock users list --file users
     """
-    names = sorted(users_file.read_users(path_of(file)))
+    known = sorted(users_file.read_users(path_of(file)).items())
     if as_json:
-        write_line(msgspec.json.encode(names))
+        rows = [{"user": name, "may": _kind(user)} for name, user in known]
+        write_line(msgspec.json.encode(rows))
         return
-    for name in names:
-        say(name)
+    for line in show.table([(name, _kind(user)) for name, user in known]):
+        say(line)
+
+
+def _kind(user: users_file.User) -> str:
+    if user.grants.admin:
+        return "administer"
+    if user.grants.rules is None:
+        return "publish, subscribe, read"
+    count = len(user.grants.rules)
+    return f"{count} rule{'' if count == 1 else 's'}"
 
 
 def _show_json(name: str, path: Path, done: str) -> None:

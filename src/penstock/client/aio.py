@@ -60,13 +60,15 @@ async def connect(
     *,
     user: str | None = None,
     password: str | None = None,
+    token: str | None = None,
     name: str = "",
     timeout_s: float = TIMEOUT_S,
     tracing: Tracing | None = None,
 ) -> AsyncClient:
     """A client of the server at a data directory, or at ``HOST:PORT``.
 
-    ``name`` is what events are published by. Raises NotRunning, ServerRefused.
+    ``name`` is what events are published by. ``token``, instead of user and password,
+    is one of scope admin. Raises NotRunning, ServerRefused.
     """
     where = address_of(address)
     try:
@@ -77,7 +79,7 @@ async def connect(
     client = AsyncClient(where, *streams, timeout_s)
     client._tracing, client._name = tracing, name
     try:
-        await client._answer(client._session.hello(name, user, password))
+        await client._answer(client._session.hello(name, user, password, token))
     except BaseException:
         await client.close()
         raise

@@ -60,19 +60,21 @@ def connect(
     *,
     user: str | None = None,
     password: str | None = None,
+    token: str | None = None,
     name: str = "",
     timeout_s: float = TIMEOUT_S,
     tracing: Tracing | None = None,
 ) -> Client:
     """A client of the server at a data directory, or at ``HOST:PORT``.
 
-    ``name`` is what events are published by. Raises NotRunning, ServerRefused.
+    ``name`` is what events are published by. ``token``, instead of user and password,
+    is one of scope admin. Raises NotRunning, ServerRefused.
     """
     where = address_of(address)
     client = Client(where, _open(where, timeout_s), timeout_s)
     client._tracing, client._name = tracing, name
     try:
-        client._wait(client._session.hello(name, user, password))
+        client._wait(client._session.hello(name, user, password, token))
     except BaseException:
         client.close()
         raise

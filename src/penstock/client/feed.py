@@ -54,6 +54,7 @@ class Feed:
         gateway: str,
         user: str | None = None,
         password: str | None = None,
+        token: str | None = None,
         retry_s: float = RETRY_S,
     ) -> None:
         """Ask how far the feed is. ``gateway`` is what dead letters are filed under.
@@ -62,7 +63,9 @@ class Feed:
         """
 
         def opener() -> Client:
-            return connect(address, user=user, password=password, name=name)
+            return connect(
+                address, user=user, password=password, token=token, name=name
+            )
 
         self.name = name
         self._gateway = gateway

@@ -104,8 +104,14 @@ class Session:
 
     # What goes out
 
-    def hello(self, name: str, user: str | None, password: str | None) -> int:
-        self._put(Hello(user, password, name))
+    def hello(
+        self,
+        name: str,
+        user: str | None,
+        password: str | None,
+        token: str | None = None,
+    ) -> int:
+        self._put(Hello(user, password, name, token))
         return HELLO
 
     def publish(self, topic: str, events: Outgoing) -> int:

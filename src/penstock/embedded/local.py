@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from contextlib import ExitStack
 from functools import partial
 
+from penstock.broker.access import ADMINISTRATOR
 from penstock.broker.broker import Broker
 from penstock.broker.desk import Desk
 from penstock.broker.desk_verbs import Promise, Verb, call
@@ -102,7 +103,9 @@ class LocalLink:
             Port(
                 name="local",
                 sock=sock,
-                make_gateway=lambda: NativeGateway(self.broker, self._desk, native),
+                make_gateway=lambda: NativeGateway(
+                    self.broker, self._desk, native, grants=ADMINISTRATOR
+                ),
             )
         )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
@@ -30,6 +31,7 @@ def open(
     target: str | os.PathLike[str],
     *,
     name: str = "",
+    token: str | None = None,
     options: LocalOptions | None = None,
     clock: Clock | None = None,
     files: FileSystem | None = None,
@@ -40,9 +42,12 @@ def open(
     ``target`` is a data directory, which is made if need be and belongs to this
     process then; or the URL of a server, ``penstock://HOST:PORT``, or
     ``penstock:///DIRECTORY`` for one on this machine. ``name`` is who publishes.
+    ``token`` is one of scope admin, for a program that administers a server by its
+    port: deletes topics, changes schemas, works on dead letters.
     ``tracing`` is made by ``penstock.tracing``.
     """
-    return Opening(target, name, options or LocalOptions(), clock, files, tracing)
+    local = options or LocalOptions()
+    return Opening(target, name, local, clock, files, tracing, token)
 
 
 class Opening:
@@ -56,6 +61,7 @@ class Opening:
         clock: Clock | None,
         files: FileSystem | None,
         tracing: Tracing | None = None,
+        token: str | None = None,
     ) -> None:
         self._target = os.fspath(target)
         # A Path is one, whatever it looks like.
@@ -65,6 +71,7 @@ class Opening:
         self._clock = clock
         self._files = files
         self._tracing = tracing
+        self._token = token
         self._aio: AsyncBroker | None = None
         self._blocking: BlockingBroker | None = None
 
@@ -93,7 +100,8 @@ class Opening:
     async def _link(self) -> Link:
         if self._is_url:
             try:
-                return await RemoteLink.open(target_of(self._target, self._name))
+                target = target_of(self._target, self._name)
+                return await RemoteLink.open(replace(target, token=self._token))
             except NotRunning as error:
                 error.hint = "start it, or give penstock.open another URL"
                 raise

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from penstock.client.aio import AsyncClient, connect
 from penstock.clock import Clock, SystemClock
@@ -40,10 +40,15 @@ class Target:
     user: str | None
     password: str | None
     name: str
+    token: str | None = field(default=None, repr=False)
 
     async def connect(self) -> AsyncClient:
         return await connect(
-            self.address, user=self.user, password=self.password, name=self.name
+            self.address,
+            user=self.user,
+            password=self.password,
+            token=self.token,
+            name=self.name,
         )
 
 

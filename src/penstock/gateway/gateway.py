@@ -14,13 +14,16 @@ from collections import deque
 from collections.abc import Callable
 from typing import NamedTuple
 
-from penstock.broker.access import EVERYTHING, Grants
+from penstock.broker.access import OPEN, Grants
 from penstock.errors import PenstockError
 
 
 class LoginRequest(NamedTuple):
+    """Somebody at the door: a user with a password, or whoever has a token."""
+
     user: str
     password: str
+    token: str | None = None
 
 
 class Gateway:
@@ -29,8 +32,8 @@ class Gateway:
     closing = False
     """Whether the connection is to be closed once the output is drained."""
     login: LoginRequest | None = None
-    """A password to be checked."""
-    grants: Grants = EVERYTHING
+    """A password, or a token, to be checked."""
+    grants: Grants = OPEN
     """What the peer may do; set by the server before ``logged_in`` says yes."""
     settled = True
     """Whether the peer has said who it is, as far as the protocol asks for it."""

@@ -156,7 +156,7 @@ class ConsumerGateway(JsonGateway[ConsumerPacket, Share]):
                 ours = one.policy.qos == 2 and one.policy.order == "log"
                 wanted = ours and (one.active or one.suspended)
                 # It may have been allowed when it was made.
-                if wanted and self.grants.may_subscribe(one.topic):
+                if wanted and self.grants.may_subscribe(one.topic, user):
                     self._attach(one.topic, now_s)
 
     def _packet(self, packet: ConsumerPacket, now_s: float) -> None:
@@ -176,7 +176,7 @@ class ConsumerGateway(JsonGateway[ConsumerPacket, Share]):
         if topic in self._shares:
             self._outbox.now(replies.OK)
             return
-        self.grants.check_subscribe(topic)
+        self.grants.check_subscribe(topic, self._user)
         if topic not in self._broker.log.catalog:
             self._broker.create_topic(topic)
         share = self._attach(topic, now_s, answer=replies.OK)
@@ -199,6 +199,7 @@ class ConsumerGateway(JsonGateway[ConsumerPacket, Share]):
         if share is not None:
             self._broker.unsubscribe(share.consumer)
         elif self._user is not None:
+            self.grants.check_subscribe(topic, self._user)
             self._broker.deactivate(self._user, topic)
         self._outbox.after(self._broker.promised, replies.OK)
 

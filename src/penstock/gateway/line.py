@@ -238,7 +238,7 @@ class LineGateway(Gateway):
 
     def _sub(self, parts: list[bytes]) -> None:
         topic = text("topic", parts[1])
-        self.grants.check_subscribe(topic)
+        self.grants.check_subscribe(topic, self._name)
         if topic not in self._broker.log.catalog:
             if not self._options.create_on_sub:
                 self._outbox.now(replies.no_topic(topic))
@@ -265,7 +265,7 @@ class LineGateway(Gateway):
             share.ended = True
             self._broker.unsubscribe(share.consumer)
         elif self._name:
-            self.grants.check_subscribe(topic)
+            self.grants.check_subscribe(topic, self._name)
             self._broker.deactivate(self._name, topic)
         done = replies.unsubscribed(topic)
         if not self._name:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from penstock.broker.access import EVERYTHING
+from penstock.broker.access import OPEN
 from penstock.broker.broker import Broker
 from penstock.errors import InvalidPayload, PenstockError, RemoteProtocolError
 from penstock.gateway.outbox import Outbox
@@ -17,7 +17,7 @@ _LOST = replies.error("not stored: the write failed, publish it again")
 class Publisher:
     def __init__(self, broker: Broker, outbox: Outbox[Any]) -> None:
         self.confirm = False
-        self.grants = EVERYTHING
+        self.grants = OPEN
         self._broker = broker
         self._outbox = outbox
 

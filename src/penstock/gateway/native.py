@@ -19,6 +19,7 @@ from typing import assert_never, cast
 
 from penstock import __version__
 from penstock.broker.acceptance import accepted_subscriber
+from penstock.broker.access import OPEN, Grants
 from penstock.broker.broker import Broker
 from penstock.broker.desk import Desk
 from penstock.broker.desk_access import check_verb
@@ -89,8 +90,11 @@ class NativeGateway(Gateway):
         options: NativeOptions,
         *,
         authenticate: bool = False,
+        grants: Grants = OPEN,
     ) -> None:
+        """``grants``: of whoever comes in without a login."""
         self.settled = False
+        self.grants = grants
         self.errands: deque[Callable[[], None]] = deque()
         self._broker = broker
         self._desk = desk
@@ -108,7 +112,7 @@ class NativeGateway(Gateway):
         """Channels that others took the place of, as their subscription was moved."""
         self._name = ""
         self._user = ""
-        """Who has logged in."""
+        """Who has logged in, by the name of the user or of the token."""
         self._held: list[ClientMessage] = []
 
     def receive(self, data: bytes, now_s: float) -> None:
@@ -130,11 +134,11 @@ class NativeGateway(Gateway):
     def logged_in(self, ok: bool, now_s: float) -> None:
         request, self.login = self.login, None
         assert request is not None, "nobody asked"
-        if ok:
-            self._user = request.user
+        if ok and (request.token is None or self.grants.admin):
+            self._user = self.grants.token or request.user
             self._enter()
         else:
-            self._refuse_all(LoginRefused(f"wrong password for {request.user[:80]}"))
+            self._refuse_all(_refusal(request, self.grants))
         held, self._held = self._held, []
         self._messages(held, now_s)
 
@@ -264,15 +268,25 @@ class NativeGateway(Gateway):
         try:
             if message.name:
                 self._name = accepted_subscriber(message.name)
-            if self._authenticate:
-                if message.user is None or message.password is None:
-                    raise LoginRefused("this server asks for a user and a password")
-                self.login = LoginRequest(message.user, message.password)
-                return
+            self.login = self._credentials(message)
         except PenstockError as error:
             self._refuse_all(error)
             return
-        self._enter()
+        if self.login is None:
+            self._enter()
+
+    def _credentials(self, message: Hello) -> LoginRequest | None:
+        """What is to be checked, if anything is; raises LoginRefused."""
+        if message.token is not None:
+            if message.user is not None:
+                raise LoginRefused("say either a user and a password, or a token")
+            return LoginRequest("", "", message.token)
+        if not self._authenticate:
+            return None
+        if message.user is None or message.password is None:
+            needed = "a user and a password, or a token of scope admin"
+            raise LoginRefused(f"this server asks for {needed}")
+        return LoginRequest(message.user, message.password)
 
     def _enter(self) -> None:
         self.settled = True
@@ -285,7 +299,7 @@ class NativeGateway(Gateway):
     # Consuming
 
     def _subscribe(self, message: Subscribe) -> None:
-        self.grants.check_subscribe(message.topic)
+        self.grants.check_subscribe(message.topic, message.subscriber)
         broker = self._broker
         policy = Policy(
             order=cast(Order, message.order),  # Policy checks that it is one
@@ -395,3 +409,13 @@ class NativeGateway(Gateway):
             kept = verb.promise is Promise.KEPT
             lost = None if kept else not_stored(message.seq)
             self._outbox.after(self._broker.promised, answer, lost)
+
+
+def _refusal(request: LoginRequest, grants: Grants) -> LoginRefused:
+    """Why somebody is not let in; ``grants`` are those of a token that counts."""
+    if request.token is None:
+        return LoginRefused(f"wrong password for {request.user[:80]}")
+    if grants.token:
+        reason = "is not of scope admin: others are for HTTP"
+        return LoginRefused(f"the token {grants.token[:80]} {reason}")
+    return LoginRefused("the token is not known here, or has expired")

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import deque
 
-from penstock.broker.access import EVERYTHING
+from penstock.broker.access import OPEN
 from penstock.broker.broker import Broker
 from penstock.errors import (
     InvalidOption,
@@ -29,7 +29,7 @@ class Fetcher:
     __slots__ = ("_broker", "_options", "_waiting", "grants")
 
     def __init__(self, broker: Broker, options: NativeOptions) -> None:
-        self.grants = EVERYTHING
+        self.grants = OPEN
         self._broker = broker
         self._options = options
         self._waiting: deque[Fetch] = deque()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from penstock.broker.acceptance import check_ids
-from penstock.broker.access import EVERYTHING
+from penstock.broker.access import OPEN
 from penstock.broker.broker import Broker
 from penstock.broker.finish import finish
 from penstock.delivery.consumer import Consumer
@@ -27,7 +27,7 @@ class Publisher:
 
     def __init__(self, broker: Broker, outbox: Outbox[Any]) -> None:
         self.producer: str | None = None
-        self.grants = EVERYTHING
+        self.grants = OPEN
         self._broker = broker
         self._outbox = outbox
 

@@ -1,8 +1,9 @@
 """Who asks, and what that lets one do.
 
-A route needs one kind of access. ``admin`` has all of them; ``read`` has SEE, READ and
-FOLLOW; ``topics`` has what its patterns say, of the topic that the path names. A user
-with rules is a ``topics`` as well, and the rules say what that is.
+A route needs one kind of access. ``admin`` has all of them; ``use`` has all but ADMIN;
+``read`` has SEE, READ and FOLLOW; ``topics`` has what its patterns say, of the topic
+that the path names. A user who may administer is an ``admin``, another one without
+rules a ``use``, and one with rules a ``topics``: the rules say what that is.
 """
 
 from __future__ import annotations
@@ -12,9 +13,9 @@ from enum import Enum
 from typing import Literal
 
 from penstock.broker.access import Grants
-from penstock.errors import NotAllowed
+from penstock.errors import AN_ADMINISTRATOR, NotAllowed
 
-Scope = Literal["admin", "read", "topics", "open"]
+Scope = Literal["admin", "use", "read", "topics", "open"]
 
 
 class Access(Enum):
@@ -27,6 +28,7 @@ class Access(Enum):
     PUBLISH = "a token that may publish to this topic"
     FOLLOW = "a token that may read everything, or subscribe to this topic"
     CONSUME = "a token that may subscribe to this topic"
+    CREATE = "a token that may make topics"
     ADMIN = "a token that may change everything"
 
 
@@ -40,6 +42,7 @@ _ACTIONS = {
     Access.PUBLISH: "publish to",
     Access.FOLLOW: "read",
     Access.CONSUME: "subscribe to",
+    Access.CREATE: "make topics by themselves",
     Access.ADMIN: "administer",
 }
 
@@ -49,8 +52,8 @@ class Who:
     """Somebody who was let in.
 
     ``name`` is that of the token or user. ``open``: a peer on this machine, where the
-    settings let everybody in. Patterns are those of a ``topics`` token; ``grants`` are
-    those of a user.
+    settings let everybody in, to do everything. Patterns are those of a ``topics``
+    token; ``grants`` are those of a user.
     """
 
     name: str
@@ -68,12 +71,21 @@ class Who:
         if self.grants is None:
             needs = f"do this: it needs {access.value}"
             raise NotAllowed(self.name, needs, kind="token")
-        raise NotAllowed(self.name, _ACTIONS[access], topic or "")
+        needs = AN_ADMINISTRATOR if access is Access.ADMIN else ""
+        raise NotAllowed(self.name, _ACTIONS[access], topic or "", needs=needs)
+
+    def need_as(self, topic: str, subscriber: str) -> None:
+        """Raises NotAllowed, unless that subscriber may have the topic by them."""
+        self.need(Access.CONSUME, topic)
+        if self.grants is not None:
+            self.grants.check_subscribe(topic, subscriber)
 
     def may(self, access: Access, topic: str | None = None) -> bool:
         """Whether this is allowed, of that topic if it is about one."""
         if access in FREE or self.scope in ("admin", "open"):
             return True
+        if self.scope == "use":
+            return access is not Access.ADMIN
         if self.scope == "read":
             return access in READING
         if topic is None:
@@ -92,10 +104,11 @@ class Who:
 
 
 def user(grants: Grants) -> Who:
-    """Somebody of the users file; without rules they may do everything."""
-    if grants.rules is None:
+    """Somebody of the users file."""
+    if grants.admin:
         return Who(name=grants.user, scope="admin", grants=grants)
-    return Who(name=grants.user, scope="topics", grants=grants)
+    scope: Scope = "use" if grants.rules is None else "topics"
+    return Who(name=grants.user, scope=scope, grants=grants)
 
 
 def _granted(grants: Grants, access: Access, topic: str) -> bool:

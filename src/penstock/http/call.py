@@ -81,6 +81,10 @@ class Call:
         """Go on only with that access as well; raises NotAllowed."""
         self.who.need(access, topic)
 
+    def need_as(self, topic: str, subscriber: str) -> None:
+        """Go on only if that subscriber may have the topic; raises NotAllowed."""
+        self.who.need_as(topic, subscriber)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SocketCall:
@@ -105,6 +109,10 @@ class SocketCall:
     def need(self, access: Access, topic: str | None = None) -> None:
         """Go on only with that access as well; raises NotAllowed."""
         self.who.need(access, topic)
+
+    def need_as(self, topic: str, subscriber: str) -> None:
+        """Go on only if that subscriber may have the topic; raises NotAllowed."""
+        self.who.need_as(topic, subscriber)
 
 
 Handle = Callable[[Call], Awaitable[Response]]

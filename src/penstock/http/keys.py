@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 
+from penstock.broker.access import Grants
 from penstock.errors import BadTokenFile
 from penstock.http.access import Who
 from penstock.http.key_file import PREFIX, Key, KeyFile, Wanted
@@ -98,3 +99,9 @@ def who_has(key: Key) -> Who:
         subscribe=key.subscribe,
         by=key,
     )
+
+
+def grants_of(key: Key) -> Grants:
+    """What a token lets one do where tokens are for administrators: all, or nothing."""
+    admin = key.scope == "admin"
+    return Grants(admin=admin, rules=None if admin else (), token=key.name, by=key)

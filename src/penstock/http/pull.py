@@ -100,6 +100,7 @@ async def pull(call: Call) -> Response:
     wish = await json_body(call, Pull, "pull")
     house, topic = call.house, call.path["topic"]
     subscriber = call.path["subscriber"]
+    call.need_as(topic, subscriber)
     with house.opened.one(call.still, call.account) as guest:
         seat = await house.seats.taken(
             house, subscriber, topic, wish.terms, _DEFAULT, _start(wish)

@@ -90,7 +90,7 @@ _NAMED = {"names": _OF_TOPIC}
 ROUTES: tuple[Route, ...] = (
     # Topics
     _read("/v1/topics", "topics"),
-    _change("POST", "/v1/topics", "topics.create", status=201),
+    _route("POST", "/v1/topics", "topics.create", Access.CREATE, status=201),
     _see(_TOPIC, "topics.show", **_NAMED),
     _change("DELETE", _TOPIC, "topics.delete", **_NAMED),
     _see(f"{_TOPIC}/offset", "topics.offset_at", **_NAMED),

@@ -73,7 +73,7 @@ async def socket(call: SocketCall) -> None:
     query = typed(query_of(call.socket.scope["query_string"]), SocketQuery, "socket")
     house, topic = call.house, call.path["topic"]
     if query.subscriber is not None:
-        call.need(Access.CONSUME, topic)
+        call.need_as(topic, query.subscriber)
     with ExitStack() as stack:
         guest = stack.enter_context(house.opened.one(call.still, call.account))
         tap = await follow(

@@ -18,7 +18,6 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from penstock.delivery.owed import Portion
-from penstock.http.access import Access
 from penstock.http.call import Call
 from penstock.http.event_json import portion_json
 from penstock.http.events import sieve_of
@@ -101,7 +100,7 @@ async def _tap(call: Call, topic: str, query: StreamQuery, last: int | None) -> 
             default=_READER,
             address=address_of(call.request),
         )
-    call.need(Access.CONSUME, topic)
+    call.need_as(topic, query.subscriber)
     tap = await follow(
         house,
         topic,

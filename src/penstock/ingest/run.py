@@ -52,6 +52,7 @@ class Server:
     address: str | os.PathLike[str]
     user: str | None = None
     password: str | None = None
+    token: str | None = None
 
     def wait(self, stopping: threading.Event) -> bool:
         """Wait for a broker that is away; False if it is to end before that.
@@ -66,6 +67,7 @@ class Server:
                     self.address,
                     user=self.user,
                     password=self.password,
+                    token=self.token,
                     timeout_s=TRY_S,
                 ).close()
                 return True
@@ -86,6 +88,7 @@ class Server:
             gateway=GATEWAY,
             user=self.user,
             password=self.password,
+            token=self.token,
         )
 
 

@@ -17,6 +17,7 @@ from pathlib import Path
 from penstock.broker.access import Grants
 from penstock.errors import LimitReached
 from penstock.gateway.gateway import Gateway, LoginRequest
+from penstock.http.keys import Keys, grants_of
 from penstock.server.connection import Answer, Connection
 from penstock.server.engine import Engine
 from penstock.server.options import ServerOptions
@@ -88,6 +89,8 @@ class Listeners:
         self._engine = engine
         self._options = options
         self._users = users
+        self.keys: Keys | None = None
+        """Tokens that one may come in with, if there are any."""
         self._logins = ThreadPoolExecutor(1, "penstock-login")
         self._servers: list[asyncio.Server] = []
         self._addresses: Counter[str] = Counter()
@@ -155,12 +158,23 @@ class Listeners:
             del self._addresses[address]
 
     def check(self, request: LoginRequest, answer: Answer) -> None:
-        assert self._users is not None, "gateways ask only if there are users"
         loop = self._engine.loop
-        future = self._logins.submit(self._users.check, *request)
+        if request.token is not None:  # no secret to be guessed, so it takes no time
+            loop.call_soon(answer, self._holder(request.token))
+            return
+        assert self._users is not None, "gateways ask only if there are users"
+        user, password, _ = request
+        future = self._logins.submit(self._users.check, user, password)
         future.add_done_callback(
             lambda done: loop.call_soon_threadsafe(answer, _passed(done))
         )
+
+    def _holder(self, token: str) -> Grants | None:
+        """What a token lets one do; None if it does not count."""
+        if self.keys is None:
+            return None
+        key = self.keys.find(token, int(self._engine.now_s() * 1000))
+        return None if key is None else grants_of(key)
 
     def find_user(self, name: str) -> object:
         """What the users file says of a user now; None if it does not know them."""

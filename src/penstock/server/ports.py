@@ -6,6 +6,7 @@ import logging
 import socket
 from collections.abc import Callable
 
+from penstock.broker.access import ADMINISTRATOR
 from penstock.broker.broker import Broker
 from penstock.broker.desk import Desk
 from penstock.gateway.control import ControlGateway
@@ -25,7 +26,7 @@ from penstock.server.tls import context_of
 
 logger = logging.getLogger(__name__)
 
-# The socket in the data directory: whoever may open it is trusted.
+# The socket in the data directory: whoever may open it administers.
 LOCAL = "local"
 # Spoken by an application of its own: http.py.
 HTTP = "http"
@@ -108,7 +109,7 @@ class Ports:
             "native": lambda: NativeGateway(
                 broker, desk, native, authenticate=authenticate
             ),
-            LOCAL: lambda: NativeGateway(broker, desk, native, authenticate=False),
+            LOCAL: lambda: NativeGateway(broker, desk, native, grants=ADMINISTRATOR),
         }
 
 

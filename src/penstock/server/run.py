@@ -30,7 +30,8 @@ from penstock.clock import SystemClock
 from penstock.errors import InvalidOption
 from penstock.files import replace_file
 from penstock.gateway.maze import MazeState
-from penstock.http.key_file import PrivateFiles
+from penstock.http.key_file import KeyFile, PrivateFiles
+from penstock.http.keys import Keys
 from penstock.log import Log
 from penstock.log.layout import Layout
 from penstock.log.lock import holder_pid, is_held
@@ -148,6 +149,13 @@ def _has_certificate(settings: Settings) -> bool:
     return False
 
 
+def _keys(directory: str, now_ms: int) -> Keys:
+    """The tokens, with that of the admin; raises BadTokenFile, OSError."""
+    file = KeyFile(directory)
+    file.begin(now_ms)  # nothing, if HTTP has made it
+    return Keys(file)
+
+
 class Server:
     def __init__(
         self,
@@ -173,6 +181,7 @@ class Server:
         accounts.defaults = self._settings.quota
         if users is not None:
             accounts.look_up = users.quota_of
+            users.warn()
         listeners = Listeners(engine, options, users)
         around = ServerAround(engine, self._settings)
         desk = Desk(self._broker, Figures(self._broker, around))
@@ -182,6 +191,7 @@ class Server:
             speaks_mqtt = self._settings.listen.mqtt_port is not None
             mqtt = partial(ports.mqtt, authenticate=users is not None)
             web.prepare(self._sockets[HTTP], mqtt if speaks_mqtt else None)
+        listeners.keys = _keys(options.data, int(clock.now_s() * 1000))
         self._catch_signals(loop)
         try:
             await self._listen(listeners, ports.ports(authenticate=users is not None))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from threading import Lock
 
@@ -11,10 +12,13 @@ from penstock.broker.access import Grants
 from penstock.broker.quota import NONE, Quota
 from penstock.errors import BadUsersFile
 from penstock.server import password as passwords
+from penstock.server.rule_line import ADMINISTER
 from penstock.server.users_file import MAX_PASSWORD_BYTES, User, read_users
 
 logger = logging.getLogger(__name__)
 
+# Users that a note names.
+MAX_NAMED = 10
 # What tells one state of a file from another: time of change, size, inode.
 Stamp = tuple[int, int, int]
 
@@ -38,6 +42,11 @@ class Users:
     def load(cls, path: str | os.PathLike[str]) -> Users:
         """Raises BadUsersFile or OSError if the file cannot be used."""
         return cls(path)
+
+    def warn(self) -> None:
+        """Tell whoever runs the server what the file says otherwise than it did."""
+        for note in notes(self._users):
+            logger.warning("%s: %s", self._path, note, extra={"action": "users_rights"})
 
     def __len__(self) -> int:
         return len(self._users)
@@ -92,6 +101,30 @@ class Users:
             self._path,
             len(self._users),
             extra={"action": "users_reloaded", "file": str(self._path)},
+        )
+        self.warn()
+
+
+def notes(users: Mapping[str, User]) -> Iterator[str]:
+    """What has to be said of users of a file that was made before there were roles."""
+    everybody = {name: user.grants for name, user in users.items()}
+    free = sorted(name for name, one in everybody.items() if one.rules is None)
+    if free and not any(one.admin for one in everybody.values()):
+        named = ", ".join(free[:MAX_NAMED]) + (", …" if len(free) > MAX_NAMED else "")
+        yield (
+            f"users without rules do not administer any more: {named}; "
+            f"'penstock users allow {free[0]} {ADMINISTER}' lets one do so"
+        )
+    nameless = sum(
+        rule.action == "subscribe" and rule.subscribers is None
+        for one in everybody.values()
+        for rule in one.rules or ()
+        if not one.admin
+    )
+    if nameless:
+        yield (
+            f"rules that let their users subscribe under any name: {nameless}; "
+            "'penstock users allow NAME subscribe FILTER --as SUBSCRIBER' names one"
         )
 
 

@@ -2,8 +2,9 @@
 
 A line is ``name:password``, the password as in ``penstock.server.password``, or a rule
 of such a user as in ``penstock.server.rule_line``, or the quota of one as in
-``penstock.server.quota_line``. A user without rules may do
-everything. Empty lines and lines that begin with ``#`` say nothing. User names are
+``penstock.server.quota_line``. A user without rules may publish, subscribe and read
+everywhere; who may administer may do everything. Empty lines and lines that begin with
+``#`` say nothing. User names are
 case-insensitive and stored in lower case.
 
 Crash promise: precious. The file is replaced whole or not at all, and only its owner
@@ -25,6 +26,7 @@ from penstock.files import Files, replace_file
 from penstock.server import password as passwords
 from penstock.server import quota_line, rule_line
 from penstock.server.password import Password
+from penstock.server.rule_line import ADMINISTER, Said
 
 MAX_NAME_BYTES = 256
 # A password is hashed whole; more than this is none.
@@ -65,18 +67,28 @@ def set_password(path: Path, name: str, password: str) -> bool:
     return is_new
 
 
-def set_rules(path: Path, name: str, rules: Iterable[Rule] | None) -> None:
-    """Store what a user may do in place of what it was; None is everything.
+def set_rules(
+    path: Path,
+    name: str,
+    rules: Iterable[Rule] | None,
+    *,
+    admin: bool | None = None,
+) -> None:
+    """Store what a user may do in place of what it was; None is to have no rules.
 
-    Other lines stay as they are. Raises InvalidUser if there is no such user.
+    ``admin``: whether to administer as well; None: as it is. Other lines stay as they
+    are. Raises InvalidUser if there is no such user.
     """
     name = user_name(name)
     lines = _lines(path)
-    if name not in _parsed(path, lines):
+    known = _parsed(path, lines).get(name)
+    if known is None:
         raise InvalidUser(name, "there is no such user in the file")
-    wanted: list[Rule | None] = [] if rules is None else list(dict.fromkeys(rules))
+    wanted: list[Said] = [] if rules is None else list(dict.fromkeys(rules))
     if rules is not None and not wanted:
         wanted = [None]
+    if known.grants.admin if admin is None else admin:
+        wanted.insert(0, ADMINISTER)
     kept = [one for one in lines if _name_of(one) != name or not rule_line.is_rule(one)]
     place = next(at for at, one in enumerate(kept) if _is_of(one, name)) + 1
     kept[place:place] = [rule_line.rendered(name, rule) for rule in wanted]
@@ -151,6 +163,7 @@ def _parsed(path: Path, lines: list[str]) -> dict[str, User]:
     found: dict[str, Password] = {}
     rules: dict[str, list[Rule]] = {}
     quotas: dict[str, Quota] = {}
+    admins: set[str] = set()
     first: dict[str, int] = {}
     for number, line in enumerate(lines, 1):
         if not _says_something(line):
@@ -159,7 +172,11 @@ def _parsed(path: Path, lines: list[str]) -> dict[str, User]:
             if rule_line.is_rule(line):
                 name, rule = _rule_of(line)
                 first.setdefault(name, number)
-                rules.setdefault(name, []).extend([] if rule is None else [rule])
+                if rule == ADMINISTER:
+                    admins.add(name)
+                else:
+                    mine = rules.setdefault(name, [])
+                    mine.extend([rule] if isinstance(rule, Rule) else [])
                 continue
             if quota_line.is_quota(line):
                 name, quota = quota_line.parse(line)
@@ -180,14 +197,17 @@ def _parsed(path: Path, lines: list[str]) -> dict[str, User]:
         if name not in found:
             raise BadUsersFile(str(path), number, f"there is no user {name}")
     return {
-        name: User(password, _grants(name, rules.get(name), quotas.get(name, NONE)))
+        name: User(
+            password,
+            Grants(
+                user=name,
+                rules=None if name not in rules else tuple(rules[name]),
+                admin=name in admins,
+                quota=quotas.get(name, NONE),
+            ),
+        )
         for name, password in found.items()
     }
-
-
-def _grants(name: str, rules: list[Rule] | None, quota: Quota) -> Grants:
-    made = None if rules is None else tuple(rules)
-    return Grants(user=name, rules=made, quota=quota)
 
 
 def _says_something(line: str) -> bool:
@@ -201,7 +221,7 @@ def _user_of(line: str) -> tuple[str, Password]:
     return user_name(name), passwords.parse(password)
 
 
-def _rule_of(line: str) -> tuple[str, Rule | None]:
+def _rule_of(line: str) -> tuple[str, Said]:
     name, rule = rule_line.parse(line)
     return user_name(name), rule
 

@@ -19,6 +19,8 @@ SAMPLES = "pipeline_samples"
 STREAMS = (1, 2)
 # The setting of the broker that says where the run tells of its stages.
 VIEW = "PENSTOCK_HTTP_PIPELINE_STATUS"
+# The directory whose token commands use by themselves.
+DATA = "PENSTOCK_DATA"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -164,6 +166,8 @@ def other_parts(
                 *("--from", "earliest", "--rates", *delay, *to_broker),
             ),
             needs=("broker",),
+            # Not one of another server, which this one would refuse.
+            environment={DATA: str(places.broker)},
             says_ready=False,
             says_status=False,
         )

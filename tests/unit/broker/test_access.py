@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 
 from penstock.broker.access import (
     ACTIONS,
-    EVERYTHING,
+    ADMINISTRATOR,
     MAX_KNOWN,
+    OPEN,
     Grants,
     Rule,
     covers,
@@ -44,10 +45,76 @@ def test_a_user_may_do_what_the_rules_say(topic: str, allowed: set[str]) -> None
     assert may(ANNA, topic) == allowed
 
 
-def test_without_rules_everything_is_allowed() -> None:
-    assert may(EVERYTHING, "$errors") == {*ACTIONS, "see"}
-    assert EVERYTHING.may_subscribe("#")
-    assert Grants(user="anna") != EVERYTHING
+@pytest.mark.parametrize("grants", [OPEN, ADMINISTRATOR])
+def test_without_rules_all_but_administering_is_allowed(grants: Grants) -> None:
+    assert may(grants, "$errors") == {*ACTIONS, "see"}
+    assert grants.may_subscribe("#", "anybody")
+    assert Grants(user="anna") != OPEN
+    assert (OPEN.admin, ADMINISTRATOR.admin) == (False, True)
+
+
+def test_who_administers_may_do_everything_whatever_the_rules_say() -> None:
+    boss = Grants(user="anna", rules=(), admin=True)
+
+    assert may(boss, "$errors") == {*ACTIONS, "see"}
+    assert boss.may_subscribe("#", "anybody")
+
+
+@pytest.mark.parametrize(
+    ("wanted", "subscriber", "allowed"),
+    [
+        ("in", "anna", True),
+        ("in", "anna-2", False),
+        ("in", "job-2", True),
+        ("in", "job-", True),
+        ("in", "job", False),
+        ("in", "Anna", False),
+        ("in", "*", False),
+        ("in", "", False),
+        ("in", None, True),
+        ("free", "anybody", True),
+        ("any", "anybody", True),
+        ("out", "anna", False),
+        ("$share/job-1/in", "other", True),
+        ("$share/other/in", "anna", False),
+        ("$share/other/free", "anna", True),
+    ],
+)
+def test_a_rule_may_name_the_subscribers_it_is_good_for(
+    wanted: str, subscriber: str | None, allowed: bool
+) -> None:
+    grants = Grants(
+        user="anna",
+        rules=(
+            Rule("subscribe", "in", ("anna", "job-*")),
+            Rule("subscribe", "free"),
+            Rule("subscribe", "any", ("*",)),
+        ),
+    )
+
+    assert grants.may_subscribe(wanted, subscriber) is allowed
+
+
+def test_what_two_rules_allow_apart_is_not_allowed_together() -> None:
+    rules = (Rule("subscribe", "a", ("one",)), Rule("subscribe", "b", ("two",)))
+    grants = Grants(user="anna", rules=rules)
+
+    assert grants.may_subscribe("a", "one")
+    assert not grants.may_subscribe("a", "two")
+
+
+def test_a_refusal_names_the_subscriber_and_the_rule_it_needs() -> None:
+    grants = Grants(user="anna", rules=(Rule("subscribe", "in", ("anna",)),))
+
+    with pytest.raises(NotAllowed) as caught:
+        grants.check_subscribe("in", "billing")
+
+    assert str(caught.value) == (
+        "user anna may not subscribe as billing to in: "
+        "it needs the rule 'anna may subscribe in as billing'"
+    )
+    with pytest.raises(NotAllowed, match="^user anna may not subscribe to out$"):
+        grants.check_subscribe("out", "billing")
 
 
 def test_no_rule_at_all_allows_nothing() -> None:
@@ -73,7 +140,7 @@ def test_a_refusal_names_the_user_the_action_and_the_topic(
     assert str(caught.value) == said
     assert (caught.value.name, caught.value.topic) == ("anna", "other")
     assert not caught.value.retriable
-    check(EVERYTHING, "other")
+    check(OPEN, "other")
 
 
 @pytest.mark.parametrize(

@@ -5,10 +5,20 @@ from pathlib import Path
 import pytest
 
 from penstock.broker import epochs
-from penstock.broker.access import EVERYTHING, Grants, Rule
+from penstock.broker.access import ADMINISTRATOR, OPEN, Grants, Rule
 from penstock.broker.broker import Broker
 from penstock.broker.desk import Desk
-from penstock.broker.desk_access import ABOUT_A_QUERY, ABOUT_A_TOPIC, CREATE, check_verb
+from penstock.broker.desk_access import (
+    ABOUT_A_QUERY,
+    ABOUT_A_TOPIC,
+    BEGINNING,
+    CHANGES,
+    CREATE,
+    OPEN_TO_ALL,
+    PROGRESS,
+    READING,
+    check_verb,
+)
 from penstock.errors import NotAllowed
 from penstock.http.access import Access
 from penstock.http.routes import ROUTES
@@ -62,7 +72,12 @@ def allowed(broker: Broker, grants: Grants, verb: str, **said: object) -> bool:
         ("chains.show", {"topic": "in/a", "offset": 0}, ()),
         ("subscriptions", {"topic": "in/a"}, EVERYBODY),
         ("subscriptions", {}, ()),
-        ("subscriptions.progress", {"topic": "in/a"}, (SUBSCRIBER,)),
+        ("subscriptions.progress", {"topic": "in/a"}, ()),
+        (
+            "subscriptions.progress",
+            {"topic": "in/a", "subscriber": "job"},
+            (SUBSCRIBER,),
+        ),
         ("subscriptions.seek", {"topic": "in/a", "start": 0}, ()),
         ("subscriptions.forget", {"topic": "in/a"}, ()),
         ("mqtt.sessions", {}, ()),
@@ -82,7 +97,7 @@ def test_a_verb_needs_a_rule_for_its_topic_or_is_for_others(
     found = tuple(one for one in EVERYBODY if allowed(broker, one, verb, **said))
 
     assert found == who
-    assert allowed(broker, EVERYTHING, verb, **said)
+    assert allowed(broker, ADMINISTRATOR, verb, **said)
 
 
 def test_what_others_have_staged_is_neither_committed_nor_dropped(
@@ -102,9 +117,17 @@ def test_what_others_have_staged_is_neither_committed_nor_dropped(
 @pytest.mark.parametrize(
     ("verb", "arguments", "said"),
     [
-        ("topics.delete", {"name": "in/a"}, "ask for topics.delete of in/a"),
+        (
+            "topics.delete",
+            {"name": "in/a"},
+            "ask for topics.delete of in/a: it needs an administrator",
+        ),
         ("logs", {"topic": 1}, "ask for logs"),
-        ("dead-letters.drop", {"numbers": [1]}, "ask for dead-letters.drop"),
+        (
+            "dead-letters.drop",
+            {"numbers": [1]},
+            "ask for dead-letters.drop: it needs an administrator",
+        ),
     ],
 )
 def test_a_refusal_names_the_verb_and_its_topic(
@@ -116,10 +139,93 @@ def test_a_refusal_names_the_verb_and_its_topic(
     assert str(caught.value) == f"user anna may not {said}"
 
 
+CHANGING: dict[str, dict[str, object]] = {
+    "topics.delete": {"name": "t"},
+    "topics.describe": {"name": "t", "text": "x"},
+    "topics.comment": {"name": "t", "text": "x"},
+    "topics.uncomment": {"name": "t", "number": 1},
+    "schemas.register": {"topic": "t", "schema": {}},
+    "schemas.mode": {"topic": "t", "mode": "none"},
+    "schemas.check": {"topic": "t", "schema": {}},
+    "subscriptions.forget": {"subscriber": "s", "topic": "t"},
+    "subscriptions.seek": {"subscriber": "s", "topic": "t", "start": 0},
+    "subscriptions.resume": {"subscriber": "s", "topic": "t"},
+    "dead-letters.republish": {"numbers": [0]},
+    "dead-letters.edit": {"number": 0, "payload": b""},
+    "dead-letters.drop": {"numbers": [0]},
+    "mqtt.sessions.end": {"client": "c"},
+    "mqtt.retained.forget": {"topic": "t"},
+}
+
+
+@pytest.mark.parametrize("grants", [OPEN, Grants(user="anna")])
+@pytest.mark.parametrize(("verb", "said"), CHANGING.items())
+def test_what_changes_needs_an_administrator(
+    broker: Broker, verb: str, said: dict[str, object], grants: Grants
+) -> None:
+    broker.publish("t", Columns([b"x"], 0))
+
+    with pytest.raises(NotAllowed) as caught:
+        check_verb(grants, broker, verb, said)
+
+    who = "user anna" if grants.user else "who does not log in"
+    assert str(caught.value).startswith(f"{who} may not ask for {verb}")
+    assert str(caught.value).endswith(": it needs an administrator")
+    assert "--token-file" in caught.value.hint
+    check_verb(ADMINISTRATOR, broker, verb, said)
+    check_verb(Grants(user="anna", rules=(), admin=True), broker, verb, said)
+
+
+def test_every_verb_is_open_to_all_or_for_administrators(broker: Broker) -> None:
+    verbs = Desk(broker).verbs
+
+    closed = CHANGING.keys() - CHANGES.keys()
+    assert verbs.keys() == OPEN_TO_ALL | closed, "sort it into a table, or here"
+    assert not OPEN_TO_ALL & closed
+    for name, argument in CHANGES.items():
+        assert argument in verbs[name].arguments.__struct_fields__
+
+
+@pytest.mark.parametrize("verb", sorted(OPEN_TO_ALL))
+def test_all_others_are_open_to_whoever_has_no_rules(broker: Broker, verb: str) -> None:
+    check_verb(OPEN, broker, verb, {"name": "t", "topic": "t", "query": "q"})
+
+
+def test_a_verb_that_nobody_has_sorted_is_for_administrators(broker: Broker) -> None:
+    assert not allowed(broker, OPEN, "topics.truncate", name="t")
+
+
+def test_whoever_makes_a_topic_says_what_it_is_like(broker: Broker) -> None:
+    desk = Desk(broker)
+    described = {"name": "t", "text": "Orders."}
+    schema = {"topic": "t", "schema": {"type": "object"}}
+
+    assert allowed(broker, OPEN, "schemas.register", **schema)
+    assert not allowed(broker, WRITER, "schemas.register", **schema)
+    desk.ask("schemas.register", schema)
+    assert allowed(broker, OPEN, "topics.describe", **described)
+    desk.ask("topics.describe", described)
+
+    assert not allowed(broker, OPEN, "topics.describe", name="t", text="Others.")
+    assert not allowed(broker, OPEN, "topics.describe", name="t", text="")
+    # Programs do so whenever they start.
+    assert allowed(broker, OPEN, "schemas.register", **schema)
+    broker.publish("t", Columns([b"{}"], 0))
+    assert allowed(broker, OPEN, "schemas.register", **schema, mode=None)
+    for other in (
+        {"topic": "t", "schema": {"type": "array"}},
+        {"topic": "t", "schema": 1},
+        {"topic": "t"},
+        {"topic": ["t"], "schema": {}},
+        {**schema, "mode": "none"},
+    ):
+        assert not allowed(broker, OPEN, "schemas.register", **other)
+
+
 def test_the_tables_are_about_verbs_that_there_are(broker: Broker) -> None:
     verbs = Desk(broker).verbs
 
-    for name in (*ABOUT_A_QUERY, CREATE):
+    for name in (*READING, *ABOUT_A_QUERY, CREATE, PROGRESS, *BEGINNING):
         assert name in verbs
     for name, (argument, _) in ABOUT_A_TOPIC.items():
         assert argument in verbs[name].arguments.__struct_fields__

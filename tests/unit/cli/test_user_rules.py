@@ -6,12 +6,14 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from penstock.broker.access import Rule
+from penstock.broker.access import Grants, Rule
 from penstock.cli.main import cli
 from penstock.server import password
 from penstock.server.users_file import read_users, set_password, set_rules
 
 SENSORS, TEMP = Rule("publish", "sensors/#"), Rule("publish", "+/temp")
+JOBS = Rule("subscribe", "in", ("anna", "job-*"))
+ALL = "publish, subscribe, read everywhere, not administer"
 
 
 @pytest.fixture
@@ -55,7 +57,7 @@ def test_everything_removes_all_rules(path: Path) -> None:
 
     result = run(path, "allow", "anna", "everything")
 
-    assert result.stdout == "anna may do everything\n"
+    assert result.stdout == f"anna may {ALL}\n"
     assert rules(path) is None
 
 
@@ -83,15 +85,20 @@ def test_without_the_last_rule_nothing_is_allowed(
 @pytest.mark.parametrize(
     ("given", "shown", "told"),
     [
-        (None, "everything\n", None),
+        (None, f"{ALL}\n", None),
         ([], "nothing\n", []),
         (
             [SENSORS, TEMP],
             "publish sensors/#\npublish +/temp\n",
             [
-                {"action": "publish", "filter": "sensors/#"},
-                {"action": "publish", "filter": "+/temp"},
+                {"action": "publish", "filter": "sensors/#", "subscribers": None},
+                {"action": "publish", "filter": "+/temp", "subscribers": None},
             ],
+        ),
+        (
+            [JOBS],
+            "subscribe in as anna,job-*\n",
+            [{"action": "subscribe", "filter": "in", "subscribers": ["anna", "job-*"]}],
         ),
     ],
 )
@@ -102,15 +109,20 @@ def test_what_a_user_may_do_is_shown(
 
     assert run(path, "show", "Anna").stdout == shown
     found = json.loads(run(path, "show", "anna", "--json").stdout)
-    expected = {"user": "anna", "file": str(path), "rules": told, "quota": {}}
-    assert found == expected
+    assert found == {
+        "user": "anna",
+        "file": str(path),
+        "admin": False,
+        "rules": told,
+        "quota": {},
+    }
 
 
 def test_what_was_done_is_an_object_in_json(path: Path) -> None:
     allowed = run(path, "allow", "anna", "read", "a", "--json")
     denied = run(path, "deny", "anna", "read", "a", "--json")
 
-    one = [{"action": "read", "filter": "a"}]
+    one = [{"action": "read", "filter": "a", "subscribers": None}]
     assert json.loads(allowed.stdout)["rules"] == one
     assert json.loads(denied.stdout)["rules"] == []
 
@@ -126,6 +138,13 @@ def test_what_was_done_is_an_object_in_json(path: Path) -> None:
         (["deny", "anna", "read", "sensors/#"], "error: user anna has no rule read"),
         (["deny", "anna", "everything", "a"], "error: everything takes no filter"),
         (["show", "anne"], "error: user anne is not in "),
+        (["allow", "anna", "administer", "a"], "error: administer takes no filter"),
+        (["deny", "anna", "administer"], "error: user anna may not administer anyway"),
+        (["allow", "anna", "read", "a", "--as", "b"], "error: --as is for subscribe"),
+        (
+            ["allow", "anna", "subscribe", "a", "--as", "b*c"],
+            "error: subscriber name 'b*c' has a * before its end",
+        ),
     ],
 )
 def test_what_makes_no_sense_changes_nothing(
@@ -145,5 +164,53 @@ def test_a_user_without_rules_has_none_to_be_denied(path: Path) -> None:
     result = run(path, "deny", "anna", "publish", "a")
 
     assert result.exit_code == 2
-    assert "anna has no rules and may do everything" in result.stderr
+    assert f"anna has no rules: that is {ALL}" in result.stderr
     assert rules(path) is None
+
+
+@pytest.mark.parametrize(
+    ("options", "names"),
+    [
+        ([], ("anna", "anna-*")),
+        (["--as", "*"], ("*",)),
+        (["--as", "anna", "--as", "job-*"], ("anna", "job-*")),
+    ],
+)
+def test_a_user_subscribes_under_names_of_its_own_unless_told_otherwise(
+    path: Path, options: list[str], names: tuple[str, ...]
+) -> None:
+    result = run(path, "allow", "Anna", "subscribe", "in", *options)
+
+    assert result.stdout.startswith(f"anna may subscribe in as {','.join(names)}\n")
+    assert rules(path) == (Rule("subscribe", "in", names),)
+    denied = run(path, "deny", "anna", "subscribe", "in")
+    assert denied.stdout == "anna may nothing\n"
+    assert rules(path) == ()
+
+
+@pytest.mark.parametrize("before", [None, (), (SENSORS, JOBS)])
+def test_a_role_is_given_and_taken_and_the_rules_stay(
+    path: Path, before: tuple[Rule, ...] | None
+) -> None:
+    set_rules(path, "anna", before)
+
+    given = run(path, "allow", "anna", "administer")
+    assert given.stdout == "anna may administer\n"
+    assert read_users(path)["anna"].grants.admin
+    assert run(path, "show", "anna").stdout.splitlines()[0] == "administer"
+    assert json.loads(run(path, "show", "anna", "--json").stdout)["admin"] is True
+    assert rules(path) == before
+
+    taken = run(path, "deny", "anna", "administer")
+    assert taken.stdout == "anna may no longer administer\n"
+    assert not read_users(path)["anna"].grants.admin
+    assert rules(path) == before
+
+
+def test_everything_is_denied_with_the_role(path: Path) -> None:
+    run(path, "allow", "anna", "administer")
+    assert run(path, "show", "anna").stdout == "administer\neverything\n"
+
+    assert run(path, "deny", "anna", "everything").stdout == "anna may nothing\n"
+
+    assert read_users(path)["anna"].grants == Grants(user="anna", rules=())

@@ -6,9 +6,10 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
+from penstock.broker.access import Rule
 from penstock.cli.main import cli
 from penstock.server import password
-from penstock.server.users_file import read_users, set_password
+from penstock.server.users_file import read_users, set_password, set_rules
 
 
 @pytest.fixture(autouse=True)
@@ -105,9 +106,22 @@ def test_users_are_listed_in_order(path: Path) -> None:
     for name in ("bert", "Anna"):
         set_password(path, name, "x")
 
-    assert run("list", "--file", path).stdout == "anna\nbert\n"
+    for name in ("cora", "dora"):
+        set_password(path, name, "x")
+    set_rules(path, "bert", [Rule("read", "a")])
+    set_rules(path, "cora", [], admin=True)
+    set_rules(path, "dora", [])
+
+    may = {
+        "anna": "publish, subscribe, read",
+        "bert": "1 rule",
+        "cora": "administer",
+        "dora": "0 rules",
+    }
+    lines = run("list", "--file", path).stdout.splitlines()
+    assert [tuple(line.split(maxsplit=1)) for line in lines] == list(may.items())
     found = json.loads(run("list", "--file", path, "--json").stdout)
-    assert found == ["anna", "bert"]
+    assert found == [{"user": name, "may": what} for name, what in may.items()]
 
 
 def test_the_file_may_be_that_of_the_settings(
@@ -117,7 +131,7 @@ def test_the_file_may_be_that_of_the_settings(
 
     run("add", "anna", "--password-stdin", typed="x\n")
 
-    assert run("list").stdout == "anna\n"
+    assert run("list").stdout.split()[0] == "anna"
 
 
 @pytest.mark.parametrize(

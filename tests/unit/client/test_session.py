@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from penstock import __version__
+from penstock.broker.access import ADMINISTRATOR
 from penstock.client.outgoing import Outgoing
 from penstock.client.session import HELLO, Session, Wish
 from penstock.errors import RemoteProtocolError, ServerRefused
@@ -29,7 +30,7 @@ class Pair:
 
     def __init__(self, scene: Scene) -> None:
         self.session = Session()
-        self._native = NativePeer(scene, None)
+        self._native = NativePeer(scene, None, grants=ADMINISTRATOR)
 
     def exchange(self) -> list[int]:
         peer = self._native.peer

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TypeVar
 
+from penstock.broker.access import OPEN, Grants
 from penstock.broker.desk import Desk
 from penstock.gateway.native import NativeGateway
 from penstock.gateway.options import NativeOptions
@@ -32,12 +33,14 @@ class NativePeer:
         scene: Scene,
         hello: Hello | None = HELLO,
         options: NativeOptions | None = None,
+        grants: Grants = OPEN,
     ) -> None:
         self.gateway = NativeGateway(
             scene.broker,
             Desk(scene.broker),
             options or NativeOptions(),
             authenticate=bool(scene.rules.passwords),
+            grants=grants,
         )
         self.peer = scene.peers[self.gateway] = Peer(scene, self.gateway)
         self._scene = scene

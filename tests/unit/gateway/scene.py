@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
-from penstock.broker.access import EVERYTHING, Grants, Rule
+from penstock.broker.access import OPEN, Grants, Rule
 from penstock.broker.broker import Broker
 from penstock.broker.options import BrokerOptions
 from penstock.clock import ManualClock
@@ -32,7 +32,7 @@ ROOM = 1 << 20
 class Rules:
     """The settings of a scene. With ``passwords`` everybody has to log in.
 
-    ``grants`` are those of users with rules.
+    ``grants`` are those of users with rules; ``tokens`` are what else lets one in.
     """
 
     line: LineOptions = field(default_factory=LineOptions)
@@ -42,6 +42,7 @@ class Rules:
     log: LogOptions = field(default_factory=LogOptions)
     passwords: dict[str, str] = field(default_factory=dict)
     grants: dict[str, Grants] = field(default_factory=dict)
+    tokens: dict[str, Grants] = field(default_factory=dict)
 
 
 def limited(*rules: Rule, user: str = "anna") -> Rules:
@@ -157,8 +158,11 @@ class Peer:
         while (login := self.gateway.login) is not None:
             rules = self._scene.rules
             ok = rules.passwords.get(login.user) == login.password
-            if ok:
-                self.gateway.grants = rules.grants.get(login.user, EVERYTHING)
+            if login.token is not None:
+                ok = login.token in rules.tokens
+                self.gateway.grants = rules.tokens.get(login.token, OPEN)
+            elif ok:
+                self.gateway.grants = rules.grants.get(login.user, OPEN)
             self.gateway.logged_in(ok, self._now_s)
         self.pull()
         self._scene.pump()

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from penstock.broker.access import EVERYTHING
+from penstock.broker.access import OPEN
 from penstock.gateway.gateway import Gateway
 
 
@@ -17,7 +17,7 @@ def test_a_gateway_greets_nobody_and_asks_for_nothing_unless_it_says_so() -> Non
     assert gateway.settled
     assert gateway.login is None
     assert gateway.errands is None
-    assert gateway.grants is EVERYTHING
+    assert gateway.grants is OPEN
     assert (gateway.lingers, gateway.patience_s) == (False, 0.0)
 
 

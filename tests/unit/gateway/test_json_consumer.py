@@ -381,3 +381,20 @@ def test_a_login_resumes_only_what_is_still_allowed(tmp_path: Path) -> None:
     assert said[:2] == [PLEASE, IN]
     assert ['"topic":"u"' in one for one in said[2:]] == [True]
     scene.close()
+
+
+def test_a_rule_may_name_the_subscribers_it_is_good_for(tmp_path: Path) -> None:
+    scene = Scene(tmp_path, limited(Rule("subscribe", "t", ("anna", "job-*"))))
+    peer = scene.connect("consumer")
+    assert peer.say("log anna pw", packet("SUB"))[-1] == "OK"
+    peer.disconnect()
+
+    scene.rules.grants = limited(Rule("subscribe", "t", ("job-*",))).grants
+    said = scene.connect("consumer").say("log anna pw", packet("SUB"), packet("UNSUB"))
+
+    refused = (
+        'ERROR "user anna may not subscribe as anna to t: '
+        "it needs the rule 'anna may subscribe t as anna'\""
+    )
+    assert said == [PLEASE, IN, refused, refused]
+    scene.close()

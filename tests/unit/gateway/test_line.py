@@ -469,3 +469,19 @@ def test_another_subscriber_name_brings_no_other_rules(tmp_path: Path) -> None:
     may_not = "error: user anna may not subscribe to t"
     assert answers == ["subscriber bert", may_not, may_not]
     scene.close()
+
+
+def test_a_rule_may_name_the_subscribers_it_is_good_for(tmp_path: Path) -> None:
+    scene = Scene(tmp_path, limited(Rule("subscribe", "t", ("job-*",))))
+    scene.broker.create_topic("t")
+    anna = connect(scene, "as anna pw")
+
+    answers = anna.say("sub t", "unsub t", "as job-1", "sub t")
+
+    refused = (
+        "error: user anna may not subscribe as anna to t: "
+        "it needs the rule 'anna may subscribe t as anna'"
+    )
+    assert answers == [refused, refused, "subscriber job-1", SUBSCRIBED]
+    assert [one.subscriber for one in scene.broker.subscriptions] == ["job-1"]
+    scene.close()

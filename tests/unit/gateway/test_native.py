@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock import __version__
-from penstock.broker.access import Rule
+from penstock.broker.access import ADMINISTRATOR, Grants, Rule
 from penstock.broker.options import BrokerOptions
 from penstock.gateway import native
 from penstock.gateway.options import NativeOptions
@@ -34,6 +34,8 @@ from penstock.wire.native import (
 )
 from tests.unit.gateway.native_peer import HELLO, NativePeer, only
 from tests.unit.gateway.scene import Rules, Scene, limited
+
+ASKS = "this server asks for a user and a password, or a token of scope admin"
 
 
 def publish(scene: Scene, *payloads: bytes, topic: str = "t") -> None:
@@ -97,8 +99,10 @@ def test_what_follows_a_login_waits_for_it(tmp_path: Path) -> None:
 def test_who_has_logged_in_is_who_does_it(
     tmp_path: Path, users: dict[str, str], by: str
 ) -> None:
-    scene = Scene(tmp_path, Rules(passwords=users))
-    peer = NativePeer(scene, Hello("anna", "secret", "") if users else HELLO)
+    boss = Grants(user="anna", admin=True)
+    scene = Scene(tmp_path, Rules(passwords=users, grants={"anna": boss}))
+    hello = Hello("anna", "secret", "") if users else HELLO
+    peer = NativePeer(scene, hello, grants=ADMINISTRATOR)
     scene.broker.dead_letter(gateway="json", reason="no JSON", raw=b"x")
     scene.broker.log.commit()
     drop: dict[str, object] = {"numbers": [0], "reason": "old", "by": "bert"}
@@ -115,8 +119,8 @@ def test_who_has_logged_in_is_who_does_it(
     ("hello", "said"),
     [
         (Hello("anna", "wrong", ""), "wrong password for anna"),
-        (Hello("anna", None, ""), "this server asks for a user and a password"),
-        (HELLO, "this server asks for a user and a password"),
+        (Hello("anna", None, ""), ASKS),
+        (HELLO, ASKS),
     ],
 )
 def test_a_wrong_login_ends_the_connection(
@@ -451,7 +455,7 @@ def test_a_subscription_that_cannot_be_is_a_problem(
 
 def test_the_end_of_a_subscription_is_told(scene: Scene) -> None:
     publish(scene, b"a")
-    peer, other = NativePeer(scene), NativePeer(scene)
+    peer, other = NativePeer(scene), NativePeer(scene, grants=ADMINISTRATOR)
     peer.say(Subscribe(1, "t", "me"), Subscribe(2, "t", "you"))
 
     other.say(Ask(1, "subscriptions.forget", {"subscriber": "you", "topic": "t"}))
@@ -515,7 +519,7 @@ def test_a_question_is_answered_at_once(scene: Scene) -> None:
 def test_a_question_without_an_answer_is_a_problem(
     scene: Scene, verb: str, arguments: dict[str, object], error: str
 ) -> None:
-    (answer,) = NativePeer(scene).say(Ask(4, verb, arguments))
+    (answer,) = NativePeer(scene, grants=ADMINISTRATOR).say(Ask(4, verb, arguments))
 
     assert isinstance(answer, Problem)
     assert (answer.seq, answer.error) == (4, error)
@@ -546,7 +550,7 @@ def test_an_order_whose_write_fails_was_not_done(scene: Scene) -> None:
 
 def test_a_change_of_a_subscription_outlives_a_failed_write(scene: Scene) -> None:
     publish(scene, b"a", b"b")
-    peer = NativePeer(scene)
+    peer = NativePeer(scene, grants=ADMINISTRATOR)
     peer.say(Subscribe(1, "t", "me", "earliest"))
     scene.commits = False
     peer.say(Ask(2, "subscriptions.forget", {"subscriber": "me", "topic": "t"}))
@@ -562,7 +566,7 @@ def test_a_change_of_a_subscription_outlives_a_failed_write(scene: Scene) -> Non
 
 def test_deleting_a_topic_waits_for_an_idle_log(scene: Scene) -> None:
     publish(scene, b"a")
-    peer = NativePeer(scene)
+    peer = NativePeer(scene, grants=ADMINISTRATOR)
 
     peer.peer.send(encode(Ask(1, "topics.delete", {"name": "t"})))
 
@@ -576,8 +580,9 @@ def test_deleting_a_topic_waits_for_an_idle_log(scene: Scene) -> None:
 
 def test_errands_of_a_connection_that_is_gone_are_not_done(scene: Scene) -> None:
     publish(scene, b"a")
-    peer = NativePeer(scene)
+    peer = NativePeer(scene, grants=ADMINISTRATOR)
     peer.peer.send(encode(Ask(1, "topics.delete", {"name": "t"})))
+    assert peer.gateway.errands
 
     peer.peer.disconnect()
 
@@ -704,8 +709,96 @@ def test_a_user_with_rules_subscribes_and_asks_where_they_say(tmp_path: Path) ->
         (2, "NotAllowed", "user anna may not subscribe to out"),
         (3, "NotAllowed", "user anna may not subscribe to out"),
         (5, "NotAllowed", "user anna may not see out"),
-        (6, "NotAllowed", "user anna may not ask for topics.delete of in/a"),
+        (
+            6,
+            "NotAllowed",
+            (
+                "user anna may not ask for topics.delete of in/a: "
+                "it needs an administrator"
+            ),
+        ),
     ]
     assert only(Problem, got)[-1].error == "UnknownVerb"
     assert "in/a" in scene.broker.log.topics()
     scene.close()
+
+
+def test_a_rule_may_name_the_subscribers_it_is_good_for(tmp_path: Path) -> None:
+    rule = Rule("subscribe", "in", ("anna", "job-*"))
+    scene = Scene(tmp_path, limited(rule))
+    scene.broker.create_topic("in")
+    anna = NativePeer(scene, Hello("anna", "pw", ""))
+    place: dict[str, object] = {"topic": "in", "offset": 0}
+
+    got = anna.say(
+        Subscribe(1, "in", "anna"),
+        Subscribe(2, "in", "job-7"),
+        Subscribe(3, "in", None),
+        Subscribe(4, "in", "billing"),
+        Ask(5, "subscriptions.progress", {"subscriber": "job-8", **place}),
+        Ask(6, "subscriptions.progress", {"subscriber": "billing", **place}),
+    )
+
+    assert [one.seq for one in only(Subscribed, got)] == [1, 2, 3]
+    assert [one.seq for one in only(Answer, got)] == [5]
+    assert [(one.seq, one.text) for one in only(Problem, got)] == [
+        (
+            seq,
+            (
+                "user anna may not subscribe as billing to in: "
+                "it needs the rule 'anna may subscribe in as billing'"
+            ),
+        )
+        for seq in (4, 6)
+    ]
+    scene.close()
+
+
+# Tokens
+
+
+@pytest.mark.parametrize("users", [{}, {"anna": "secret"}])
+def test_a_token_of_an_administrator_lets_one_in(
+    tmp_path: Path, users: dict[str, str]
+) -> None:
+    scene = Scene(tmp_path, Rules(passwords=users))
+    scene.broker.create_topic("t")
+    scene.commit()
+    scene.rules.tokens["pk_x"] = Grants(admin=True, token="ci")
+    peer = NativePeer(scene, None)
+
+    (welcome,) = peer.say(Hello(None, None, "", "pk_x"))
+    (answer,) = peer.say(Ask(1, "topics.delete", {"name": "t"}))
+
+    assert (type(welcome), type(answer)) == (Welcome, Answer)
+    assert peer.gateway.who == "ci"
+    assert peer.gateway.grants.token == "ci"
+    scene.close()
+
+
+@pytest.mark.parametrize(
+    ("hello", "said"),
+    [
+        (
+            Hello(None, None, "", "pk_other"),
+            "the token is not known here, or has expired",
+        ),
+        (
+            Hello(None, None, "", "pk_read"),
+            "the token grafana is not of scope admin: others are for HTTP",
+        ),
+        (
+            Hello("anna", "x", "", "pk_x"),
+            "say either a user and a password, or a token",
+        ),
+    ],
+)
+def test_other_tokens_do_not(scene: Scene, hello: Hello, said: str) -> None:
+    scene.rules.tokens["pk_read"] = Grants(rules=(), token="grafana")
+    peer = NativePeer(scene, None)
+
+    answers = peer.say(hello, Publish(1, "t", [b"x"]))
+
+    assert answers == [Problem(0, "LoginRefused", f"login refused: {said}")]
+    assert peer.peer.closed
+    assert scene.broker.log.topics() == []

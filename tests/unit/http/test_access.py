@@ -60,6 +60,7 @@ def test_a_star_alone_takes_all_topics_but_penstocks_own() -> None:
     assert not matches(("*",), "$dead-letters")
 
 
+ADMINS = "it needs an administrator"
 ANNA = Grants(
     user="anna",
     rules=(Rule("publish", "in/#"), Rule("subscribe", "out"), Rule("read", "old")),
@@ -88,11 +89,37 @@ def test_a_user_with_rules_may_do_what_they_say(
     assert (who.name, who.scope) == ("anna", "topics")
 
 
-def test_a_user_without_rules_may_do_everything() -> None:
-    who = user(Grants(user="anna"))
+@pytest.mark.parametrize("rules", [None, (), ANNA.rules])
+def test_a_user_who_may_administer_may_do_everything(
+    rules: tuple[Rule, ...] | None,
+) -> None:
+    who = user(Grants(user="anna", rules=rules, admin=True))
 
     assert (who.name, who.scope) == ("anna", "admin")
     assert all(who.may(access) for access in Access)
+    who.need_as("t", "anybody")
+
+
+def test_a_user_without_rules_may_do_all_but_administer() -> None:
+    who = user(Grants(user="anna"))
+
+    assert (who.name, who.scope) == ("anna", "use")
+    assert {one for one in Access if not who.may(one)} == {Access.ADMIN}
+    who.need_as("t", "anybody")
+
+
+def test_a_subscriber_may_be_named_that_the_rules_name() -> None:
+    who = user(Grants(user="anna", rules=(Rule("subscribe", "out", ("job-*",)),)))
+
+    who.need_as("out", "job-1")
+    for topic, name, said in [
+        ("out", "billing", "subscribe as billing to out: it needs the rule"),
+        ("in", "job-1", "subscribe to in"),
+    ]:
+        with pytest.raises(NotAllowed, match=f"^user anna may not {said}"):
+            who.need_as(topic, name)
+    with pytest.raises(NotAllowed, match="^token r may not do this"):
+        READ.need_as("out", "job-1")
 
 
 @pytest.mark.parametrize(
@@ -103,8 +130,8 @@ def test_a_user_without_rules_may_do_everything() -> None:
         (user(ANNA), Access.CONSUME, "old", "user anna may not subscribe to old"),
         (user(ANNA), Access.SEE, "x", "user anna may not see x"),
         (user(ANNA), Access.READ, None, "user anna may not read everything"),
-        (user(ANNA), Access.ADMIN, "in", "user anna may not administer in"),
-        (user(ANNA), Access.ADMIN, None, "user anna may not administer"),
+        (user(ANNA), Access.ADMIN, "in", f"user anna may not administer in: {ADMINS}"),
+        (user(ANNA), Access.ADMIN, None, f"user anna may not administer: {ADMINS}"),
         (
             READ,
             Access.ADMIN,

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.broker.access import EVERYTHING, Grants, Rule
+from penstock.broker.access import OPEN, Grants, Rule
 from penstock.gateway.gateway import LoginRequest
 from penstock.server import connection as connection_module
 from penstock.server.connection import Answer, Connection
@@ -281,7 +281,7 @@ def test_input_is_held_while_a_password_is_checked(tmp_path: Path) -> None:
             gateway = door.gateway
             assert (gateway.got, gateway.ends) == (b"login secret\n", 0)
             assert door.requests == [LoginRequest("anna", "secret")]
-            assert gateway.grants is EVERYTHING
+            assert gateway.grants is OPEN
             door.answers[0](ANNA)
 
             assert await client.rest() == b"in\nmore"

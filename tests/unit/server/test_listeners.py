@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.broker.access import EVERYTHING, Grants
+from penstock.broker.access import OPEN, Grants
 from penstock.gateway.gateway import LoginRequest
 from penstock.gateway.line import LineGateway
 from penstock.gateway.options import LineOptions
@@ -258,10 +258,10 @@ def test_a_check_that_fails_lets_nobody_in() -> None:
     cancelled: Future[Grants | None] = Future()
     cancelled.cancel()
     good: Future[Grants | None] = Future()
-    good.set_result(EVERYTHING)
+    good.set_result(OPEN)
 
     found = [_passed(one) for one in (failed, cancelled, good)]
-    assert found == [None, None, EVERYTHING]
+    assert found == [None, None, OPEN]
 
 
 def test_a_check_is_asked_for_only_if_there_are_users(tmp_path: Path) -> None:

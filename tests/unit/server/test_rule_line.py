@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.broker.access import ACTIONS, Rule
+from penstock.broker.access import ACTIONS, Action, Rule
 from penstock.errors import InvalidName
-from penstock.server.rule_line import is_rule, made, parse, rendered
+from penstock.server.rule_line import ADMINISTER, Said, is_rule, made, parse, rendered
 
 
 @pytest.mark.parametrize(
@@ -16,9 +16,20 @@ from penstock.server.rule_line import is_rule, made, parse, rendered
         (" anna\tmay  read  a  b \r", ("anna", Rule("read", "a  b"))),
         ("may may subscribe may", ("may", Rule("subscribe", "may"))),
         ("anna may nothing", ("anna", None)),
+        ("anna may administer", ("anna", ADMINISTER)),
+        (
+            "anna may subscribe orders/# as billing-*",
+            ("anna", Rule("subscribe", "orders/#", ("billing-*",))),
+        ),
+        (
+            "anna may subscribe a as b  as anna, job 7 ,*\r",
+            ("anna", Rule("subscribe", "a as b", ("anna", "job 7", "*"))),
+        ),
+        ("anna may subscribe as as", ("anna", Rule("subscribe", "as as"))),
+        ("anna may read a as b", ("anna", Rule("read", "a as b"))),
     ],
 )
-def test_a_rule_is_read(line: str, found: tuple[str, Rule | None]) -> None:
+def test_a_rule_is_read(line: str, found: tuple[str, Said]) -> None:
     assert is_rule(line)
     assert parse(line) == found
 
@@ -47,11 +58,26 @@ def test_a_filter_that_no_line_can_hold_is_refused(filter_: str) -> None:
         made("read", filter_)
 
 
-@given(st.sampled_from(ACTIONS), st.text(max_size=20))
-def test_whatever_is_written_is_read_back(action: str, filter_: str) -> None:
-    assert action in ACTIONS
+@pytest.mark.parametrize(
+    "names", [[""], ["a", ""], ["a,b"], ["a*b"], ["**"], ["a\nb"], ["a as b"], [" "]]
+)
+def test_a_name_that_no_line_can_hold_is_refused(names: list[str]) -> None:
+    with pytest.raises(InvalidName, match="subscriber name"):
+        made("subscribe", "a", names)
+
+
+FILTERS = st.text(max_size=20) | st.lists(st.sampled_from(["as", "a", "#"])).map(
+    " ".join
+)
+NAMES = st.none() | st.lists(st.text(max_size=5), min_size=1, max_size=3)
+
+
+@given(st.sampled_from(ACTIONS), FILTERS, NAMES)
+def test_whatever_is_written_is_read_back(
+    action: Action, filter_: str, names: list[str] | None
+) -> None:
     try:
-        rule = made(action, filter_)
+        rule = made(action, filter_, names if action == "subscribe" else None)
     except InvalidName:
         return
 
@@ -62,5 +88,6 @@ def test_whatever_is_written_is_read_back(action: str, filter_: str) -> None:
     assert "\n" not in line
 
 
-def test_nothing_is_written_as_it_is_read() -> None:
+def test_nothing_and_the_role_are_written_as_they_are_read() -> None:
     assert parse(rendered("anna", None)) == ("anna", None)
+    assert parse(rendered("anna", ADMINISTER)) == ("anna", ADMINISTER)

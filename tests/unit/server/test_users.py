@@ -100,7 +100,7 @@ def test_a_change_of_the_file_counts_at_the_next_check(
     users.check("bert", "neu")
 
     actions = [vars(record)["action"] for record in caplog.records]
-    assert actions == ["users_reloaded", "users_reloaded"]
+    assert actions == ["users_reloaded", "users_rights"] * 2
     assert len(users) == 1
 
 
@@ -141,3 +141,62 @@ def test_a_file_that_is_unusable_at_once_is_an_error(path: Path) -> None:
     path.unlink()
     with pytest.raises(FileNotFoundError):
         Users.load(path)
+
+
+OLD = "rules that let their users subscribe under any name: "
+
+
+@pytest.mark.parametrize(
+    ("rules", "admin", "said"),
+    [
+        (
+            None,
+            False,
+            [
+                (
+                    "users without rules do not administer any more: anna; "
+                    "'penstock users allow anna administer' lets one do so"
+                )
+            ],
+        ),
+        (None, True, []),
+        ((Rule("publish", "a"), Rule("subscribe", "b", ("*",))), False, []),
+        (
+            (Rule("subscribe", "a"), Rule("subscribe", "b")),
+            False,
+            [
+                (
+                    f"{OLD}2; 'penstock users allow NAME subscribe FILTER "
+                    "--as SUBSCRIBER' names one"
+                )
+            ],
+        ),
+        ((Rule("subscribe", "a"),), True, []),
+    ],
+)
+def test_what_a_file_says_otherwise_than_it_did_is_told(
+    path: Path,
+    rules: tuple[Rule, ...] | None,
+    admin: bool,
+    said: list[str],
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    set_rules(path, "anna", rules, admin=admin)
+
+    Users.load(path).warn()
+
+    assert caplog.messages == [f"{path}: {one}" for one in said]
+    assert {vars(one)["action"] for one in caplog.records} <= {"users_rights"}
+
+
+def test_a_long_row_of_users_is_cut(
+    path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    line = path.read_text().partition(":")[2]
+    path.write_text("".join(f"u{number:02}:{line}" for number in range(30)))
+
+    Users.load(path).warn()
+
+    (message,) = caplog.messages
+    assert "u09, …; " in message
+    assert "u10" not in message

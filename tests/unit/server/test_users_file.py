@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.broker.access import Rule
+from penstock.broker.access import Grants, Rule
 from penstock.broker.quota import NONE, Quota
 from penstock.errors import BadUsersFile, InvalidUser
 from penstock.server import password
@@ -240,7 +240,10 @@ def test_a_relative_path_is_one(path: Path, monkeypatch: pytest.MonkeyPatch) -> 
         (
             f"anna:{STORED}\nanna may write a",
             2,
-            "after may comes publish, subscribe, read and a filter, or nothing",
+            (
+                "after may comes publish, subscribe, read and a filter, "
+                "or administer or nothing"
+            ),
         ),
         (f"anna:{STORED}\nan:na may read a", 2, NO_NAME),
     ],
@@ -336,6 +339,42 @@ def test_any_name_that_is_accepted_is_read_back(text: str) -> None:
 
 def mode(path: Path) -> int:
     return stat.S_IMODE(path.stat().st_mode)
+
+
+def test_a_role_is_a_line_and_no_rule(path: Path) -> None:
+    set_password(path, "anna", "geheim")
+    set_rules(path, "anna", None, admin=True)
+
+    assert "anna may administer" in path.read_text().splitlines()
+    assert read_users(path)["anna"].grants == Grants(user="anna", admin=True)
+    # As it is, unless something else is said.
+    set_rules(path, "anna", [SENSORS])
+    assert read_users(path)["anna"].grants == Grants(
+        user="anna", rules=(SENSORS,), admin=True
+    )
+    set_rules(path, "anna", [SENSORS], admin=False)
+    assert read_users(path)["anna"].grants == Grants(user="anna", rules=(SENSORS,))
+    assert "administer" not in path.read_text()
+
+
+def test_a_role_of_nobody_is_named(path: Path) -> None:
+    path.write_text("anna may administer\n")
+
+    with pytest.raises(BadUsersFile, match="there is no user anna"):
+        read_users(path)
+
+
+def test_a_file_from_before_there_were_roles_is_read(path: Path) -> None:
+    path.write_text(
+        f"anna:{STORED}\nbert:{STORED}\nbert may subscribe orders/#\n"
+        f"cora:{STORED}\ncora may nothing\n"
+    )
+
+    assert {name: one.grants for name, one in read_users(path).items()} == {
+        "anna": Grants(user="anna"),
+        "bert": Grants(user="bert", rules=(Rule("subscribe", "orders/#"),)),
+        "cora": Grants(user="cora", rules=()),
+    }
 
 
 # Quotas

@@ -9,7 +9,7 @@ import { Cell } from "./cell";
 import { parse } from "./json";
 
 export interface Session {
-  scope: "admin" | "read" | "topics" | "open";
+  scope: "admin" | "use" | "read" | "topics" | "open";
   name?: string;
   csrf?: string;
   expires_ms?: number;
@@ -93,7 +93,7 @@ export async function logout(): Promise<void> {
   session.value = null;
 }
 
-/** Whether this session may change things. */
+/** Whether this session may change things: administer, that is. */
 export function mayWrite(): boolean {
   const scope = session.value?.scope;
   return scope === "admin" || scope === "open";
@@ -101,7 +101,7 @@ export function mayWrite(): boolean {
 
 /** Whether it may try to publish: a token for some topics does not say for which. */
 export function mayPublish(): boolean {
-  return mayWrite() || session.value?.scope === "topics";
+  return mayWrite() || session.value?.scope === "topics" || session.value?.scope === "use";
 }
 
 async function call<T>(

@@ -31,6 +31,15 @@ SWEEP_S = 10.0
 RETRY_S = 1.0
 
 
+# In front of the ids of clients that have none.
+ASSIGNED = "auto-"
+
+
+def subscriber_of(client: str) -> str | None:
+    """The name that rules of subscribers are about; None if we have made it up."""
+    return None if client.startswith(ASSIGNED) else client
+
+
 class MqttHub:
     def __init__(self, broker: Broker, options: MqttOptions) -> None:
         self.broker = broker
@@ -42,7 +51,7 @@ class MqttHub:
     def assigned_id(self) -> str:
         """A client id that nobody has."""
         start, sessions = self.broker.log.now_ms(), self.broker.sessions
-        while sessions.get(name := f"auto-{start:x}-{next(self._assigned)}"):
+        while sessions.get(name := f"{ASSIGNED}{start:x}-{next(self._assigned)}"):
             pass
         return name
 

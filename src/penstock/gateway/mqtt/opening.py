@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from penstock.broker.sessions import Session, Will
 from penstock.errors import LimitReached, NotAllowed
 from penstock.gateway.mqtt.headers import priority_of, to_headers
-from penstock.gateway.mqtt.hub import MqttHub
+from penstock.gateway.mqtt.hub import MqttHub, subscriber_of
 from penstock.gateway.mqtt.inbound import Inbound
 from penstock.gateway.mqtt.outbound import Outbound
 from penstock.gateway.mqtt.writing import Writer
@@ -97,8 +97,9 @@ def open_session(
         raise NotAllowed(user, "take the session of", client)
     session, present = _session(hub, connect, client, told, now_s)
     session.user = user
+    name = subscriber_of(client)
     for filter_ in list(session.wishes):
-        if not gateway.grants.may_subscribe(filter_):  # not any more
+        if not gateway.grants.may_subscribe(filter_, name):  # not any more
             hub.broker.sessions.unwish(session, filter_)
             hub.broker.sessions.routes.drop_retained(session)
     session.will = None if connect.will is None else _will(connect.will, now_s)

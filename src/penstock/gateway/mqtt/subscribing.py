@@ -14,7 +14,7 @@ from penstock.broker.access import Grants, covers
 from penstock.broker.retained import TOPIC as RETAINED
 from penstock.broker.sessions import Session, Wish
 from penstock.errors import InvalidName
-from penstock.gateway.mqtt.hub import MqttHub
+from penstock.gateway.mqtt.hub import MqttHub, subscriber_of
 from penstock.gateway.mqtt.outbound import Outbound
 from penstock.gateway.mqtt.system import ROOT
 from penstock.gateway.outbox import Outbox
@@ -109,7 +109,7 @@ class Subscribing:
             return Reason.NOT_AUTHORIZED  # what was retained comes with its own topic
         if share is not None and wanted.no_local:  # MQTT-3.8.3-4
             raise Malformed(Reason.PROTOCOL_ERROR, "no local for a shared subscription")
-        if not grants.may_subscribe(wanted.filter):
+        if not grants.may_subscribe(wanted.filter, subscriber_of(self._session.client)):
             return Reason.NOT_AUTHORIZED
         plain = wanted.filter if share is None else share[1]
         if any(covers(one, plain) for one in self._hub.options.refused_filters):

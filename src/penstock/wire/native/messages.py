@@ -20,6 +20,7 @@ class Hello(msgspec.Struct, array_like=True, frozen=True, tag=1):
     user: str | None
     password: str | None
     name: str  # of the program, for people who look at connections
+    token: str | None = None  # instead of user and password: one of scope admin
 
 
 class Publish(msgspec.Struct, array_like=True, frozen=True, tag=2):

@@ -297,3 +297,23 @@ def test_the_identifier_of_the_subscription_is_told(
         client.subscribe("a", qos=qos, properties={Property.SUBSCRIPTION_IDENTIFIER: 9})
         (one,) = client.messages()
         assert one.properties == {Property.SUBSCRIPTION_IDENTIFIER: [9]}
+
+
+def test_a_rule_may_name_the_clients_and_groups_it_is_good_for(tmp_path: Path) -> None:
+    scene = Scene(tmp_path, limited(Rule("subscribe", "#", ("ann", "job-*"))))
+    denied = Reason.NOT_AUTHORIZED
+    found = {}
+    for name in ("ann", "billing", "job-1", ""):
+        client = scene.client(name, user="anna", password=b"pw")
+        client.packets()
+        client.subscribe("a", "$share/job-2/a", "$share/billing/a")
+        found[name] = client.suback()
+
+    assert found == {
+        "ann": [0, 0, denied],
+        "billing": [denied, 0, denied],
+        "job-1": [0, 0, denied],
+        # One that we have made up takes nobody's place.
+        "": [0, 0, denied],
+    }
+    scene.close()

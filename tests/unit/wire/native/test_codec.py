@@ -37,6 +37,7 @@ from penstock.wire.native import (
 DATA = Path(__file__).resolve().parents[3] / "data" / "native"
 CLIENT: list[ClientMessage] = [
     Hello("bob", None, "cli"),
+    Hello(None, None, "", "pk_x"),
     Publish(1, "t", [b"x"]),
     Publish(
         2,
@@ -131,6 +132,10 @@ def test_messages_without_the_newer_fields_are_understood() -> None:
             4, "t", "bob", "latest", "log", 5, None, 3, False, 1.0, 3.0, 9.0, 0.5, True
         )
     ]
+
+    bodies = splitter.feed(b"".join(golden("client_before_tokens.hex")))
+
+    assert [decode_client(body) for body in bodies] == [Hello("bob", None, "cli")]
 
 
 @pytest.mark.parametrize("message", [*CLIENT, *SERVER])
