@@ -6,6 +6,7 @@ import base64
 from collections.abc import Callable, Iterator
 from http.client import HTTPConnection
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -374,6 +375,37 @@ def upgraded(http: Http, path: str, headers: dict[str, str]) -> int:
         return connection.getresponse().status
     finally:
         connection.close()
+
+
+# Nonsense
+
+
+@pytest.mark.parametrize("port", ["consumer", "publisher"])
+def test_nonsense_on_the_json_ports_writes_to_no_topic_of_others(
+    server: Serving, port: str
+) -> None:
+    with native(server, "boss") as boss:
+        before = letters(boss)
+        with Wire(server.ports[port]) as wire:
+            wire.say("nonsense before the login")
+            assert wire.lines(2) == [PLEASE, PLEASE]
+            assert letters(boss) == before
+            wire.say("log anna secret")
+            wire.lines(1)
+            assert wire.ask("nonsense") == "INVALID JSON"
+        boss.publish("kitchen", [b"1"])  # what was before is written with it
+        assert letters(boss) == before + 1
+        assert "deadLetterChan" not in names(boss)
+
+
+def letters(client: Client) -> int:
+    found: Any = client.ask("dead-letters.groups")
+    return sum(group["count"] for group in found["groups"])
+
+
+def names(client: Client) -> list[str]:
+    found: Any = client.ask("topics")
+    return [topic["name"] for topic in found["topics"]]
 
 
 # Files from before

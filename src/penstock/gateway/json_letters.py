@@ -1,4 +1,8 @@
-"""Lines that make no sense: to the topic for them, and to the dead letters."""
+"""Lines that make no sense: to the topic for them, and to the dead letters.
+
+Whoever may not publish to that topic does not get there by talking nonsense: then the
+dead letter is all there is.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +11,7 @@ from contextlib import suppress
 
 import msgspec
 
+from penstock.broker.access import Grants
 from penstock.broker.broker import Broker
 from penstock.errors import InvalidPayload, PenstockError
 from penstock.gateway.options import JsonOptions
@@ -29,23 +34,24 @@ class RawLetters:
         self._topic = options.dead_letter_topic
         self._limit = options.max_line_bytes
 
-    def add(self, line: bytes, side: str, refusal: Refusal) -> None:
+    def add(self, line: bytes, side: str, refusal: Refusal, sender: Grants) -> None:
         """Keep a line that could not be understood."""
-        self._keep(line, side, _REASONS[refusal])
+        self._keep(line, side, _REASONS[refusal], sender)
 
-    def add_overlong(self, side: str) -> None:
+    def add_overlong(self, side: str, sender: Grants) -> None:
         """Keep the fact of a line that was too long to be kept."""
-        self._keep(b"", side, f"line exceeds {self._limit} bytes")
+        self._keep(b"", side, f"line exceeds {self._limit} bytes", sender)
 
-    def _keep(self, line: bytes, side: str, reason: str) -> None:
+    def _keep(self, line: bytes, side: str, reason: str, sender: Grants) -> None:
         raw = line.rstrip(b"\r\n")
         payload = msgspec.json.encode(raw.decode(errors="replace"))
         headers = {"reason": reason, "gateway": f"json {side}"}
         columns = Columns([payload], self._broker.log.now_ms(), headers=[headers])
         try:
-            # The topic is nobody's; and if that is too much, the dead letter is enough.
-            with self._broker.accounts.acting(None), suppress(InvalidPayload):
-                self._broker.publish(self._topic, columns)
+            if sender.may_publish(self._topic):
+                # The topic is nobody's; if that is too much, the letter is enough.
+                with self._broker.accounts.acting(None), suppress(InvalidPayload):
+                    self._broker.publish(self._topic, columns)
             self._broker.dead_letter(gateway=f"json {side}", reason=reason, raw=raw)
         except PenstockError as error:
             # The sender is answered anyway; it knows what it sent.

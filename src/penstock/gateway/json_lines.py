@@ -91,12 +91,12 @@ class JsonGateway(Gateway, Generic[Packet, Mark]):
 
     def _line(self, line: bytes, now_s: float) -> None:
         if line == TOO_LONG:
-            self._letters.add_overlong(self.side)
+            self._letters.add_overlong(self.side, self.grants)
             self._outbox.now(replies.INVALID_JSON)
             return
         packet = self._parse(line)
         if isinstance(packet, Refusal):
-            self._letters.add(line, self.side, packet)
+            self._letters.add(line, self.side, packet, self.grants)
             self._outbox.now(packet.value)
             return
         try:

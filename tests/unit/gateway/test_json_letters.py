@@ -4,13 +4,14 @@ from pathlib import Path
 
 import pytest
 
+from penstock.broker.access import OPEN, Rule
 from penstock.broker.options import BrokerOptions
 from penstock.delivery.letters import TOPIC as LETTERS
 from penstock.delivery.letters import decode_letter
 from penstock.gateway.json_letters import RawLetters
 from penstock.gateway.options import JsonOptions
 from penstock.wire.jsonq import Refusal
-from tests.unit.gateway.scene import Rules, Scene
+from tests.unit.gateway.scene import Rules, Scene, limited
 from tests.unit.log.faults import batches, payloads
 
 
@@ -28,7 +29,7 @@ def test_a_line_is_kept_in_the_topic_and_as_a_dead_letter(
 ) -> None:
     letters = RawLetters(scene.broker, JsonOptions())
 
-    letters.add(line, "consumer", Refusal.INVALID_JSON)
+    letters.add(line, "consumer", Refusal.INVALID_JSON, OPEN)
     scene.commit()
 
     (batch,) = batches(scene.broker.log, "deadLetterChan")
@@ -45,7 +46,7 @@ def test_a_line_is_kept_in_the_topic_and_as_a_dead_letter(
 def test_the_topic_is_a_setting_and_the_reason_is_said(scene: Scene) -> None:
     letters = RawLetters(scene.broker, JsonOptions(dead_letter_topic="odd"))
 
-    letters.add(b"{}", "publisher", Refusal.UNKNOWN_COMMAND)
+    letters.add(b"{}", "publisher", Refusal.UNKNOWN_COMMAND, OPEN)
     scene.commit()
 
     (batch,) = batches(scene.broker.log, "odd")
@@ -57,7 +58,7 @@ def test_the_topic_is_a_setting_and_the_reason_is_said(scene: Scene) -> None:
 def test_of_a_line_that_is_too_long_the_fact_is_kept(scene: Scene) -> None:
     letters = RawLetters(scene.broker, JsonOptions(max_line_bytes=60))
 
-    letters.add_overlong("publisher")
+    letters.add_overlong("publisher", OPEN)
     scene.commit()
 
     assert payloads(scene.broker.log, "deadLetterChan") == [b'""']
@@ -81,9 +82,36 @@ def test_a_schema_for_the_topic_of_letters_loses_none(scene: Scene) -> None:
     scene.broker.cards.register("odd", schema, type_="", at_ms=0, by="")
     letters = RawLetters(scene.broker, JsonOptions(dead_letter_topic="odd"))
 
-    letters.add(b"rubbish", "publisher", Refusal.INVALID_JSON)
+    letters.add(b"rubbish", "publisher", Refusal.INVALID_JSON, OPEN)
     scene.commit()
 
     (letter,) = map(decode_letter, payloads(scene.broker.log, LETTERS))
     assert letter.raw == b"rubbish"
     assert payloads(scene.broker.log, "odd") == []
+
+
+@pytest.mark.parametrize("port", ["publisher", "consumer"])
+def test_nonsense_writes_to_no_topic_that_its_sender_may_not_write_to(
+    tmp_path: Path, port: str
+) -> None:
+    scene = Scene(tmp_path, limited(Rule("publish", "in"), Rule("subscribe", "in")))
+    anna = scene.connect(port)
+
+    anna.say("nonsense", "log anna pw", "nonsense")
+    scene.commit()
+
+    assert "deadLetterChan" not in scene.broker.log.topics()
+    (letter,) = map(decode_letter, payloads(scene.broker.log, LETTERS))
+    assert letter.raw == b"nonsense"
+    scene.close()
+
+
+def test_who_may_write_to_the_topic_of_letters_does(tmp_path: Path) -> None:
+    scene = Scene(tmp_path, limited(Rule("publish", "deadLetterChan")))
+    anna = scene.connect("publisher")
+
+    anna.say("log anna pw", "nonsense")
+    scene.commit()
+
+    assert payloads(scene.broker.log, "deadLetterChan") == [b'"nonsense"']
+    scene.close()
