@@ -33,6 +33,8 @@
     │   ├── UnknownFailure    no such entry in the error log
     │   ├── UnknownEvent      no event of that id, or at that place
     │   ├── LoginRefused      a user or password that is not known here
+    │   ├── TooManyAttempts   to log in have failed: wait (retriable)
+    │   ├── Busy              too many logins wait to be checked (retriable)
     │   ├── NotAllowed        a user, or a token, that may not do it
     │   ├── UnknownVerb       nothing that can be asked of a broker
     │   ├── UnknownComment
@@ -53,7 +55,7 @@
     │   ├── WrongMediaType    a body of another kind than the route takes
     │   ├── TooSlow           headers or body did not come in time
     │   ├── Forged            a page of another site has sent it
-    │   ├── TooManyAttempts   to log in, from one address (retriable)
+    │   ├── Misdirected       it is for a server of another name
     │   └── Ending            the server is told to stop (retriable)
     ├── ClientError           what a client meets
     │   ├── NotRunning        no server where one was looked for
@@ -510,6 +512,35 @@ class LoginRefused(BrokerError):
         return f"login refused: {self.reason}"
 
 
+class TooManyAttempts(BrokerError):
+    """``who`` is as a sentence has it: by which name, and from where."""
+
+    retriable = True
+
+    def __init__(self, who: str, limit: int, wait_s: float) -> None:
+        super().__init__(who, limit, wait_s)
+        self.who = who
+        self.limit = limit
+        self.wait_s = wait_s
+
+    def __str__(self) -> str:
+        return (
+            f"{self.limit} logins {self.who} have failed within a minute: "
+            f"wait {self.wait_s:.0f} s"
+        )
+
+
+class Busy(BrokerError):
+    retriable = True
+
+    def __init__(self, limit: int) -> None:
+        super().__init__(limit)
+        self.limit = limit
+
+    def __str__(self) -> str:
+        return f"{self.limit} logins wait to be checked, the limit: try again"
+
+
 class NotAllowed(BrokerError):
     """``action`` is as a sentence has it, such as ``publish to``; ``needs``: what for.
 
@@ -780,19 +811,17 @@ class Forged(HttpError):
         return f"the request is not from this server's pages: {self.reason}"
 
 
-class TooManyAttempts(HttpError):
-    retriable = True
+class Misdirected(HttpError):
+    hint = "list the names of this server in the setting http.allowed_hosts"
 
-    def __init__(self, address: str, limit: int, wait_s: float) -> None:
-        super().__init__(address, limit, wait_s)
-        self.address = address
-        self.limit = limit
-        self.wait_s = wait_s
+    def __init__(self, host: str) -> None:
+        super().__init__(host)
+        self.host = host
 
     def __str__(self) -> str:
         return (
-            f"{self.limit} logins from {self.address} have failed within a minute: "
-            f"wait {self.wait_s:.0f} s"
+            f"this server is not known as {self.host[:80]!r}: Host must be one of its "
+            "addresses, or be listed in http.allowed_hosts"
         )
 
 

@@ -59,7 +59,7 @@ def test_a_topic_is_made_published_to_and_read(client: Http) -> None:
 
 def test_several_requests_share_a_connection(client: Http) -> None:
     request = (
-        f"GET /v1/topics?limit=1 HTTP/1.1\r\nHost: x\r\n"
+        f"GET /v1/topics?limit=1 HTTP/1.1\r\nHost: localhost\r\n"
         f"Authorization: Bearer {client.token}\r\n\r\n"
     ).encode()
     with client.raw() as sock:
@@ -102,7 +102,7 @@ def test_a_path_leads_to_what_it_names_and_to_nothing_else(
 ) -> None:
     with client.raw() as sock:
         sock.sendall(
-            f"GET {target} HTTP/1.1\r\nHost: x\r\n"
+            f"GET {target} HTTP/1.1\r\nHost: localhost\r\n"
             f"Authorization: Bearer {client.token}\r\n\r\n".encode()
         )
         reply = answer_of(sock)
@@ -199,7 +199,7 @@ def test_a_stream_ends_when_the_server_is_told_to_stop(tmp_path: Path) -> None:
         client.ask("POST", "/v1/topics", {"name": "t"})
         with client.raw() as sock:
             sock.sendall(
-                f"GET /v1/topics/t/stream HTTP/1.1\r\nHost: x\r\n"
+                f"GET /v1/topics/t/stream HTTP/1.1\r\nHost: localhost\r\n"
                 f"Authorization: Bearer {client.token}\r\n\r\n".encode()
             )
             assert b"200 OK" in sock.recv(1000)
@@ -226,7 +226,7 @@ def test_a_stream_ends_with_the_token_or_the_user_that_opened_it(
         with client.raw() as one, client.raw() as other:
             for sock, login in ((one, f"Bearer {token}"), (other, f"Basic {anna}")):
                 sock.sendall(
-                    f"GET /v1/topics/t/stream HTTP/1.1\r\nHost: x\r\n"
+                    f"GET /v1/topics/t/stream HTTP/1.1\r\nHost: localhost\r\n"
                     f"Authorization: {login}\r\n\r\n".encode()
                 )
                 assert b"200 OK" in sock.recv(1000)
@@ -257,7 +257,7 @@ def test_a_client_that_does_not_read_holds_up_nobody(tmp_path: Path) -> None:
         line = socket.create_connection(("127.0.0.1", server.ports["line"]), QUICK)
         with client.raw() as stalled, line:
             stalled.sendall(
-                f"GET /v1/topics/t/events HTTP/1.1\r\nHost: x\r\n"
+                f"GET /v1/topics/t/events HTTP/1.1\r\nHost: localhost\r\n"
                 f"Accept: application/x-ndjson\r\n"
                 f"Authorization: Bearer {client.token}\r\n\r\n".encode()
             )
@@ -277,7 +277,7 @@ def test_what_was_begun_is_answered_before_the_end(tmp_path: Path) -> None:
         client = Http(server)
         with client.raw() as sock:
             sock.sendall(
-                f"POST /v1/topics HTTP/1.1\r\nHost: x\r\nContent-Length: 12\r\n"
+                f"POST /v1/topics HTTP/1.1\r\nHost: localhost\r\nContent-Length: 12\r\n"
                 f"Content-Type: application/json\r\n"
                 f"Authorization: Bearer {client.token}\r\n\r\n".encode()
             )
@@ -300,7 +300,7 @@ def test_a_second_signal_ends_it_at_once(tmp_path: Path) -> None:
         client = Http(server)
         with client.raw() as sock:
             sock.sendall(
-                f"POST /v1/topics HTTP/1.1\r\nHost: x\r\nContent-Length: 12\r\n"
+                f"POST /v1/topics HTTP/1.1\r\nHost: localhost\r\nContent-Length: 12\r\n"
                 f"Authorization: Bearer {client.token}\r\n"
                 f"Content-Type: application/json\r\n\r\n".encode()
             )
@@ -369,7 +369,7 @@ def test_a_body_that_trickles_in_is_not_waited_for(strict: Serving) -> None:
     client = Http(strict)
     with client.raw() as sock:
         sock.sendall(
-            f"POST /v1/topics HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n"
+            f"POST /v1/topics HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n"
             f"Content-Type: application/json\r\n"
             f"Authorization: Bearer {client.token}\r\n\r\n{{".encode()
         )
@@ -404,7 +404,7 @@ def test_a_body_that_is_declared_too_large_is_refused_before_it_is_sent(
     client = Http(strict)
     with client.raw() as sock:
         sock.sendall(
-            f"POST /v1/topics HTTP/1.1\r\nHost: x\r\nContent-Length: 9999999\r\n"
+            f"POST /v1/topics HTTP/1.1\r\nHost: [::1]\r\nContent-Length: 9999999\r\n"
             f"Content-Type: application/json\r\nExpect: 100-continue\r\n"
             f"Authorization: Bearer {client.token}\r\n\r\n".encode()
         )
@@ -428,7 +428,7 @@ def test_a_body_in_chunks_is_refused_when_it_becomes_too_large(strict: Serving) 
     client = Http(strict)
     with client.raw() as sock:
         sock.sendall(
-            f"POST /v1/topics HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n"
+            f"POST /v1/topics HTTP/1.1\r\nHost: [::1]\r\nTransfer-Encoding: chunked\r\n"
             f"Content-Type: application/json\r\n"
             f"Authorization: Bearer {client.token}\r\n\r\n".encode()
         )

@@ -300,7 +300,7 @@ def _request(server: Serving, path: str, *headers: str) -> socket.socket:
     sock.connect(("127.0.0.1", server.ports["http"]))
     lines = [
         f"GET {path} HTTP/1.1",
-        "Host: x",
+        "Host: localhost",
         f"Authorization: Bearer {token_of(server)}",
         *headers,
     ]
@@ -346,7 +346,7 @@ def test_a_torn_request_publishes_nothing_or_whole_lines(
 ) -> None:
     published(client, topic, 0)
     head = (
-        f"POST /v1/topics/{topic}/events HTTP/1.1\r\nHost: x\r\n"
+        f"POST /v1/topics/{topic}/events HTTP/1.1\r\nHost: localhost\r\n"
         f"Authorization: Bearer {token_of(server)}\r\nContent-Type: "
     )
     event = '{"payload":{"n":1},"dedup_id":"d1"}'

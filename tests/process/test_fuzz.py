@@ -30,7 +30,7 @@ WORDS: dict[str, list[bytes]] = {
     "http": [
         b"GET /v1/topics HTTP/1.1\r\n",
         b"POST /v1/topics/t/events HTTP/1.1\r\n",
-        b"Host: x\r\n",
+        b"Host: localhost\r\n",
         b"Content-Length: 5\r\n",
         b"Transfer-Encoding: chunked\r\n",
         b"Upgrade: websocket\r\n",

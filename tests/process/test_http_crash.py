@@ -55,7 +55,7 @@ class Sender:
         address = ("127.0.0.1", server.ports["http"])
         self._sock = socket.create_connection(address, TIMEOUT_S)
         self._sock.sendall(
-            f"POST {EVENTS} HTTP/1.1\r\nHost: x\r\n"
+            f"POST {EVENTS} HTTP/1.1\r\nHost: localhost\r\n"
             f"Authorization: Bearer {token_of(server)}\r\n"
             f"Content-Type: application/x-ndjson\r\n"
             f"Content-Length: {10**15}\r\n\r\n".encode()
@@ -152,7 +152,7 @@ def test_a_request_that_was_not_answered_can_be_repeated(server: Serving) -> Non
         body = json.dumps(rows).encode()
         with client.raw() as sock:
             sock.sendall(
-                f"POST {EVENTS} HTTP/1.1\r\nHost: x\r\n"
+                f"POST {EVENTS} HTTP/1.1\r\nHost: localhost\r\n"
                 f"Authorization: Bearer {client.token}\r\n"
                 f"Content-Type: application/json\r\n"
                 f"Content-Length: {len(body)}\r\n\r\n".encode()

@@ -83,8 +83,19 @@ CASES: list[tuple[PenstockError, str]] = [
         ),
     ),
     (
-        errors.TooManyAttempts("10.0.0.1", 10, 12.4),
-        "10 logins from 10.0.0.1 have failed within a minute: wait 12 s",
+        errors.TooManyAttempts("as anna from 10.0.0.1", 10, 12.4),
+        "10 logins as anna from 10.0.0.1 have failed within a minute: wait 12 s",
+    ),
+    (
+        errors.Busy(2000),
+        "2000 logins wait to be checked, the limit: try again",
+    ),
+    (
+        errors.Misdirected("evil.example"),
+        (
+            "this server is not known as 'evil.example': Host must be one of its "
+            "addresses, or be listed in http.allowed_hosts"
+        ),
     ),
     (errors.Ending(), "the server is told to stop"),
     (
@@ -345,6 +356,7 @@ RETRIABLE = {
     errors.NotSettled,
     errors.Ending,
     errors.TooManyAttempts,
+    errors.Busy,
     errors.StoreUnreachable,
     errors.TakenInOrder,
     errors.QueryFailed,

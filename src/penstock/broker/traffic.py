@@ -8,7 +8,7 @@ knows how it was lately; nothing else is done while nobody looks.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterable, Iterator
 from heapq import nlargest
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
@@ -71,6 +71,8 @@ class Traffic:
         "buckets",
         "commits",
         "failed_commits",
+        "failed_logins",
+        "refused_logins",
         "sent",
         "sent_bytes",
         "slots",
@@ -88,6 +90,10 @@ class Traffic:
         self.began_s = now_s
         self.stored = self.stored_bytes = self.sent = self.sent_bytes = 0
         self.commits = self.failed_commits = 0
+        self.failed_logins: Counter[str] = Counter()
+        """By gateway."""
+        self.refused_logins: Counter[str] = Counter()
+        """Without a look at the password: too many have failed, or wait."""
         self.syncs: deque[float] = deque(maxlen=SYNCS)
         """How long the latest took."""
         self.sync_s = 0.0

@@ -73,7 +73,7 @@ def add_command(
 def remove_command(name: str, file: str | None, *, as_json: bool) -> None:
     """Remove a user and the user's rules.
 
-    Connections that are open stay open; the user cannot log in again.
+    A running server ends the user's connections within a second.
 
     \b
     Example:

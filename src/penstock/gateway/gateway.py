@@ -35,6 +35,8 @@ class Gateway:
     """A password, or a token, to be checked."""
     grants: Grants = OPEN
     """What the peer may do; set by the server before ``logged_in`` says yes."""
+    refusal: PenstockError | None = None
+    """Why a login was not looked at; set by the server before ``logged_in`` says no."""
     settled = True
     """Whether the peer has said who it is, as far as the protocol asks for it."""
     who = ""
@@ -68,6 +70,10 @@ class Gateway:
 
     def timed_out(self, now_s: float) -> None:
         """The peer was silent for longer than ``patience_s``."""
+        self.closing = True
+
+    def cut_off(self, reason: str, now_s: float) -> None:
+        """The login counts no more: say so, as the last word."""
         self.closing = True
 
     def part(self, now_s: float) -> None:

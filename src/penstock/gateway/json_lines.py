@@ -57,6 +57,10 @@ class JsonGateway(Gateway, Generic[Packet, Mark]):
         super().turned_away(error, now_s)
         self._outbox.now(replies.error(str(error)))
 
+    def cut_off(self, reason: str, now_s: float) -> None:
+        self._outbox.now(replies.error(reason))
+        self.closing = True
+
     def _parse(self, line: bytes) -> Packet | Refusal:
         raise NotImplementedError
 
@@ -75,7 +79,8 @@ class JsonGateway(Gateway, Generic[Packet, Mark]):
         self._attempts += 1
         self.closing = self._attempts >= self._options.login_attempts
         answer = replies.LOGIN_FAILED if self.closing else replies.PLEASE_LOGIN
-        self._outbox.now(answer)
+        refusal, self.refusal = self.refusal, None
+        self._outbox.now(answer if refusal is None else replies.error(str(refusal)))
 
     def _lines(self, lines: list[bytes], now_s: float) -> None:
         for at, line in enumerate(lines):

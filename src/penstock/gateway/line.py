@@ -89,13 +89,19 @@ class LineGateway(Gateway):
         else:
             self._attempts += 1
             self.closing = self._attempts >= self._options.login_attempts
-            self._outbox.now(replies.error(f"wrong password for {request.user}"))
+            wrong = f"wrong password for {request.user}"
+            self._outbox.now(replies.error(str(self.refusal or wrong)))
+            self.refusal = None
         held, self._held = self._held, []
         self._lines(held, now_s)
 
     def turned_away(self, error: PenstockError, now_s: float) -> None:
         super().turned_away(error, now_s)
         self._outbox.now(replies.error(str(error)))
+
+    def cut_off(self, reason: str, now_s: float) -> None:
+        self._outbox.now(replies.error(reason))
+        self.closing = True
 
     def output(self, now_s: float, room: int) -> list[bytes]:
         out: list[bytes] = []

@@ -138,13 +138,16 @@ class NativeGateway(Gateway):
             self._user = self.grants.token or request.user
             self._enter()
         else:
-            self._refuse_all(_refusal(request, self.grants))
+            self._refuse_all(self.refusal or _refusal(request, self.grants))
         held, self._held = self._held, []
         self._messages(held, now_s)
 
     def turned_away(self, error: PenstockError, now_s: float) -> None:
         self.login = None
         self._refuse_all(error)
+
+    def cut_off(self, reason: str, now_s: float) -> None:
+        self._refuse_all(LoginRefused(reason))
 
     def output(self, now_s: float, room: int) -> list[bytes]:
         out: list[bytes] = []

@@ -11,8 +11,6 @@ from __future__ import annotations
 
 import base64
 import binascii
-import hashlib
-import ipaddress
 from dataclasses import dataclass, replace
 from urllib.parse import urlsplit
 
@@ -23,17 +21,16 @@ from starlette.types import Scope
 from penstock.errors import Forged, LoginRefused
 from penstock.http.access import Access, Who
 from penstock.http.access import user as user_with
-from penstock.http.attempts import Attempts
 from penstock.http.house import House
 from penstock.http.key_file import Key
 from penstock.http.keys import who_has
+from penstock.http.places import LOCAL, address_in, host_in, networks_in, within
 from penstock.http.sessions import COOKIE, CSRF_HEADER, Session
 
 SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 NOBODY = Who(name="", scope="topics")
-# Checking a password takes 50 ms; who has just shown it need not do so again.
-PASSWORD_S = 10.0
-MAX_PASSWORDS = 1000
+# What a proxy adds to a request that it passes on.
+FORWARDED = ("forwarded", "via", "x-forwarded-for", "x-forwarded-host", "x-real-ip")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,15 +44,14 @@ class Entry:
 class Guard:
     def __init__(self, house: House) -> None:
         self._house = house
-        self._attempts = Attempts(house.options.login_attempts)
-        self._shown: dict[bytes, tuple[float, Who]] = {}
+        self._proxies = networks_in(house.options.proxies)
         public = house.options.public_url
         self._public = None if public is None else urlsplit(public)
 
     async def enter(self, scope: Scope, access: Access, topic: str | None) -> Entry:
         """Who it is, if they may have that access.
 
-        Raises LoginRefused, NotAllowed, Forged, TooManyAttempts.
+        Raises LoginRefused, NotAllowed, Forged, TooManyAttempts, Busy.
         """
         if access is Access.NONE:
             return Entry(who=NOBODY)
@@ -77,48 +73,26 @@ class Guard:
         if session is not None:
             self._check_page(scope, headers, session)
             return Entry(who=session.who, session=session)
-        if self._house.options.open_on_loopback and _is_local(scope, headers):
+        if self._house.options.open_on_loopback and self._is_local(scope, headers):
             self.check_origin(headers)
             return Entry(who=Who(name="", scope="open"))
         return None
 
     async def check_password(self, user: str, password: str, scope: Scope) -> Who:
-        """A user of the users file; raises LoginRefused, TooManyAttempts."""
+        """A user of the users file; raises LoginRefused, TooManyAttempts, Busy."""
         check = self._house.check_user
         if check is None:
             raise LoginRefused("this server has no users, but tokens")
-        now_s = self._house.clock.now_s()
-        shown = hashlib.sha256(f"{user.lower()}\0{password}".encode()).digest()
-        until_s, who = self._shown.get(shown, (0.0, NOBODY))
-        if until_s > now_s and self.still(who):
-            return who
-        address = address_of(scope)
-        self._attempts.check(address, now_s)
-        # Before it is checked: many may ask at once.
-        self._attempts.failed(address, now_s)
         find = self._house.find_user
         # Before it is checked: what changes meanwhile is noticed later.
         by = None if find is None else find(user)
-        grants = await check(user, password)
-        if grants is None:
-            raise LoginRefused(f"wrong password for {user[:80]}")
-        who = replace(user_with(grants), by=by)
-        self._attempts.forgive(address)
-        if len(self._shown) >= MAX_PASSWORDS:
-            self._shown.clear()
-        self._shown[shown] = now_s + PASSWORD_S, who
-        return who
+        grants = await check(user, password, address_of(scope))
+        return replace(user_with(grants), by=by)
 
     def begin(self, token: str, scope: Scope) -> Session:
         """Log a browser in by its token; raises LoginRefused, TooManyAttempts."""
-        house, address = self._house, address_of(scope)
-        now_s = house.clock.now_s()
-        self._attempts.check(address, now_s)
-        key = house.keys.find(token, int(now_s * 1000))
-        if key is None:
-            self._attempts.failed(address, now_s)
-            raise LoginRefused("the token is not known here, or has expired")
-        return house.sessions.begin(who_has(key), key)
+        key = self._key(token, scope)
+        return self._house.sessions.begin(who_has(key), key)
 
     def still(self, who: Who, session: Session | None = None) -> bool:
         """Whether somebody who was let in would be let in now, with that session."""
@@ -149,16 +123,19 @@ class Guard:
         scheme, _, value = said.partition(" ")
         match scheme.lower():
             case "bearer":
-                now_ms = int(self._house.clock.now_s() * 1000)
-                key = self._house.keys.find(value.strip(), now_ms)
-                if key is None:
-                    raise LoginRefused("the token is not known here, or has expired")
-                return who_has(key)
+                return who_has(self._key(value.strip(), scope))
             case "basic":
                 user, password = _basic(value)
                 return await self.check_password(user, password, scope)
             case _:
                 raise LoginRefused("Authorization has to be Bearer or Basic")
+
+    def _key(self, token: str, scope: Scope) -> Key:
+        house = self._house
+        key = house.keys.find(token, int(house.clock.now_s() * 1000))
+        if key is None:
+            raise house.wrong_token(address_of(scope))
+        return key
 
     def _session(self, headers: Headers) -> Session | None:
         cookies = cookie_parser(headers.get("cookie", ""))
@@ -175,6 +152,20 @@ class Guard:
         unsafe = scope["type"] == "http" and scope["method"] not in SAFE
         if unsafe and session.forged(headers.get(CSRF_HEADER)):
             raise Forged("X-CSRF-Token is not the one of this session")
+
+    def _is_local(self, scope: Scope, headers: Headers) -> bool:
+        """Whether peer and name are this machine's, and no proxy is between.
+
+        The name too: another site may have its name resolved to this machine.
+        """
+        peer, host = address_of(scope), headers.get("host", "")
+        found, name = address_in(peer), host_in(host)
+        if found is None or within(found, self._proxies):
+            return False
+        if not found.is_loopback or any(one in headers for one in FORWARDED):
+            return False
+        here = address_in(name)
+        return name == LOCAL or (here is not None and here.is_loopback)
 
     def _is_own(self, origin: str, host: str) -> bool:
         try:
@@ -207,17 +198,3 @@ def _basic(value: str) -> tuple[str, str]:
     if not colon:
         raise LoginRefused("Authorization: Basic has to be user:password")
     return user, password
-
-
-def _is_local(scope: Scope, headers: Headers) -> bool:
-    """Whether peer and name are this machine's.
-
-    The name too: another site may have its name resolved to this machine.
-    """
-    try:
-        if not ipaddress.ip_address(address_of(scope).split("%")[0]).is_loopback:
-            return False
-        name = urlsplit(f"//{headers.get('host', '')}").hostname or ""
-        return name == "localhost" or ipaddress.ip_address(name).is_loopback
-    except ValueError:
-        return False

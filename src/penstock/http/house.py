@@ -11,6 +11,7 @@ from penstock.broker.broker import Broker
 from penstock.broker.desk import Desk
 from penstock.broker.figures import Figures
 from penstock.clock import Clock
+from penstock.errors import LoginRefused, PenstockError
 from penstock.http.keys import Keys
 from penstock.http.opened import Opened
 from penstock.http.options import HttpOptions
@@ -24,7 +25,15 @@ if TYPE_CHECKING:
 
 # What the users file says of a user now; None: it does not know them.
 FindUser = Callable[[str], object]
-CheckUser = Callable[[str, str], Awaitable[Grants | None]]
+# By user, password and address; raises LoginRefused, TooManyAttempts or Busy.
+CheckUser = Callable[[str, str, str], Awaitable[Grants]]
+# Notes that a token, from that address, was none; what to answer.
+WrongToken = Callable[[str], PenstockError]
+
+
+def unknown_token(address: str) -> PenstockError:
+    """The answer where nobody counts."""
+    return LoginRefused("the token is not known here, or has expired")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +53,7 @@ class House:
     figures: Figures
     check_user: CheckUser | None = None
     find_user: FindUser | None = None
+    wrong_token: WrongToken = unknown_token
     opened: Opened = field(init=False)
     sessions: Sessions = field(init=False)
     seats: Seats = field(init=False)

@@ -106,10 +106,24 @@ class BrokerCollector(Collector):
             for name, number in figures.around.connection_counts().items():
                 connections.add_metric([name], number)
         yield connections
+        yield from self._logins()
         disk = figures.disk()
         yield _gauge("disk_used_bytes", "Segments and journal.", disk.used_bytes)
         if disk.free_bytes is not None:
             yield _gauge("disk_free_bytes", "Left on the disk.", disk.free_bytes)
+
+    def _logins(self) -> Iterator[Metric]:
+        traffic = self._broker.traffic
+        for name, about, counts in (
+            ("failures", "Wrong users, passwords and tokens.", traffic.failed_logins),
+            ("refusals", "Not even looked at.", traffic.refused_logins),
+        ):
+            family = CounterMetricFamily(
+                f"penstock_login_{name}", about, labels=["gateway"]
+            )
+            for gateway, number in {"http": 0, **counts}.items():
+                family.add_metric([gateway], number)
+            yield family
 
     def _mqtt(self) -> Iterator[Metric]:
         sessions = GaugeMetricFamily(

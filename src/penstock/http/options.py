@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from penstock.errors import InvalidOption
+from penstock.http.places import address_in, host_in, networks_in
 from penstock.model.option import check_options, option
 
 KIB = 1 << 10
@@ -61,7 +62,10 @@ class HttpOptions:
         1_000, "logins of browsers at a time; the oldest one goes", least=1
     )
     login_attempts: int = option(
-        10, "failed logins a minute from one address before it has to wait", least=1
+        10,
+        "failed logins a minute of one user from one address before it has to wait; "
+        "over all gateways",
+        least=1,
     )
     open_on_loopback: bool = option(
         False, "whether peers on this machine need no token; they may do everything"
@@ -75,6 +79,16 @@ class HttpOptions:
         "address at which browsers reach this server, if it is behind a proxy; "
         "`https:` makes cookies secure",
     )
+    allowed_hosts: str | None = option(
+        None,
+        "names and addresses, separated by spaces, by which this server is reached "
+        "besides its own addresses; `*` is any, which lets pages of other sites in",
+    )
+    proxies: str | None = option(
+        None,
+        "addresses and networks of proxies, separated by spaces: where their requests "
+        "come from is what they say in `X-Forwarded-For` or `Forwarded`",
+    )
     pipeline_status: str | None = option(
         None, "file in which `penstock up` tells of its parts; it says so itself"
     )
@@ -83,6 +97,15 @@ class HttpOptions:
         check_options(self)
         if self.public_url is not None:
             _check_url(self.public_url)
+        for one in (self.allowed_hosts or "").split():
+            if address_in(one) is None and host_in(one) != one.lower():
+                limit = "names or addresses, without ports, or `*`"
+                raise InvalidOption("allowed_hosts", self.allowed_hosts, limit)
+        try:
+            networks_in(self.proxies)
+        except ValueError:
+            limit = "addresses or networks, such as 10.0.0.0/8"
+            raise InvalidOption("proxies", self.proxies, limit) from None
 
 
 def _check_url(url: str) -> None:

@@ -13,13 +13,14 @@ import logging
 from collections.abc import Callable
 from typing import Protocol, cast
 
-from penstock.broker.access import Grants
 from penstock.broker.account import Account
 from penstock.broker.peer import Peer
-from penstock.errors import QuotaReached
+from penstock.errors import LoginRefused, PenstockError, QuotaReached
 from penstock.gateway.gateway import Gateway, LoginRequest
 from penstock.server.engine import Engine
+from penstock.server.logins import Answer, Found
 from penstock.server.options import ServerOptions
+from penstock.server.users_file import User
 
 logger = logging.getLogger(__name__)
 
@@ -27,9 +28,8 @@ logger = logging.getLogger(__name__)
 _MORE_BYTES = 1 << 16
 # How long a peer that was sent the last word may go on.
 LINGER_S = 2.0
-
-Answer = Callable[[Grants | None], None]
-"""To a login: what the user may do; or None, if user or password are wrong."""
+# How long somebody who was cut off may take to read why.
+CUT_OFF_S = 0.5
 
 
 class Door(Protocol):
@@ -40,7 +40,7 @@ class Door(Protocol):
 
     def leave(self, connection: Connection) -> None: ...
 
-    def check(self, request: LoginRequest, answer: Answer) -> None:
+    def check(self, request: LoginRequest, answer: Answer, peer: Peer) -> None:
         """Have a password checked; ``answer`` is called in the loop."""
 
 
@@ -58,6 +58,8 @@ class Connection(asyncio.BufferedProtocol):
         self.active_s = self.since_s
         self.peer = Peer("", self.since_s)
         """For whoever wants to know who is connected."""
+        self.user: User | None = None
+        """Who has logged in, as the users file had it then."""
         self._options = options
         self._door = door
         self._inside = False
@@ -207,6 +209,26 @@ class Connection(asyncio.BufferedProtocol):
             )
             self._transport.close()
 
+    def cut_off(self, reason: str) -> None:
+        """Say that the login counts no more, and end: whether the peer reads or not."""
+        if self._transport is None or self._lingering:
+            return
+        now_s = self.engine.now_s()
+        logger.info(
+            "connection of %s cut off: %s",
+            self.address,
+            reason,
+            extra={"action": "connection_closed", "peer": self.address},
+        )
+        self._stopped = True
+        self._held.clear()
+        self.gateway.lingers = True
+        self._guarded(lambda: self.gateway.cut_off(reason, now_s))
+        self.flush(now_s)
+        self._guarded(lambda: self.gateway.disconnected(now_s))
+        self.engine.kick()
+        self.engine.loop.call_later(CUT_OFF_S, self.abort)
+
     def abort(self) -> None:
         if self._transport is not None:
             self._transport.abort()
@@ -286,26 +308,30 @@ class Connection(asyncio.BufferedProtocol):
         self._checking = True
         self._stop_reading()
 
-        def answered(grants: Grants | None) -> None:
+        def answered(found: Found) -> None:
             self._checking = False
             self.since_s = self.engine.now_s()  # waiting was not the peer's fault
             if self._transport is None:
                 return  # it has gone meanwhile
             now_s = self.engine.now_s()
-            self._guarded(lambda: self._answer_login(grants, now_s))
+            self._guarded(lambda: self._answer_login(found, now_s))
             if self.gateway.login is not None:
                 self._log_in(self.gateway.login)
             self.flush(now_s)
             self.resume()
             self.engine.kick()
 
-        self._door.check(request, answered)
+        self._door.check(request, answered, self.peer)
 
-    def _answer_login(self, grants: Grants | None, now_s: float) -> None:
+    def _answer_login(self, found: Found, now_s: float) -> None:
         self._leave_account()
-        if grants is None:
+        self.gateway.refusal = None
+        if isinstance(found, PenstockError):
+            if not isinstance(found, LoginRefused):
+                self.gateway.refusal = found
             self.gateway.logged_in(False, now_s)
             return
+        grants = found.grants if isinstance(found, User) else found
         account = self.engine.broker.accounts.of(grants)
         try:
             if account is not None:
@@ -314,6 +340,7 @@ class Connection(asyncio.BufferedProtocol):
             self.gateway.turned_away(error, now_s)
             return
         self.gateway.grants = grants
+        self.user = found if isinstance(found, User) else None
         self._account = account
         if account is not None and account.paced:
             # A debt of seconds, not of all that a whole buffer can hold.

@@ -10,16 +10,18 @@ import socket
 import ssl
 from collections import Counter
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
 from penstock.broker.access import Grants
-from penstock.errors import LimitReached
+from penstock.broker.peer import Peer
+from penstock.errors import LimitReached, PenstockError
 from penstock.gateway.gateway import Gateway, LoginRequest
+from penstock.http.key_file import Key
 from penstock.http.keys import Keys, grants_of
-from penstock.server.connection import Answer, Connection
+from penstock.server.connection import Connection
 from penstock.server.engine import Engine
+from penstock.server.logins import Answer, Logins
 from penstock.server.options import ServerOptions
 from penstock.server.users import Users
 
@@ -27,6 +29,8 @@ logger = logging.getLogger(__name__)
 
 BACKLOG = 1024
 SOCKET_NAME = "penstock.sock"
+# Of one user from one address, that may fail within a minute.
+LOGIN_ATTEMPTS = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,14 +88,20 @@ class Listeners:
     """Accepts connections within the limits, and checks who they are."""
 
     def __init__(
-        self, engine: Engine, options: ServerOptions, users: Users | None
+        self,
+        engine: Engine,
+        options: ServerOptions,
+        users: Users | None,
+        login_attempts: int = LOGIN_ATTEMPTS,
     ) -> None:
         self._engine = engine
         self._options = options
         self._users = users
         self.keys: Keys | None = None
         """Tokens that one may come in with, if there are any."""
-        self._logins = ThreadPoolExecutor(1, "penstock-login")
+        self.logins = Logins(
+            engine.loop, engine.now_s, engine.broker.traffic, users, login_attempts
+        )
         self._servers: list[asyncio.Server] = []
         self._addresses: Counter[str] = Counter()
 
@@ -125,7 +135,7 @@ class Listeners:
 
     def end(self) -> None:
         """Check no more logins: nobody is left who could need it."""
-        self._logins.shutdown(wait=False, cancel_futures=True)
+        self.logins.close()
 
     # The door
 
@@ -157,24 +167,18 @@ class Listeners:
         if not self._addresses[address]:
             del self._addresses[address]
 
-    def check(self, request: LoginRequest, answer: Answer) -> None:
-        loop = self._engine.loop
+    def check(self, request: LoginRequest, answer: Answer, peer: Peer) -> None:
+        """Have a password or token checked; ``answer`` is called in the loop."""
         if request.token is not None:  # no secret to be guessed, so it takes no time
-            loop.call_soon(answer, self._holder(request.token))
-            return
-        assert self._users is not None, "gateways ask only if there are users"
-        user, password, _ = request
-        future = self._logins.submit(self._users.check, user, password)
-        future.add_done_callback(
-            lambda done: loop.call_soon_threadsafe(answer, _passed(done))
-        )
+            self._engine.loop.call_soon(answer, self._holder(request.token, peer))
+        else:
+            self.logins.check(request, answer, peer)
 
-    def _holder(self, token: str) -> Grants | None:
-        """What a token lets one do; None if it does not count."""
-        if self.keys is None:
-            return None
-        key = self.keys.find(token, int(self._engine.now_s() * 1000))
-        return None if key is None else grants_of(key)
+    def _holder(self, token: str, peer: Peer) -> Grants | PenstockError:
+        """What a token lets one do; or why it does not count."""
+        now_ms = int(self._engine.now_s() * 1000)
+        key = None if self.keys is None else self.keys.find(token, now_ms)
+        return self.logins.wrong_token(peer) if key is None else grants_of(key)
 
     def find_user(self, name: str) -> object:
         """What the users file says of a user now; None if it does not know them."""
@@ -183,6 +187,9 @@ class Listeners:
     def check_idle(self, now_s: float) -> None:
         """Close connections that take too long to say who they are, or anything."""
         options = self._options
+        self.logins.tick(now_s)
+        self._check_users()
+        self._check_tokens(now_s)
         for connection in list(self._engine.connections.values()):
             waiting_s = now_s - connection.since_s
             if connection.waits_for_login and waiting_s > options.login_s:
@@ -192,22 +199,35 @@ class Listeners:
             elif options.idle_s and now_s - connection.active_s > options.idle_s:
                 connection.close(f"nothing came for {options.idle_s:g} s")
 
+    def _check_tokens(self, now_s: float) -> None:
+        """End connections whose token was removed, made anew, or has expired."""
+        keys = self.keys
+        if keys is None:
+            return
+        for connection in list(self._engine.connections.values()):
+            key = connection.gateway.grants.by
+            if isinstance(key, Key) and not keys.still(key, int(now_s * 1000)):
+                connection.cut_off("the token counts no more")
+
+    def _check_users(self) -> None:
+        """End connections of users of whom the users file says something else now."""
+        if not self.logins.changed():
+            return
+        for connection in list(self._engine.connections.values()):
+            user = connection.user
+            if user is not None and not self.logins.still(user):
+                connection.cut_off("the users file has changed for this user")
+
 
 def is_loopback(address: str) -> bool:
     """Whether a peer is on this machine; the local socket has no address."""
     return not address or ipaddress.ip_address(address.split("%")[0]).is_loopback
 
 
-def _passed(done: Future[Grants | None]) -> Grants | None:
-    if done.cancelled() or done.exception() is not None:
-        return None
-    return done.result()
-
-
 class _Inside:
     """The door of those who are in: only passwords are looked at."""
 
-    def __init__(self, check: Callable[[LoginRequest, Answer], None]) -> None:
+    def __init__(self, check: Callable[[LoginRequest, Answer, Peer], None]) -> None:
         self.check = check
 
     def enter(self, connection: Connection) -> str | None:

@@ -182,7 +182,8 @@ class Server:
         if users is not None:
             accounts.look_up = users.quota_of
             users.warn()
-        listeners = Listeners(engine, options, users)
+        attempts = self._settings.http.login_attempts
+        listeners = Listeners(engine, options, users, attempts)
         around = ServerAround(engine, self._settings)
         desk = Desk(self._broker, Figures(self._broker, around))
         ports = Ports(self._settings, self._broker, desk, self._state, self._sockets)

@@ -13,14 +13,18 @@ from typing import TYPE_CHECKING
 
 from penstock.broker.access import Grants
 from penstock.broker.desk import Desk
+from penstock.broker.peer import Peer
 from penstock.clock import Clock
+from penstock.errors import PenstockError
 from penstock.gateway.gateway import Gateway, LoginRequest
 from penstock.http.key_file import KeyFile
 from penstock.http.links import login_link
 from penstock.server.connection import Connection
 from penstock.server.engine import Engine
 from penstock.server.listeners import Listeners
+from penstock.server.logins import Found
 from penstock.server.settings import Settings
+from penstock.server.users_file import User
 
 if TYPE_CHECKING:
     from penstock.http.opened import Opened
@@ -60,6 +64,7 @@ class Web:
         ``mqtt`` makes gateways for who speaks MQTT over WebSocket.
         """
         from penstock.http.app import make_app
+        from penstock.http.doorstep import Doorstep
         from penstock.http.guard import Guard
         from penstock.http.house import House
         from penstock.http.keys import Keys
@@ -85,11 +90,13 @@ class Web:
             figures=self._desk.figures,
             check_user=self._check if has_users else None,
             find_user=self._listeners.find_user if has_users else None,
+            wrong_token=self._wrong_token,
         )
         app = make_app(house)
         if mqtt is not None:
             make = partial(self._beside, mqtt)
             app = MqttSockets(app, Guard(house).check_origin, make)
+        app = Doorstep(app, settings.http, settings.server.host)
         self._server = HttpServer(app, settings.http, self._listeners, house.opened.end)
         self._sock = sock
         self._opened = house.opened
@@ -131,14 +138,24 @@ class Web:
         if self._server is not None:
             await self._server.abort()
 
-    async def _check(self, user: str, password: str) -> Grants | None:
-        """A password, in the thread where passwords are checked."""
+    async def _check(self, user: str, password: str, address: str) -> Grants:
+        """What a user may do; raises as the answer to a login says."""
         loop = self._engine.loop
-        answered: asyncio.Future[Grants | None] = loop.create_future()
+        answered: asyncio.Future[Found] = loop.create_future()
 
-        def answer(grants: Grants | None) -> None:
+        def answer(found: Found) -> None:
             if not answered.done():
-                answered.set_result(grants)
+                answered.set_result(found)
 
-        self._listeners.check(LoginRequest(user, password), answer)
-        return await answered
+        request = LoginRequest(user, password)
+        self._listeners.check(request, answer, self._peer(address))
+        found = await answered
+        if isinstance(found, PenstockError):
+            raise found
+        return found.grants if isinstance(found, User) else found
+
+    def _wrong_token(self, address: str) -> PenstockError:
+        return self._listeners.logins.wrong_token(self._peer(address))
+
+    def _peer(self, address: str) -> Peer:
+        return Peer("http", self._engine.now_s(), address)

@@ -8,13 +8,21 @@ from pathlib import Path
 import pytest
 
 from penstock.broker.access import OPEN, Grants, Rule
+from penstock.broker.peer import Peer
+from penstock.errors import LoginRefused
 from penstock.gateway.gateway import LoginRequest
 from penstock.server import connection as connection_module
-from penstock.server.connection import Answer, Connection
+from penstock.server.connection import Connection
+from penstock.server.logins import Answer
 from penstock.server.options import ServerOptions
+from penstock.server.password import Password
+from penstock.server.users_file import User
 from tests.unit.server.scene import Client, Echo, House, house, run, turns
 
-ANNA = Grants(user="anna", rules=(Rule("publish", "sensors/#"),))
+ANNA = User(
+    password=Password(n=2, r=1, p=1, salt=b"salt", hash=b"hash"),
+    grants=Grants(user="anna", rules=(Rule("publish", "sensors/#"),)),
+)
 SMALL = ServerOptions(output_buffer_bytes=1 << 16, read_bytes=1 << 12)
 
 
@@ -75,7 +83,7 @@ def test_a_password_that_is_checked_too_late_lets_nobody_in(
         answers: list[Answer] = []
         async with house(tmp_path) as one:
             monkeypatch.setattr(
-                one.listeners, "check", lambda _, answer: answers.append(answer)
+                one.listeners, "check", lambda _, answer, peer: answers.append(answer)
             )
             await one.listen(Echo)
             client = await one.connect()
@@ -286,7 +294,7 @@ def test_input_is_held_while_a_password_is_checked(tmp_path: Path) -> None:
 
             assert await client.rest() == b"in\nmore"
             assert gateway.ends == 1
-            assert gateway.grants is ANNA
+            assert gateway.grants is ANNA.grants
 
     run(scene())
 
@@ -326,7 +334,7 @@ def test_a_second_login_behind_the_first_is_checked_after_it(tmp_path: Path) -> 
             await client.send(b"login first\n")
             await client.read(12)
 
-            door.answers[0](None)
+            door.answers[0](LoginRefused("wrong"))
             assert await client.read(4) == b"out\n"
             door.answers[1](ANNA)
 
@@ -439,7 +447,7 @@ class Door:
     def leave(self, connection: Connection) -> None:
         assert self._refusal is None, "it was never inside"
 
-    def check(self, request: LoginRequest, answer: Answer) -> None:
+    def check(self, request: LoginRequest, answer: Answer, peer: Peer) -> None:
         self.requests.append(request)
         self.answers.append(answer)
 

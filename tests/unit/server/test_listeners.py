@@ -5,20 +5,20 @@ import errno
 import logging
 import socket
 import stat
-from concurrent.futures import Future
 from pathlib import Path
 
 import pytest
 
-from penstock.broker.access import OPEN, Grants
+from penstock.broker.peer import Peer
 from penstock.gateway.gateway import LoginRequest
 from penstock.gateway.line import LineGateway
 from penstock.gateway.options import LineOptions
 from penstock.server import password
-from penstock.server.listeners import SOCKET_NAME, Port, _passed, bind, bind_local
+from penstock.server.listeners import SOCKET_NAME, Port, bind, bind_local
+from penstock.server.logins import Found
 from penstock.server.options import ServerOptions
 from penstock.server.users import Users
-from penstock.server.users_file import set_password
+from penstock.server.users_file import User, set_password
 from tests.unit.server.scene import Echo, House, house, run
 
 
@@ -252,23 +252,11 @@ def test_passwords_are_checked_in_a_thread_and_answered_in_the_loop(
     run(scene())
 
 
-def test_a_check_that_fails_lets_nobody_in() -> None:
-    failed: Future[Grants | None] = Future()
-    failed.set_exception(RuntimeError("no scrypt here"))
-    cancelled: Future[Grants | None] = Future()
-    cancelled.cancel()
-    good: Future[Grants | None] = Future()
-    good.set_result(OPEN)
-
-    found = [_passed(one) for one in (failed, cancelled, good)]
-    assert found == [None, None, OPEN]
-
-
 def test_a_check_is_asked_for_only_if_there_are_users(tmp_path: Path) -> None:
     async def scene() -> None:
         async with house(tmp_path) as one:
             with pytest.raises(AssertionError, match="only if there are users"):
-                one.listeners.check(LoginRequest("anna", "x"), print)
+                one.listeners.check(LoginRequest("anna", "x"), print, Peer("", 0.0))
 
     run(scene())
 
@@ -301,15 +289,16 @@ def test_who_is_inside_may_log_in_until_the_very_end(
         users = Users.load(tmp_path / "users")
         async with house(tmp_path / "data", users=users) as one:
             one.listeners.close()
-            found: list[Grants | None] = []
+            found: list[Found] = []
+            peer = Peer("line", 0.0, "127.0.0.1")
 
-            one.listeners.check(LoginRequest("anna", "right"), found.append)
+            one.listeners.check(LoginRequest("anna", "right"), found.append, peer)
             await one.until(lambda: found)
 
-            assert found[0] is not None
+            assert isinstance(found[0], User)
             one.listeners.end()
             with pytest.raises(RuntimeError):
-                one.listeners.check(LoginRequest("anna", "right"), found.append)
+                one.listeners.check(LoginRequest("anna", "new"), found.append, peer)
 
     run(scene())
 

@@ -59,23 +59,17 @@ def test_what_a_user_may_do_comes_with_the_password(path: Path) -> None:
     assert users.check("anna", "geheim") == Grants(user="anna")
 
 
-def test_a_user_who_is_not_there_costs_as_much(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_change_has_a_version_of_its_own(path: Path) -> None:
     users = Users.load(path)
-    costs: list[tuple[int, int, int]] = []
-    plain = password._scrypt
+    versions = [users.version, users.version]
 
-    def counted(text: str, salt: bytes, n: int, r: int, p: int, length: int) -> bytes:
-        costs.append((n, r, p))
-        return plain(text, salt, n, r, p, length)
+    set_password(path, "bert", "neu")
+    versions.append(users.version)
+    path.write_text("rubbish")
+    versions.append(users.version)
 
-    monkeypatch.setattr(password, "_scrypt", counted)
-
-    users.check("anna", "wrong")
-    users.check("nobody", "wrong")
-
-    assert costs[0] == costs[1]
+    assert versions == [versions[0]] * 2 + [versions[2]] * 2
+    assert versions[2] != versions[0]
 
 
 def test_threads_may_check_at_a_time(path: Path) -> None:

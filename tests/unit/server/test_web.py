@@ -62,7 +62,8 @@ def test_the_first_start_makes_a_token_that_logs_in(tmp_path: Path) -> None:
                     assert address == f"http://127.0.0.1:{port}/"
                     client = await one.client(("127.0.0.1", port))
                     await client.send(
-                        b"GET /v1/topics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n"
+                        b"GET /v1/topics HTTP/1.1\r\nHost: [::1]\r\n"
+                        b"Connection: close\r\n"
                         b"Authorization: Bearer " + token.encode() + b"\r\n\r\n"
                     )
                     assert (await answer(client))[0] == 200
@@ -118,7 +119,7 @@ def test_users_of_the_users_file_come_in(
                 for said, status in [("YW5uYTpyaWdodA==", 200), ("YW5uYTp4", 401)]:
                     client = await one.client(sock.getsockname())
                     await client.send(
-                        b"GET /v1/topics HTTP/1.1\r\nHost: x\r\n"
+                        b"GET /v1/topics HTTP/1.1\r\nHost: localhost\r\n"
                         b"Authorization: Basic " + said.encode() + b"\r\n\r\n"
                     )
                     assert (await answer(client))[0] == status
@@ -143,7 +144,7 @@ def test_a_commit_that_failed_is_tried_again_while_it_drains(tmp_path: Path) -> 
                 client = await one.client(sock.getsockname())
                 token = KeyFile(tmp_path).admin_token()
                 await client.send(
-                    f"POST /v1/subscriptions/me/t/seek HTTP/1.1\r\nHost: x\r\n"
+                    f"POST /v1/subscriptions/me/t/seek HTTP/1.1\r\nHost: localhost\r\n"
                     f"Content-Type: application/json\r\nContent-Length: 11\r\n"
                     f'Authorization: Bearer {token}\r\n\r\n{{"start":0}}'.encode()
                 )

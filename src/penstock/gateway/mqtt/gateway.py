@@ -7,7 +7,7 @@ from typing import assert_never
 
 from penstock.delivery.consumer import Consumer
 from penstock.delivery.owed import Owed
-from penstock.errors import NotAllowed, PenstockError
+from penstock.errors import Busy, NotAllowed, PenstockError
 from penstock.gateway.gateway import Gateway, LoginRequest
 from penstock.gateway.mqtt.hub import MqttHub
 from penstock.gateway.mqtt.opening import Opened, open_session, refusal
@@ -80,6 +80,8 @@ class MqttGateway(Gateway):
         assert connect is not None, "nobody asked"
         if ok:
             self._open(connect, now_s)
+        elif self.refusal is not None:
+            self._put_off(self.refusal)
         else:
             self._refuse_connect(Reason.BAD_USER_NAME_OR_PASSWORD)
         held, self._held = self._held, ()
@@ -87,13 +89,14 @@ class MqttGateway(Gateway):
 
     def turned_away(self, error: PenstockError, now_s: float) -> None:
         self.login = None
-        if self._parser.version == 5:
-            self._refuse_connect(Reason.QUOTA_EXCEEDED, str(error))
-        else:
-            self._refuse_connect(Reason.SERVER_UNAVAILABLE)
+        self._put_off(error)
 
     def timed_out(self, now_s: float) -> None:
         self._bye(Reason.KEEP_ALIVE_TIMEOUT)
+
+    def cut_off(self, reason: str, now_s: float) -> None:
+        if not self.closing:
+            self._bye(Reason.NOT_AUTHORIZED, reason)
 
     def part(self, now_s: float) -> None:
         if not self.closing:
@@ -315,6 +318,15 @@ class MqttGateway(Gateway):
         else:
             self.closing = True
 
+    def _put_off(self, error: PenstockError) -> None:
+        """The client is not let in for now, and may try again later."""
+        busy = isinstance(error, Busy)
+        reason = Reason.SERVER_BUSY if busy else Reason.QUOTA_EXCEEDED
+        if self._parser.version == 5:
+            self._refuse_connect(reason, str(error))
+        else:
+            self._refuse_connect(Reason.SERVER_UNAVAILABLE)
+
     def _refuse_connect(self, reason: Reason, text: str = "") -> None:
         """MQTT-3.2.2-7: a refusal, and the connection is closed."""
         version = self._parser.version
@@ -326,8 +338,18 @@ class MqttGateway(Gateway):
             Reason.NOT_AUTHORIZED,
         )
         if known:  # MQTT-3.2.2-6 (3.1.1): otherwise nothing is said
-            self._outbox.now(connack(version, reason, False, _told(text)))
+            data = connack(version, reason, False, _told(text))
+            if text and not self._fits(data):  # MQTT-3.2.2-19
+                data = connack(version, reason, False, {})
+            self._outbox.now(data)
         self.closing = True
+
+    def _fits(self, data: bytes) -> bool:
+        """Whether the client takes so much at once."""
+        connect = self._connect
+        known = {} if connect is None else connect.properties
+        most = number(known, Property.MAXIMUM_PACKET_SIZE)
+        return most is None or len(data) <= most
 
     def _bye(self, reason: Reason, text: str = "") -> None:
         """End the connection for a reason of ours: version 5 is told, MQTT-4.13.1-1."""

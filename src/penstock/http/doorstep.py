@@ -1,0 +1,84 @@
+"""In front of everything that HTTP serves: for whom a request is, and whose it is.
+
+A page of another site may have its name resolved to this server (DNS rebinding), and is
+of the same origin for the browser then. So a request has to name this server as it is
+known: by a loopback name or address, by the address that it has come in at, by the
+settings ``server.host``, ``http.public_url`` and ``http.allowed_hosts``.
+
+Behind a proxy, the client's address is put in place of the proxy's.
+"""
+
+from __future__ import annotations
+
+from urllib.parse import urlsplit
+
+from starlette.datastructures import Headers
+from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.websockets import WebSocket
+
+from penstock.errors import Misdirected
+from penstock.http import problem
+from penstock.http.answers import SECURITY
+from penstock.http.forwarded import client_of
+from penstock.http.options import HttpOptions
+from penstock.http.places import LOCAL, address_in, host_in, networks_in
+
+ANY = "*"
+
+
+class Doorstep:
+    """An application in front of another one."""
+
+    def __init__(self, app: ASGIApp, options: HttpOptions, host: str) -> None:
+        self._app = app
+        self._proxies = networks_in(options.proxies)
+        self._hosts = Hosts(options, host)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] not in ("http", "websocket"):
+            await self._app(scope, receive, send)
+            return
+        headers = Headers(scope=scope)
+        client = scope.get("client")
+        if client and self._proxies:
+            address = client_of(str(client[0]), headers, self._proxies)
+            scope["client"] = (address, client[1])
+        error = self._hosts.refusal(headers, scope.get("server"))
+        if error is None:
+            await self._app(scope, receive, send)
+            return
+        answer = problem.refusal(error)
+        answer.raw_headers.extend(SECURITY)
+        if scope["type"] == "http":
+            await answer(scope, receive, send)
+        else:
+            await WebSocket(scope, receive, send).send_denial_response(answer)
+
+
+class Hosts:
+    """The names and addresses of a server."""
+
+    def __init__(self, options: HttpOptions, host: str) -> None:
+        listed = (options.allowed_hosts or "").split()
+        public = urlsplit(options.public_url or "").hostname or ""
+        self._any = ANY in listed
+        self._names = {LOCAL, *map(host_in, (host, public, *listed))}
+        self._addresses = set(map(address_in, (host, public, *listed)))
+
+    def refusal(self, headers: Headers, server: object) -> Misdirected | None:
+        """Why a request that came in at this address is none for us."""
+        host = headers.get("host")
+        # Without Host, as in HTTP/1.0, it is no browser.
+        if self._any or host is None:
+            return None
+        name = host_in(host)
+        if name and (name in self._names or self._is_address(name, server)):
+            return None
+        return Misdirected(host)
+
+    def _is_address(self, name: str, server: object) -> bool:
+        found = address_in(name)
+        if found is None:
+            return False
+        here = address_in(str(server[0])) if isinstance(server, tuple | list) else None
+        return found.is_loopback or found in self._addresses or found == here
