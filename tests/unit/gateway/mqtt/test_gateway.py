@@ -8,6 +8,7 @@ import pytest
 
 from penstock.broker.access import Rule
 from penstock.broker.desk import Desk
+from penstock.errors import Busy, PenstockError, TooManyAttempts
 from penstock.gateway.options import MqttOptions
 from penstock.log import Columns
 from penstock.wire.mqtt import (
@@ -184,6 +185,55 @@ def test_a_wrong_password_is_told_in_the_words_of_the_version(
     data = client.peer.got
     assert data[3] == code
     scene.close()
+
+
+@pytest.mark.parametrize(
+    ("error", "version", "code"),
+    [
+        (TooManyAttempts("as anna", 10, 12.0), 5, 0x97),
+        (TooManyAttempts("as anna", 10, 12.0), 4, 3),
+        (Busy(2000), 5, 0x89),
+        (Busy(2000), 3, 3),
+    ],
+)
+def test_a_login_that_was_not_looked_at_may_be_tried_again(
+    tmp_path: Path, error: PenstockError, version: int, code: int
+) -> None:
+    scene = Scene(tmp_path, Rules(passwords={"anna": "pw"}))
+    client = scene.stranger(version)
+    client.gateway.refusal = error
+
+    client.send(hello(version))
+
+    assert client.peer.got[3] == code
+    assert (str(error).encode() in client.peer.got) == (version == 5)
+    assert client.closed
+    scene.close()
+
+
+def test_a_client_of_small_packets_is_not_told_why(tmp_path: Path) -> None:
+    scene = Scene(tmp_path, Rules(passwords={"anna": "pw"}))
+    client = scene.stranger(5)
+    client.gateway.refusal = TooManyAttempts("as anna", 10, 12.0)
+
+    client.send(hello(5, {Property.MAXIMUM_PACKET_SIZE: 20}))
+
+    assert client.peer.got == bytes((0x20, 3, 0, 0x97, 0))
+    scene.close()
+
+
+def hello(version: int, properties: Properties | None = None) -> bytes:
+    """A CONNECT with a wrong password."""
+    connect = Connect(
+        version=version,
+        client_id="a",
+        clean_start=True,
+        keep_alive=0,
+        user="anna",
+        password=b"no",
+        properties=properties or {},
+    )
+    return render_connect(connect)
 
 
 # The end
