@@ -202,7 +202,12 @@ class Logins:
 
     def _succeed(self, login: Login, user: User) -> None:
         self._attempts.succeeded(login.peer.address, login.key[1])
-        self._loop.call_soon(login.answer, user)
+        self._loop.call_soon(self._let_in, login, user)
+
+    def _let_in(self, login: Login, user: User) -> None:
+        """What changes from now on is noticed by ``changed``."""
+        gone = LoginRefused(f"wrong password for {login.user[:80]}")
+        login.answer(user if self.still(user) else gone)
 
     def _fail(self, login: Login, *, known: bool) -> None:
         address, now_s = login.peer.address, self._now_s()

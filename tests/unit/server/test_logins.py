@@ -281,6 +281,27 @@ def test_rules_that_change_while_it_is_checked_are_those_that_count(
     run(scene())
 
 
+def test_what_changes_before_the_answer_is_given_counts(
+    path: Path, checks: Checks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def scene() -> None:
+        async with room(path, checks) as here:
+            logins = here.one.listeners.logins
+            plain = logins._succeed
+
+            def late(login: module.Login, user: User) -> None:
+                plain(login, user)
+                remove_user(path, "anna")
+                here.one.listeners.check_idle(here.one.clock.now_s())
+
+            monkeypatch.setattr(logins, "_succeed", late)
+            here.ask("anna", "anna's")
+
+            assert await here.answers(1) == ["LoginRefused"]
+
+    run(scene())
+
+
 def test_too_many_that_wait_are_refused(
     path: Path, checks: Checks, monkeypatch: pytest.MonkeyPatch
 ) -> None:
