@@ -109,6 +109,45 @@ def test_a_malformed_disconnect_is_not_a_goodbye(
     assert watcher.receive().payload == b"gone"
 
 
+# Wrong as far as it has come, whatever may follow.
+CUT = {
+    4: {
+        "a length": b"\xe0\x02",
+        "reserved flags": b"\xe1",
+        "a length and a byte": b"\xe0\x05\0",
+    },
+    5: {
+        "reserved flags": b"\xe4",
+        "reason not defined": b"\xe0\x02\x03",
+        "property not defined": b"\xe0\x07\0\5\x7f",
+        "properties longer than the packet": b"\xe0\x03\0\5",
+        "property twice": b"\xe0\x0d\0\x0b\x11\0\0\0\0\x11",
+        "text that is not UTF-8": b"\xe0\x09\0\7\x1f\0\1\xff",
+    },
+}
+CUTS = [
+    pytest.param(version, data, id=f"v{version}-{name}")
+    for version, cases in CUT.items()
+    for name, data in cases.items()
+]
+
+
+@pytest.mark.parametrize(("version", "data"), CUTS)
+@statement("MQTT-4.13.1-1", "MQTT-3.14.4-3")
+@statement311("MQTT-4.8.0-1", "MQTT-3.14.1-1")
+def test_a_disconnect_that_goes_wrong_is_not_waited_for(
+    join: Join, topic: str, version: int, data: bytes
+) -> None:
+    watcher = join()
+    watcher.subscribe(topic)
+    peer = join(version, will=Will(topic=topic))
+
+    peer.send(data)
+
+    broken_off(peer)
+    assert watcher.receive().payload == b"gone"
+
+
 @pytest.mark.parametrize("pairs", [[], [(AUTH_DATA, b"x")]], ids=["method", "data"])
 @statement("MQTT-4.12.0-1", "MQTT-4.12.0-4", "MQTT-3.1.2-30", "MQTT-3.15.2-1")
 def test_a_method_nobody_knows_is_refused(

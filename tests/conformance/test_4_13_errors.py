@@ -141,6 +141,147 @@ def test_a_connect_with_a_property_twice_is_turned_away(
     turned_away(peer)
 
 
+# Which packet of a client may have which property: table 2-4 of the specification.
+MESSAGE = {1, 2, 3, 8, 9, 38}
+OF_CLIENTS = {
+    "CONNECT": {17, 21, 22, 23, 25, 33, 34, 38, 39},
+    "will": MESSAGE | {24},
+    "PUBLISH": MESSAGE | {11, 35},
+    **dict.fromkeys(("PUBACK", "PUBREC", "PUBREL", "PUBCOMP"), {31, 38}),
+    "SUBSCRIBE": {11, 38},
+    "UNSUBSCRIBE": {38},
+    "DISCONNECT": {17, 28, 31, 38},
+    "AUTH": {21, 22, 31, 38},
+}
+KINDS = {"PUBACK": 4, "PUBREC": 5, "PUBREL": 6, "PUBCOMP": 7}
+EVERY = (*packets.BYTES, *packets.SHORTS, *packets.LONGS, *packets.TEXTS, 9, 11, 22, 38)
+UNKNOWN = [0, 4, 10, 20, 27, 32, 43, 127, 128, 300]
+
+
+def with_properties(packet: str, data: bytes) -> bytes:
+    """A packet of a client that is right but for the properties, given as bytes."""
+    pairs = packets.varint(len(data)) + data
+    name = packets.text("t")
+    head = packets.binary(b"MQTT") + b"\5"
+    if packet in KINDS:
+        return packets.packet(
+            KINDS[packet], b"\0\1\0" + pairs, flags=2 * (packet == "PUBREL")
+        )
+    bodies = {
+        "CONNECT": (1, 0, head + b"\2\0\0" + pairs + name),
+        "will": (1, 0, head + b"\6\0\0\0" + name + pairs + name + b"\0\0"),
+        "PUBLISH": (3, 0, name + pairs),
+        "SUBSCRIBE": (8, 2, b"\0\1" + pairs + name + b"\0"),
+        "UNSUBSCRIBE": (10, 2, b"\0\1" + pairs + name),
+        "DISCONNECT": (14, 0, b"\0" + pairs),
+        "AUTH": (15, 0, b"\x18" + pairs),
+    }
+    kind, flags, body = bodies[packet]
+    return packets.packet(kind, body, flags=flags)
+
+
+def property_bytes(identifier: int) -> bytes:
+    value: object = 1
+    if identifier == packets.USER_PROPERTY:
+        value = ("a", "b")
+    elif identifier in packets.TEXTS:
+        value = "a"
+    elif identifier in packets.BINARIES:
+        value = b"a"
+    return packets.one_property(identifier, value)
+
+
+def answered(dial: Join, packet: str, data: bytes) -> int | None:
+    """The reason that a packet with these properties is refused with, if it is."""
+    peer = dial()
+    if packet not in ("CONNECT", "will"):
+        assert peer.connect("").reason == 0
+    peer.send(with_properties(packet, data))
+    if packet not in ("DISCONNECT", "AUTH"):
+        peer.send(packets.packet(packets.PINGREQ, b"") + packets.disconnect())
+    said = [one for one in peer.closed() if one.kind in (CONNACK, 14) and one.reason]
+    peer.drop()
+    return said[0].reason if said else None
+
+
+@pytest.mark.parametrize("packet", OF_CLIENTS)
+@statement("MQTT-4.13.1-1", "MQTT-3.1.4-1")
+def test_a_property_in_the_wrong_packet_is_malformed(dial: Join, packet: str) -> None:
+    wrong = [one for one in EVERY if one not in OF_CLIENTS[packet]]
+
+    found = {one: answered(dial, packet, property_bytes(one)) for one in wrong}
+
+    assert found == dict.fromkeys(wrong, 0x81)
+
+
+@pytest.mark.parametrize("packet", OF_CLIENTS)
+@statement("MQTT-4.13.1-1", "MQTT-3.1.4-1")
+def test_a_property_that_does_not_exist_is_malformed(dial: Join, packet: str) -> None:
+    found = {
+        one: answered(dial, packet, packets.varint(one) + b"\0\0") for one in UNKNOWN
+    }
+
+    assert found == dict.fromkeys(UNKNOWN, 0x81)
+
+
+@pytest.mark.parametrize("again", [True, False], ids=["whole", "cut"])
+@pytest.mark.parametrize("packet", OF_CLIENTS)
+@statement("MQTT-4.13.1-1", "MQTT-3.1.4-1")
+def test_a_property_that_comes_twice_is_a_protocol_error(
+    dial: Join, packet: str, again: bool
+) -> None:
+    """Whatever its second value is; user properties alone may come again."""
+    once = sorted(OF_CLIENTS[packet] - {packets.USER_PROPERTY})
+
+    found = {
+        one: answered(
+            dial, packet, (data := property_bytes(one)) + (data if again else data[:1])
+        )
+        for one in once
+    }
+
+    assert found == dict.fromkeys(once, 0x82)
+
+
+@pytest.mark.parametrize("packet", OF_CLIENTS)
+@statement("MQTT-4.13.1-1")
+def test_user_properties_may_come_again(dial: Join, packet: str) -> None:
+    reason = answered(dial, packet, property_bytes(packets.USER_PROPERTY) * 3)
+
+    assert reason == (0x82 if packet == "AUTH" else None), "AUTH was not asked for"
+
+
+# Wrong as far as it has come, whatever may follow.
+CUT_CONNECTS = {
+    "flags": b"\x11",
+    "another name": b"\x10\x20\0\4MQTX",
+    "a name that is too long": b"\x10\x20\0\x40MQ",
+    "another level": b"\x10\x20\0\4MQTT\x09",
+    "the reserved flag": b"\x10\x20\0\4MQTT\4\3",
+    "a will of QoS 3": b"\x10\x20\0\4MQTT\4\x1e",
+    "a property twice": b"\x10\x20\0\4MQTT\5\2\0\0\x0a\x21\0\1\x21",
+    "a client id that is not UTF-8": b"\x10\x20\0\4MQTT\4\2\0\0\0\1\xff",
+    "bytes left over": b"\x10\x20\0\4MQTT\4\2\0\0\0\1a",
+}
+
+
+@pytest.mark.parametrize("byte_by_byte", [False, True], ids=["at once", "in bytes"])
+@pytest.mark.parametrize("data", CUT_CONNECTS.values(), ids=CUT_CONNECTS)
+@statement("MQTT-3.1.4-1", "MQTT-4.13.1-1")
+@statement311("MQTT-3.1.4-1", "MQTT-4.8.0-1")
+def test_a_connect_that_goes_wrong_is_not_waited_for(
+    dial: Join, data: bytes, byte_by_byte: bool
+) -> None:
+    peer = dial()
+
+    size = 1 if byte_by_byte else len(data)
+    for at in range(0, len(data), size):
+        peer.send(data[at : at + size])
+
+    said = peer.rest()
+    assert said[:1] in (b"", b"\x20"), "a CONNACK, if anything"
+
+
 @statement311("MQTT-4.8.0-1")
 def test_one_client_that_breaks_the_rules_does_not_trouble_another(
     join: Join, version: int, topic: str

@@ -89,11 +89,6 @@ def read_topic(field: bytes, packet: str = "PUBLISH") -> str:
 topic_of = lru_cache(_KEPT_TOPICS)(read_topic)
 
 
-def protocol(body: Body) -> tuple[bytes, int]:
-    """Name and level of a CONNECT, which say how the rest of it is to be read."""
-    return body.binary(), body.byte()
-
-
 def connect(body: Body, version: int) -> Connect:
     """A CONNECT behind its protocol level."""
     flags = body.byte()
@@ -181,7 +176,8 @@ def _publish_properties(body: Body, version: int, side: Side) -> Properties:
     if version < 5:
         return {}
     allowed = PROPERTIES[Kind.PUBLISH]
-    properties = parse_properties(body, allowed, many_identifiers=True)
+    many = side is Side.SERVER
+    properties = parse_properties(body, allowed, many_identifiers=many)
     _check_side(body, Kind.PUBLISH, side, properties)
     return properties
 
@@ -273,14 +269,13 @@ def _reason(
 ) -> tuple[Reason, Properties]:
     """A reason and properties, if they are not left out; and nothing else."""
     properties: Properties = {}
-    code: int = Reason.SUCCESS
-    if version == 5 and body.at < body.end:
-        code = body.byte()
-        if body.at < body.end:
-            properties = parse_properties(body, PROPERTIES[kind])
-            _check_side(body, kind, side, properties)
+    said = version == 5 and body.at < body.end
+    reason = reasons.checked(body.byte() if said else 0, allowed, body.packet)
+    if said and body.at < body.end:
+        properties = parse_properties(body, PROPERTIES[kind])
+        _check_side(body, kind, side, properties)
     body.finish()
-    return reasons.checked(code, allowed, body.packet), properties
+    return reason, properties
 
 
 def _packet_id(body: Body) -> int:

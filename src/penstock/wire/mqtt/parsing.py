@@ -6,7 +6,8 @@
     …       n     the rest
 
 A parser keeps at most one packet that has not come to its end, and its length is
-checked as soon as it is known. The first error is the last word of a parser: packets in
+checked as soon as it is known; a CONNECT or DISCONNECT that goes wrong is not waited
+for to its end. The first error is the last word of a parser: packets in
 front of it are returned, ``failed`` is set, and the next call raises it.
 """
 
@@ -28,12 +29,15 @@ from penstock.wire.mqtt.packets import (
     Publishes,
     ServerPacket,
 )
-from penstock.wire.mqtt.primitives import Body
+from penstock.wire.mqtt.primitives import Body, PartialBody, Unfinished
 from penstock.wire.mqtt.reasons import Malformed, Reason
 from penstock.wire.mqtt.runs import alike, publish_run, two_bytes
 
 _PUBLISH: Final = Kind.PUBLISH
 _ACKS: Final = frozenset({Kind.PUBACK, Kind.PUBREC, Kind.PUBREL, Kind.PUBCOMP})
+# These are looked at whenever more of them has come, as long as that is cheap.
+_EXAMINED: Final = frozenset({Kind.CONNECT, Kind.DISCONNECT})
+_EXAMINED_BYTES: Final = 4096
 
 Parsed = TypeVar("Parsed", bound=Packet)
 
@@ -106,6 +110,9 @@ class _PacketParser(ABC, Generic[Parsed]):
         start, end = self._frame(data, at)
         if end > len(data) or not end:
             self._needed = end - at
+            if kind in _EXAMINED and end and len(data) - at < _EXAMINED_BYTES:
+                self._needed = 0
+                self._examine(data, start, end, kind)
             return at
         if kind is _PUBLISH:
             return self._publishes(data, at, start, end, packets)
@@ -116,6 +123,14 @@ class _PacketParser(ABC, Generic[Parsed]):
         if state is not self._state:
             self._enter(state)
         return end
+
+    def _examine(self, data: bytes, start: int, end: int, kind: Kind) -> None:
+        """Raise Malformed if what came of a packet is wrong, whatever may follow."""
+        version = self.version
+        try:
+            self._single(PartialBody(data, start, end, kind.name), kind)
+        except Unfinished:
+            self.version = version
 
     def _frame(self, data: bytes, at: int) -> tuple[int, int]:
         """Where the rest of a packet begins and ends; (0, 0) if that is not known."""
@@ -269,10 +284,11 @@ class Parser(_PacketParser[ClientPacket]):
 
     def _agree(self, body: Body) -> None:
         """Take the version of a CONNECT, or raise Malformed."""
-        name, level = bodies.protocol(body)
+        name = body.binary()
         if name not in bodies.PROTOCOL_NAMES.values():
             text = f"CONNECT has protocol {name[:20]!a}"  # MQTT-3.1.2-1
             raise Malformed(Reason.UNSUPPORTED_PROTOCOL_VERSION, text)
+        level = body.byte()
         # Bit 7 is what bridges of version 4 and before try first.
         self.version = 5 if 5 <= level < 0x80 else 4
         if bodies.PROTOCOL_NAMES.get(level) != name:

@@ -110,6 +110,30 @@ class Body:
         return at
 
 
+class Unfinished(Exception):
+    """What came of a packet is right so far."""
+
+
+class PartialBody(Body):
+    """A packet that has not come to its end; reads past ``came`` raise Unfinished."""
+
+    __slots__ = ("_came",)
+
+    def __init__(self, data: bytes, at: int, end: int, packet: str) -> None:
+        super().__init__(data, at, end, packet)
+        self._came = len(data)
+
+    def part(self, length: int) -> Body:
+        at = super()._step(length)
+        return PartialBody(self._data, at, self.at, self.packet)
+
+    def _step(self, length: int) -> int:
+        at = super()._step(length)
+        if self.at > self._came:
+            raise Unfinished
+        return at
+
+
 def varint(value: int) -> bytes:
     """``value`` as a variable byte integer; raises LocalProtocolError if too large."""
     if value < 0x80:

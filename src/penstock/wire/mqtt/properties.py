@@ -197,14 +197,17 @@ def parse_properties(
     properties: Properties = {}
     while part.at < part.end:
         property, read = _identified(part, allowed)
+        many = property is _USER_PROPERTY or (
+            many_identifiers and property is _IDENTIFIER
+        )
+        if property in properties and not many:
+            raise part.wrong(f"{property.name} twice")
         value = read(part)
         if property in _CHECKED:
             _check(part, property, value)
-        if property is _USER_PROPERTY or (many_identifiers and property is _IDENTIFIER):
+        if many:
             # A list of the one kind or the other, as the property says.
             cast("list[_Value]", properties.setdefault(property, [])).append(value)
-        elif property in properties:
-            raise part.wrong(f"{property.name} twice")
         else:
             properties[property] = cast("PropertyValue", value)
     _check_login(part, properties)
