@@ -7,6 +7,7 @@ import pytest
 from tests.conformance import packets
 from tests.conformance.expect import broken_off
 from tests.conformance.packets import (
+    DISCONNECT,
     MAXIMUM_PACKET_SIZE,
     PUBACK,
     PUBCOMP,
@@ -17,7 +18,7 @@ from tests.conformance.packets import (
     REQUEST_PROBLEM,
     USER_PROPERTY,
 )
-from tests.conformance.peer import Join
+from tests.conformance.peer import Join, Peer
 from tests.conformance.server import Endpoints
 from tests.conformance.statements import statement, statement311
 
@@ -123,6 +124,134 @@ def test_acknowledgements_may_have_reasons_and_properties(
 
     peer.publish(topic, b"2", qos=2)
     assert peer.receive().payload == b"2"
+
+
+# What a message is answered with, and never is.
+WRONG = {
+    "PUBREC to QoS 1": (1, PUBREC),
+    "PUBCOMP to QoS 1": (1, PUBCOMP),
+    "PUBACK to QoS 2": (2, PUBACK),
+    "PUBCOMP to QoS 2 in front of PUBREC": (2, PUBCOMP),
+}
+
+
+@pytest.mark.parametrize("keep", [False, True], ids=["clean", "kept"])
+@pytest.mark.parametrize(("qos", "kind"), WRONG.values(), ids=WRONG)
+@statement("MQTT-4.13.1-1", "MQTT-4.3.2-2", "MQTT-4.3.3-3", "MQTT-4.3.3-4")
+@statement311("MQTT-4.8.0-1")
+def test_a_wrong_answer_to_a_message_ends_the_connection(
+    join: Join, version: int, topic: str, qos: int, kind: int, keep: bool
+) -> None:
+    pairs = [(packets.SESSION_EXPIRY, 100)] if keep else []
+    peer = join(version, clean=not keep, pairs=pairs)
+    peer.subscribe(topic, qos=qos)
+    peer.publish(topic, qos=2)
+    message = peer.take(PUBLISH)
+
+    peer.ack(kind, message.packet_id)
+
+    ended(peer, version)
+
+
+@pytest.mark.parametrize("keep", [False, True], ids=["clean", "kept"])
+@statement("MQTT-4.13.1-1", "MQTT-4.3.3-5")
+@statement311("MQTT-4.8.0-1")
+def test_a_message_completed_before_it_was_released_ends_the_connection(
+    join: Join, version: int, topic: str, keep: bool
+) -> None:
+    pairs = [(packets.SESSION_EXPIRY, 100)] if keep else []
+    peer = join(version, clean=not keep, pairs=pairs)
+    peer.subscribe(topic, qos=2)
+    peer.publish(topic, qos=2)
+    message = peer.take(PUBLISH)
+
+    both = [packets.ack(kind, message.packet_id) for kind in (PUBREC, PUBCOMP)]
+    peer.send(b"".join(both))
+
+    ended(peer, version)
+
+
+@statement("MQTT-4.13.1-1", "MQTT-4.3.3-5")
+@statement311("MQTT-4.8.0-1")
+def test_a_message_that_was_received_is_not_acknowledged_again(
+    join: Join, version: int, topic: str
+) -> None:
+    peer = join(version)
+    peer.subscribe(topic, qos=2)
+    peer.publish(topic, qos=2)
+    message = peer.take(PUBLISH)
+    peer.ack(PUBREC, message.packet_id)
+    peer.take(PUBREL)
+
+    peer.ack(PUBACK, message.packet_id)
+
+    ended(peer, version)
+
+
+@pytest.mark.parametrize("kind", [PUBACK, PUBREC])
+@statement("MQTT-4.13.1-1")
+def test_a_refusal_of_the_wrong_kind_ends_the_connection(
+    join: Join, topic: str, kind: int
+) -> None:
+    peer = join()
+    peer.subscribe(topic, qos=2 if kind == PUBACK else 1)
+    peer.publish(topic, qos=2)
+    message = peer.take(PUBLISH)
+
+    peer.ack(kind, message.packet_id, 0x80)
+
+    ended(peer, 5)
+
+
+@pytest.mark.parametrize("qos", [1, 2])
+@statement("MQTT-4.4.0-1", "MQTT-4.3.2-3")
+@statement311("MQTT-4.4.0-1", "MQTT-4.3.2-2")
+def test_a_wrong_answer_leaves_the_message_to_be_sent_again(
+    join: Join, version: int, client_id: str, topic: str, qos: int
+) -> None:
+    keep = [(packets.SESSION_EXPIRY, 100)]
+    peer = join(version, client_id, clean=False, pairs=keep)
+    peer.subscribe(topic, qos=qos)
+    peer.publish(topic, b"x", qos=2)
+    message = peer.take(PUBLISH)
+    peer.ack(PUBCOMP, message.packet_id)
+    peer.closed()
+
+    back = join(version, client_id, clean=False, pairs=keep)
+
+    again = back.receive()
+    assert (again.packet_id, again.payload) == (message.packet_id, b"x")
+
+
+@pytest.mark.parametrize("qos", [1, 2])
+@statement("MQTT-4.4.0-1")
+@statement311("MQTT-4.4.0-1")
+def test_an_answer_over_the_next_connection_is_none_too_late(
+    join: Join, version: int, client_id: str, topic: str, qos: int
+) -> None:
+    keep = [(packets.SESSION_EXPIRY, 100)]
+    peer = join(version, client_id, clean=False, pairs=keep)
+    peer.subscribe(topic, qos=qos)
+    peer.publish(topic, b"x", qos=2)
+    message = peer.take(PUBLISH)
+    peer.drop()
+
+    back = join(version, client_id, clean=False, pairs=keep)
+    back.ack(PUBACK if qos == 1 else PUBREC, message.packet_id)
+    if qos == 2:
+        assert back.take(PUBREL).packet_id == message.packet_id
+        back.ack(PUBCOMP, message.packet_id)
+        back.ack(PUBCOMP, message.packet_id)
+
+    assert back.is_open()
+
+
+def ended(peer: Peer, version: int) -> None:
+    """The server ends the connection: without a word, or for a protocol error."""
+    said = peer.closed()
+    assert [one.reason for one in said if one.kind == DISCONNECT] == (
+        [0x82] if version == 5 else []
+    )
 
 
 BAD = {

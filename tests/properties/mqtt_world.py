@@ -14,6 +14,7 @@ from penstock.gateway.mqtt import MqttGateway, MqttHub
 from penstock.gateway.options import MqttOptions
 from penstock.log import Log, LogOptions
 from penstock.testing.crashdisk import CrashDisk, PowerCut
+from penstock.wire.mqtt import Malformed
 from tests.mqtt_session import SessionClient
 
 OPTIONS = MqttOptions(sys_interval_s=0)
@@ -29,6 +30,13 @@ class Line:
         self.way = bytearray()
 
 
+class HonestGateway(MqttGateway):
+    """Serves clients that keep to the rules, and says so if it finds otherwise."""
+
+    def _violated(self, error: Malformed) -> None:
+        raise AssertionError(f"an honest client is sent away: {error}")
+
+
 class World:
     def __init__(self, clients: list[SessionClient]) -> None:
         self.clients = clients
@@ -40,7 +48,7 @@ class World:
     # Connections
 
     def connect(self, client: SessionClient) -> None:
-        gateway = MqttGateway(self.hub)
+        gateway = HonestGateway(self.hub)
         self.lines[client] = Line(gateway)
         gateway.connected(self.clock.now_s())
         client.opened()

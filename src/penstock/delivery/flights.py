@@ -137,6 +137,23 @@ class Flights:
             self._note(RELEASED if answer is Answer.PUBREC else FREED, moved)
         return done
 
+    def out_of_turn(self, answer: Answer, ids: Iterable[int]) -> int | None:
+        """The first id in use whose delivery does not stand where this is an answer.
+
+        Ids that are not in use are not looked at: what they stood for may be over.
+        """
+        for id_ in ids:
+            flight = self.out.get(id_)
+            if flight is not None:
+                stage = next_stage(flight.qos, Stage.SENT, answer)
+            elif id_ in self.released:
+                stage = next_stage(2, Stage.RELEASED, answer)
+            else:
+                continue
+            if stage is None:
+                return id_
+        return None
+
     def refused(self, id_: int) -> Flight | None:
         """A delivery that the client does not want; its id is free."""
         flight = self.out.pop(id_, None)

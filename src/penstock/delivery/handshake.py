@@ -6,7 +6,8 @@ Towards a consumer (outbound), a delivery stands at a stage::
     SENT ──PUBREC──> RELEASED ──PUBCOMP──> SETTLED      QoS 2, PUBREL sent in between
 
 A repeated PUBREC finds the delivery RELEASED and is answered with PUBREL again.
-Whatever is not in the table names a message that is not in flight and changes nothing.
+Whatever is not in the table changes nothing: it names a message that is not in flight,
+or is the wrong answer to one that is, which ends a connection of MQTT.
 
 The promise of QoS 2 hangs on one rule: **PUBREL leaves only when the disk knows of the
 PUBREC.** After a PUBREL the consumer forgets the message id, so a broker that forgot

@@ -28,7 +28,7 @@ from penstock.gateway.mqtt.headers import (
     to_properties,
 )
 from penstock.gateway.mqtt.hub import MqttHub
-from penstock.gateway.mqtt.writing import Form, Writer
+from penstock.gateway.mqtt.writing import Form, Mark, Writer
 from penstock.gateway.outbox import Outbox
 from penstock.log.frame import Column
 from penstock.wire.mqtt import Properties, Property
@@ -51,6 +51,7 @@ class Delivering:
         "_held_bytes",
         "_session",
         "_stalled",
+        "_unreleased",
         "_unsaid",
         "_window",
         "_wished",
@@ -61,7 +62,7 @@ class Delivering:
         self,
         hub: MqttHub,
         session: Session,
-        outbox: Outbox[int],
+        outbox: Outbox[Mark],
         writer: Writer,
         window: int,
     ) -> None:
@@ -76,6 +77,8 @@ class Delivering:
         """Who has more than the client may have unanswered."""
         self._unsaid = deque(session.flights.out)
         """Ids of what was sent over another connection, to be sent again first."""
+        self._unreleased: set[int] = set()
+        """Ids whose PUBREL has not left yet."""
         self._held_bytes = 0
 
     def _portion(self, one: Delivery, portion: Portion, now_s: float) -> list[bytes]:

@@ -6,12 +6,14 @@ from collections.abc import Sequence
 from typing import assert_never
 
 from penstock.delivery.consumer import Consumer
+from penstock.delivery.handshake import Answer
 from penstock.delivery.owed import Owed
 from penstock.errors import Busy, NotAllowed, PenstockError
 from penstock.gateway.gateway import Gateway, LoginRequest
 from penstock.gateway.mqtt.hub import MqttHub
 from penstock.gateway.mqtt.opening import Opened, open_session, refusal
 from penstock.gateway.mqtt.subscribing import Subscribing
+from penstock.gateway.mqtt.writing import Mark
 from penstock.gateway.outbox import Outbox
 from penstock.wire.mqtt import (
     PINGRESP,
@@ -38,6 +40,7 @@ from penstock.wire.mqtt import (
 
 # A client that is silent for one and a half times what it said is gone (MQTT-3.1.2-22).
 PATIENCE = 1.5
+_ANSWERS = {Kind.PUBACK: Answer.ACK, Kind.PUBREC: Answer.PUBREC}
 
 
 class MqttGateway(Gateway):
@@ -51,7 +54,7 @@ class MqttGateway(Gateway):
         self._hub = hub
         self._authenticate = authenticate
         self._parser = Parser(hub.options.max_packet_bytes)
-        self._outbox: Outbox[int] = Outbox(hub.broker.log)
+        self._outbox: Outbox[Mark] = Outbox(hub.broker.log)
         self._connect: Connect | None = None
         self._opened: Opened | None = None
         self._subscribing: Subscribing | None = None
@@ -65,6 +68,8 @@ class MqttGateway(Gateway):
     # Called by the server
 
     def receive(self, data: bytes, now_s: float) -> None:
+        if self.closing:
+            return  # nothing counts behind the last word
         try:
             packets = self._parser.feed(data)
         except Malformed as error:
@@ -130,15 +135,17 @@ class MqttGateway(Gateway):
     def _drain(self, out: list[bytes]) -> None:
         """Answers whose time has come."""
         opened = self._opened
-        for data, answered in self._outbox.take():
+        for data, mark in self._outbox.take():
             if self._over:
                 continue  # nothing follows a DISCONNECT: MQTT-3.14.4-1
             out.append(data)
             self._over = data is self._last_word
             if opened is not None:
                 opened.waiting = False
-                if answered:
-                    opened.inbound.answered(answered)
+                if isinstance(mark, list):
+                    opened.outbound.said_released(mark)
+                elif mark:
+                    opened.inbound.answered(mark)
 
     def disconnected(self, now_s: float) -> None:
         opened, self._opened = self._opened, None
@@ -221,7 +228,7 @@ class MqttGateway(Gateway):
                 self._answers(opened, kind, ids)
             case Ack(kind=kind, packet_id=id_, reason=reason):
                 if reason >= Reason.UNSPECIFIED_ERROR and kind <= Kind.PUBREC:
-                    opened.outbound.refused(id_)
+                    opened.outbound.refused(id_, _ANSWERS[kind])
                 else:
                     self._answers(opened, kind, [id_])
             case Subscribe():

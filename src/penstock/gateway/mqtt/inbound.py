@@ -31,7 +31,7 @@ from penstock.errors import (
 )
 from penstock.gateway.mqtt.headers import common, priority_of, to_headers
 from penstock.gateway.mqtt.hub import MqttHub, publish
-from penstock.gateway.mqtt.writing import Writer
+from penstock.gateway.mqtt.writing import Mark, Writer
 from penstock.gateway.outbox import Outbox
 from penstock.log import Columns
 from penstock.wire.mqtt import (
@@ -78,7 +78,7 @@ class Inbound:
         self,
         hub: MqttHub,
         session: Session,
-        outbox: Outbox[int],
+        outbox: Outbox[Mark],
         writer: Writer,
         lost: Callable[[], bytes],
         *,

@@ -26,12 +26,13 @@ from penstock.gateway.mqtt.delivering import (
 )
 from penstock.gateway.mqtt.headers import left_s
 from penstock.gateway.mqtt.writing import Form
-from penstock.wire.mqtt import Kind, Reason, render_ack, render_acks
+from penstock.wire.mqtt import Kind, Malformed, Reason, render_ack, render_acks
 
 _MANY = 1 << 20
 NOTHING = Terms(0, False, False, ())
 # Of a flight.
 _NUMBER, _OFFSET = itemgetter(0), itemgetter(1)
+_PACKETS = {Answer.ACK: "PUBACK", Answer.PUBREC: "PUBREC", Answer.PUBCOMP: "PUBCOMP"}
 
 
 class Outbound(Delivering):
@@ -54,13 +55,15 @@ class Outbound(Delivering):
         self._hub.broker.sessions.routes.lose(session, share)
         self._regain(before - len(session.flights))
 
-    # Answers
+    # Answers. Those that are wrong end the connection, behind those that are right.
 
     def acked(self, ids: list[int]) -> None:
         """PUBACK."""
         done = self._session.flights.answered(Answer.ACK, ids)
         self._settle(done, urgent=False)
         self._regain(len(done))
+        if len(done) < len(ids):
+            self._check_turn(Answer.ACK, ids)
 
     def received(self, ids: list[int]) -> None:
         """PUBREC: PUBREL follows when the disk knows of it."""
@@ -70,6 +73,8 @@ class Outbound(Delivering):
         self._settle(done, urgent=durable)
         if durable and done:
             self._hub.broker.sessions.note(self._session, urgent=True)
+        if len(done) < len(ids):
+            self._check_turn(Answer.PUBREC, ids)
         released = flights.released
         if self.writer.version < 5 or all(id_ in released for id_ in ids):
             data = render_acks(Kind.PUBREL, ids)
@@ -79,20 +84,41 @@ class Outbound(Delivering):
                 render_ack(Kind.PUBREL, id_, 0 if id_ in released else unknown, {}, 5)
                 for id_ in ids
             )
+        self._unreleased.update(ids)
         if durable:
-            self._outbox.after(self._hub.broker.promised, data)
+            self._outbox.after(self._hub.broker.promised, data, mark=ids)
         else:
-            self._outbox.now(data)
+            self._outbox.now(data, ids)
+
+    def said_released(self, ids: list[int]) -> None:
+        """PUBRELs have left: PUBCOMP may come."""
+        self._unreleased.difference_update(ids)
 
     def completed(self, ids: list[int]) -> None:
         """PUBCOMP."""
+        early = self._unreleased
+        if early and not early.isdisjoint(ids):
+            raise _wrong(Answer.PUBCOMP, next(id_ for id_ in ids if id_ in early))
         freed = self._session.flights.completed(ids)
         if freed:
             self._hub.broker.sessions.note(self._session)
             self._regain(freed)
+        if freed < len(ids):
+            self._check_turn(Answer.PUBCOMP, ids)
 
-    def refused(self, id_: int) -> None:
+    def _check_turn(self, answer: Answer, ids: list[int]) -> None:
+        """Raise Malformed if the client answers a message in a way that is none.
+
+        An id that nothing is in flight under is no offence: a client may have got the
+        message over an earlier connection, or after what it was about has gone.
+        """
+        wrong = self._session.flights.out_of_turn(answer, ids)
+        if wrong is not None:
+            raise _wrong(answer, wrong)
+
+    def refused(self, id_: int, answer: Answer) -> None:
         """PUBACK or PUBREC with a failure: the client does not want it any more."""
+        self._check_turn(answer, [id_])
         flight = self._session.flights.refused(id_)
         if flight is not None:
             self._settle([flight], urgent=False)
@@ -256,3 +282,8 @@ class Outbound(Delivering):
             return None
         topic, priority = retained_topic(page, index), page.priorities[index]
         return self._form(topic, terms, headers, priority, now_s, retained=True)
+
+
+def _wrong(answer: Answer, id_: int) -> Malformed:
+    text = f"{_PACKETS[answer]} for packet identifier {id_}, which waits for another"
+    return Malformed(Reason.PROTOCOL_ERROR, text)

@@ -17,6 +17,7 @@ from penstock.errors import InvalidName
 from penstock.gateway.mqtt.hub import MqttHub, subscriber_of
 from penstock.gateway.mqtt.outbound import Outbound
 from penstock.gateway.mqtt.system import ROOT
+from penstock.gateway.mqtt.writing import Mark
 from penstock.gateway.outbox import Outbox
 from penstock.model.topic_filter import check_filter, matches, shared
 from penstock.wire.mqtt import (
@@ -56,7 +57,7 @@ class Subscribing:
         self,
         hub: MqttHub,
         session: Session,
-        outbox: Outbox[int],
+        outbox: Outbox[Mark],
         version: int,
         outbound: Outbound,
     ) -> None:

@@ -7,7 +7,15 @@ from pathlib import Path
 import pytest
 
 from penstock.gateway.options import MqttOptions
-from penstock.wire.mqtt import Acks, Kind, Properties, Property, Reason
+from penstock.wire.mqtt import (
+    Acks,
+    Disconnect,
+    Kind,
+    Properties,
+    Property,
+    Reason,
+    render_acks,
+)
 from tests.unit.gateway.mqtt.scene import Client, Message, Scene, acks, messages
 
 LASTING: Properties = {Property.SESSION_EXPIRY_INTERVAL: 60}
@@ -122,18 +130,87 @@ def test_pubrec_of_an_id_that_nobody_knows_is_answered(
     assert client.acks() == [(Kind.PUBREL, 77, reason)]
 
 
-def test_answers_that_make_no_sense_count_for_nothing(scene: Scene) -> None:
+@pytest.mark.parametrize("kind", [Kind.PUBACK, Kind.PUBCOMP])
+def test_answers_to_nothing_count_for_nothing(scene: Scene, kind: Kind) -> None:
     client = subscriber(scene, qos=2)
     publish(scene, b"a")
     (one,) = client.messages()
 
-    client.answer(Kind.PUBACK, one.packet_id, 999)
-    client.answer(Kind.PUBCOMP, one.packet_id, 999)
+    client.answer(kind, 998, 999)
     client.drop()
 
     assert not client.gateway.closing
     (again,) = [m for m in come(scene).rest if not isinstance(m, Acks)]
     assert again.packet_ids == [one.packet_id]  # type: ignore[union-attr]
+
+
+WRONG = [(1, Kind.PUBREC), (1, Kind.PUBCOMP), (2, Kind.PUBACK), (2, Kind.PUBCOMP)]
+
+
+@pytest.mark.parametrize("reason", [0, 0x80], ids=["success", "failure"])
+@pytest.mark.parametrize("version", [4, 5])
+@pytest.mark.parametrize(("qos", "kind"), WRONG)
+def test_a_wrong_answer_ends_the_connection_and_changes_nothing(
+    scene: Scene, qos: int, kind: Kind, version: int, reason: int
+) -> None:
+    client = subscriber(scene, qos=qos, version=version)
+    publish(scene, b"a")
+    (one,) = client.messages()
+
+    if reason and version == 5 and kind is not Kind.PUBCOMP:
+        client.refuse(kind, one.packet_id)
+    else:
+        client.answer(kind, one.packet_id)
+
+    told = [p for p in client.packets() if isinstance(p, Disconnect)]
+    assert [p.reason for p in told] == [Reason.PROTOCOL_ERROR] * (version == 5)
+    assert client.closed
+    client.drop()
+    (again,) = [m for m in come(scene).rest if not isinstance(m, Acks)]
+    assert again.packet_ids == [one.packet_id]  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("expiry_s", [0, 60])
+def test_what_is_completed_before_it_was_released_is_a_wrong_answer(
+    scene: Scene, expiry_s: int
+) -> None:
+    asked: Properties = {Property.SESSION_EXPIRY_INTERVAL: expiry_s}
+    client = scene.client(properties=asked)
+    client.subscribe("t", qos=2)
+    publish(scene, b"a")
+    (one,) = client.messages()
+
+    acks = [render_acks(kind, [one.packet_id]) for kind in (Kind.PUBREC, Kind.PUBCOMP)]
+    client.send(b"".join(acks))
+
+    assert client.closed
+    assert isinstance(client.packets()[-1], Disconnect)
+
+
+def test_right_answers_in_front_of_a_wrong_one_count(scene: Scene) -> None:
+    client = subscriber(scene, qos=1)
+    publish(scene, b"a", b"b")
+    first, second = client.messages()
+
+    client.answer(Kind.PUBACK, first.packet_id)
+    client.send(render_acks(Kind.PUBREC, [second.packet_id]))
+    client.drop()
+
+    assert [one.payload for one in messages_of(come(scene))] == [b"b"]
+
+
+def test_nothing_counts_behind_the_last_word(scene: Scene) -> None:
+    """Answers may wait for the disk when it was said, so more can come in."""
+    client = scene.client()
+    client.packets()
+    scene.commits = False
+    client.publish("t", b"x", qos=1, ids=[1])
+
+    for _ in range(3):
+        client.send(b"\xe1\0")
+    scene.commit()
+
+    assert sum(isinstance(one, Disconnect) for one in client.packets()) == 1
 
 
 @pytest.mark.parametrize(
