@@ -38,6 +38,32 @@ def test_nothing_more_comes_for_a_filter_that_was_ended(
     assert peer.until(b"end") == []
 
 
+BAD = ["a/b#", "a/#/b", "#/", "a+", "a/+b/c", "$share/g", "$share//a", "$share/+/a"]
+
+
+@pytest.mark.parametrize("filter", BAD)
+@statement("MQTT-3.11.3-2", "MQTT-4.7.1-1", "MQTT-4.7.1-2")
+def test_a_filter_to_unsubscribe_that_is_none_is_refused(
+    join: Join, topic: str, filter: str
+) -> None:
+    peer = join()
+    peer.subscribe(topic)
+
+    assert peer.unsubscribe(filter, topic).reasons == [0x8F, 0]
+
+
+@pytest.mark.parametrize("filter", BAD)
+@statement311("MQTT-4.7.1-2", "MQTT-4.7.1-3", "MQTT-4.8.0-1")
+def test_a_filter_to_unsubscribe_that_is_none_ends_a_connection_of_version_311(
+    join: Join, topic: str, filter: str
+) -> None:
+    peer = join(4)
+
+    peer.send(packets.unsubscribe(1, [topic, filter], version=4))
+
+    assert peer.rest() == b""
+
+
 @pytest.mark.parametrize("other", ["{0}/#", "{0}/A", "{0}/a/", "/{0}/a", "+/a", "#"])
 @statement("MQTT-3.10.4-1", "MQTT-3.10.4-5")
 @statement311("MQTT-3.10.4-1", "MQTT-3.10.4-5")

@@ -11,6 +11,7 @@ from tests.conformance.packets import (
     Wish,
 )
 from tests.conformance.peer import Join
+from tests.conformance.server import Endpoints
 from tests.conformance.statements import statement, statement311
 
 
@@ -49,6 +50,26 @@ def test_a_wildcard_finds_every_retained_message(
     got = [peer.receive() for _ in names]
     assert sorted(one.topic for one in got) == sorted(names)
     assert all(one.retain and one.payload.decode() == one.topic for one in got)
+
+
+@pytest.mark.parametrize("qos", [0, 1, 2])
+@statement("MQTT-3.3.1-6", "MQTT-3.3.1-7")
+@statement311("MQTT-3.3.1-11")
+def test_an_empty_message_takes_away_what_a_choosy_topic_retained(
+    join: Join, server: Endpoints, version: int, qos: int
+) -> None:
+    """Though it does not fit what the topic takes."""
+    publisher = join(version)
+    publisher.publish(server.choosy, b"5", qos=2, retain=True)
+
+    answer = publisher.publish(server.choosy, b"", qos=qos, retain=True)
+
+    assert answer is None or answer.reason < 0x80
+    publisher.ping()
+    peer = join(version)
+    peer.subscribe(server.choosy, qos=qos)
+    peer.publish(server.choosy, b"6", qos=qos)
+    assert peer.until(b"6") == []
 
 
 @statement("MQTT-3.3.1-12")

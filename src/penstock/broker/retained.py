@@ -3,12 +3,13 @@
 They are events of ``$retained``, keyed by their topic, in the same group as the event
 itself; compaction keeps the last of each. So a hundred thousand of them cost their
 names and an offset each in memory, and are as durable as any event. One without a
-payload takes the one before away.
+payload takes the one before away: as an event of its topic too, unless that has a
+schema, which an empty payload cannot fit.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from penstock.broker.filters import TopicTree
 from penstock.errors import LimitReached
@@ -76,9 +77,18 @@ class Retained:
             return 0
         return self._log.topic(TOPIC).next_offset
 
-    def of(self, filter_: str, below: int) -> Iterable[int]:
+    def of(
+        self,
+        filter_: str,
+        below: int,
+        *,
+        left_out: Callable[[str], bool] | None = None,
+    ) -> Iterable[int]:
         """Where those are that a filter matches, of what was put in front of an end."""
-        found = (self._offsets[name] for name in self.topics(filter_))
+        topics = self.topics(filter_)
+        if left_out is not None:
+            topics = [name for name in topics if not left_out(name)]
+        found = map(self._offsets.__getitem__, topics)
         return sorted(offset for offset in found if offset < below)
 
     def topics(self, filter_: str) -> Iterable[str]:
@@ -95,5 +105,6 @@ class Retained:
 
     def forget(self, topic: str) -> None:
         """Retain nothing of a topic any more; it gets no event for that."""
-        gone = Columns([b""], self._log.now_ms(), keys=[topic.encode()])
-        self._log.append(TOPIC, gone)
+        if TOPIC in self._log.catalog:
+            gone = Columns([b""], self._log.now_ms(), keys=[topic.encode()])
+            self._log.append(TOPIC, gone)

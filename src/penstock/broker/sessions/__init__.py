@@ -7,8 +7,8 @@ brings the first of them: see routes.py.
 
 from __future__ import annotations
 
-from penstock.broker.sessions.book import Sessions
+from penstock.broker.sessions.book import Sessions, Willed
 from penstock.broker.sessions.session import Session, Share
 from penstock.broker.sessions.wishes import Will, Wish
 
-__all__ = ["Session", "Sessions", "Share", "Will", "Wish"]
+__all__ = ["Session", "Sessions", "Share", "Will", "Willed", "Wish"]

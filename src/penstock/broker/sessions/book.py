@@ -12,13 +12,13 @@ does not.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
 from penstock.broker.sessions.routes import Routes
 from penstock.broker.sessions.session import NAME, SHARED_NAME, Session
-from penstock.broker.sessions.wishes import Will, Wish
+from penstock.broker.sessions.wishes import WILL_RETRY_S, Will, Wish
 from penstock.delivery.consumer import Outlet
 from penstock.delivery.unconfirmed import Unconfirmed
 from penstock.log import Record
@@ -51,6 +51,13 @@ class Changes(msgspec.Struct, array_like=True, frozen=True):
     """Number, filter and wish of those that came, changed or went, in order."""
 
 
+class Willed(NamedTuple):
+    """A will that is published in a group, and may be taken back with it."""
+
+    session: Session
+    will: Will
+
+
 class Taken(msgspec.Struct, frozen=True):
     """Ids of a client that were received, or completed, and may be taken back."""
 
@@ -80,6 +87,9 @@ class Sessions:
         self._urgent = False
         self._wishes: list[tuple[int, str, Wish | None]] = []
         self._taken: Unconfirmed[Taken] = Unconfirmed()
+        self._willed: Unconfirmed[Willed] = Unconfirmed()
+        self.unpublished: list[Willed] = []
+        """Wills that wait for the log, and that no session carries any more."""
         self._offline: dict[Session, None] = {}
         self._broker: Broker
 
@@ -216,6 +226,28 @@ class Sessions:
         if session.durable:
             self._gone.append(session.number)
 
+    def publishing(self, willed: Willed) -> None:
+        """A will is published in this group; if its commit fails, it comes back."""
+        self._willed.add(willed)
+
+    def _bring_back(self, willed: Willed) -> None:
+        """Have a will whose commit failed published again.
+
+        Its session carries it, so that a crash does not lose it: if need be one that
+        had just ended. If the client is back, it has a will of its own by now.
+        """
+        session, will = willed
+        holder = self._by_client.get(session.client, session)
+        if not session.durable or holder is not session or session.gone_s is None:
+            self.unpublished.append(willed)
+            return
+        if session.number not in self._by_number:
+            session.expiry_s = 0.0  # it is there for its will alone
+        self._by_client[session.client] = self._by_number[session.number] = session
+        self._offline[session] = None
+        session.will, session.will_due_s = will, session.gone_s
+        session.will_again_s = self._broker.log.now_ms() / 1000 + WILL_RETRY_S
+
     def received(self, session: Session, ids: list[int]) -> None:
         """Messages of QoS 2 are stored in this group under these ids."""
         session.flights.receive(ids)
@@ -249,6 +281,7 @@ class Sessions:
                 session.gone_s += seconds
             if session.will_due_s is not None:
                 session.will_due_s += seconds
+            session.will_again_s += seconds
 
     # The journal's side
 
@@ -269,9 +302,11 @@ class Sessions:
     def confirmed(self) -> None:
         """What the committed group changed stays so."""
         self._taken.confirm()
+        self._willed.confirm()
 
     def collect(self) -> list[tuple[bytes, bool]]:
         self._taken.close()
+        self._willed.close()
         if not self.dirty:
             return []
         sync = self.urgent
@@ -300,6 +335,8 @@ class Sessions:
                 received.update(taken.ids)
             else:
                 received.difference_update(taken.ids)
+        for willed in reversed(self._willed.take_back()):
+            self._bring_back(willed)
         self._unsaid = {one: None for one in self if one.durable}
         self._whole = True
         self.routes.forget()

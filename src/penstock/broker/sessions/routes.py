@@ -60,6 +60,20 @@ class Routes(Shares):
         super().__init__(broker)
         self._tree: FilterTree[Session | Group, Wish | None] = FilterTree()
         self._groups: dict[tuple[str, str], Group] = {}
+        self._withheld: tuple[str, ...] = ()
+
+    def withhold(self, filters: Iterable[str]) -> None:
+        """Let nobody hear of topics that these match, whatever a wish says."""
+        self._withheld = tuple(filters)
+        for session in self._broker.sessions:
+            for share in list(session.shares.values()):
+                if self.withholds(share.topic):
+                    self.lose(session, share)
+                    if not share.subscription.ended:
+                        self._broker.subscriptions.remove(share.subscription)
+
+    def withholds(self, topic: str) -> bool:
+        return any(matches(one, topic) for one in self._withheld)
 
     # Wishes
 
@@ -212,7 +226,7 @@ class Routes(Shares):
     def _make(self, session: Session, topic: str, first: int) -> None:
         qos = self.terms_of(session, topic).qos
         durable = session.durable and qos > 0
-        if not durable and session.outlet is None:
+        if (not durable and session.outlet is None) or self.withholds(topic):
             return
         policy = ANSWERED if qos else UNANSWERED
         subscription = self._broker.subscriptions.add(
@@ -222,7 +236,7 @@ class Routes(Shares):
 
     def _make_shared(self, group: Group, topic: str, first: int) -> None:
         subscriptions = self._broker.subscriptions
-        if subscriptions.get(group.subscriber, topic) is not None:
+        if subscriptions.get(group.subscriber, topic) or self.withholds(topic):
             return
         subscription = subscriptions.add(
             group.subscriber, topic, ANSWERED, first, temporary=False, limited=False

@@ -88,6 +88,7 @@ class Session:
         "topics",
         "user",
         "will",
+        "will_again_s",
         "will_due_s",
         "wishes",
     )
@@ -115,6 +116,8 @@ class Session:
         self.gone_s: float | None = None
         self.will: Will | None = None
         self.will_due_s: float | None = None
+        self.will_again_s = 0.0
+        """A will that could not be stored is not tried again before."""
         self.restored = False
         """Whether it is from the journal and nobody has come since."""
 

@@ -6,6 +6,9 @@ import msgspec
 
 from penstock.model.topic_filter import shared
 
+# A will that cannot be stored now is tried again after this time.
+WILL_RETRY_S = 1.0
+
 
 class Wish(msgspec.Struct, array_like=True, frozen=True):
     """One subscription of a client, as MQTT has it."""

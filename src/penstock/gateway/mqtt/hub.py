@@ -2,7 +2,9 @@
 
 A session ends when its time without a connection is over, or with its connection if it
 has none. Its will is published when its delay is over or the session ends, whichever
-comes first, unless the client is back before (MQTT-3.1.3-9).
+comes first, unless the client is back before (MQTT-3.1.3-9). If the log does not take
+it, or its commit fails, it is tried again until it is stored, once: it is gone from its
+session in the group that holds it.
 """
 
 from __future__ import annotations
@@ -12,8 +14,9 @@ from itertools import count
 from typing import TYPE_CHECKING, cast
 
 from penstock.broker.broker import Broker
-from penstock.broker.sessions import Session, Will
-from penstock.errors import LogError, PenstockError
+from penstock.broker.sessions import Session, Will, Willed
+from penstock.broker.sessions.wishes import WILL_RETRY_S
+from penstock.errors import InvalidPayload, PenstockError
 from penstock.gateway.mqtt.headers import EXPIRES, common
 from penstock.gateway.mqtt.system import System
 from penstock.gateway.options import MqttOptions
@@ -27,8 +30,8 @@ logger = logging.getLogger(__name__)
 # A session with more topics than this has those forgotten that it is done with.
 MANY_TOPICS = 1_000
 SWEEP_S = 10.0
-# A will that the log does not take now is tried again after this time.
-RETRY_S = 1.0
+# Wills of sessions that have ended, waiting in memory for the log: 64 KiB each at most.
+MAX_UNPUBLISHED = 1_000
 
 
 # In front of the ids of clients that have none.
@@ -44,9 +47,11 @@ class MqttHub:
     def __init__(self, broker: Broker, options: MqttOptions) -> None:
         self.broker = broker
         self.options = options
+        broker.sessions.routes.withhold(options.refused_filters)
         self.system = System(broker, options)
         self._assigned = count(1)
         self._sweep_s = 0.0
+        self._again_s = 0.0
 
     def assigned_id(self) -> str:
         """A client id that nobody has."""
@@ -67,10 +72,14 @@ class MqttHub:
         return min(float(asked_s), most) if most else float(asked_s)
 
     def expire(self, client: str, now_s: float) -> None:
-        """End the session of a client whose time is over, if it has not ended yet."""
+        """Do what time would have brought for the session of a client that comes."""
         known = self.broker.sessions.get(client)
-        if known is not None and known.outlet is None:
-            self._see_to(known, now_s)
+        if known is None or known.outlet is not None:
+            return
+        if _is_over(known, now_s):
+            self.end(known)
+        elif _is_due(known, now_s):
+            self._give_up_will(known)
 
     def leave(self, session: Session, now_s: float, *, will: bool) -> None:
         """The connection of a session is gone."""
@@ -84,16 +93,16 @@ class MqttHub:
 
     def end(self, session: Session) -> None:
         """End a session now; its will is published (MQTT-3.1.2-8)."""
-        try:
-            self._publish_will(session)
-        except LogError as error:
-            _warn(session, error)
+        self._give_up_will(session)
         self.broker.sessions.end(session)
 
     def tick(self, now_s: float) -> None:
         """What time brings."""
         for session in self.broker.sessions.offline:
             self._see_to(session, now_s)
+        if self.broker.sessions.unpublished and now_s >= self._again_s:
+            self._again_s = now_s + WILL_RETRY_S
+            self._publish_again()
         self.system.tick(now_s)
         if now_s >= self._sweep_s:
             self._sweep_s = now_s + SWEEP_S
@@ -107,37 +116,76 @@ class MqttHub:
                 sessions.routes.sweep(session)
 
     def _see_to(self, session: Session, now_s: float) -> None:
-        gone_s = session.gone_s
-        assert gone_s is not None, "it is offline"
-        over = session.expiry_s is not None and now_s >= gone_s + session.expiry_s
-        due = session.will_due_s is not None and now_s >= session.will_due_s
-        if not over and not due:
+        over = _is_over(session, now_s)
+        if not over and not _is_due(session, now_s):
+            return
+        if session.will is not None and now_s < session.will_again_s:
             return
         try:
             self._publish_will(session)
-        except LogError:  # the disk is full, or busy: nothing is lost by waiting
-            session.will_due_s = now_s + RETRY_S
+        except PenstockError:  # the disk is full, or busy: nothing is lost by waiting
+            session.will_again_s = now_s + WILL_RETRY_S
             return
         if over:
             self.broker.sessions.end(session)
-        else:
-            self.broker.sessions.changed(session)
 
     def _publish_will(self, session: Session) -> None:
-        """Publish a will, if there is one; raises LogError if that cannot be now."""
-        if session.will is not None:
-            accounts = self.broker.accounts
-            try:
-                with accounts.acting(accounts.named(session.user)):
-                    publish_will(self.broker, session.will, session.producer)
-            except LogError:
-                raise
-            except PenstockError as error:
-                _warn(session, error)
+        """Publish a will, if there is one; raises what may not happen the next time."""
+        if session.will is None:
+            return
+        willed = Willed(session, session.will)
+        self._publish(willed)
         session.will = session.will_due_s = None
+        self.broker.sessions.changed(session)
+
+    def _publish(self, willed: Willed) -> None:
+        session, will = willed
+        accounts = self.broker.accounts
+        try:
+            with accounts.acting(accounts.named(session.user)):
+                publish_will(self.broker, will, session.producer)
+        except PenstockError as error:
+            if error.retriable:
+                raise
+            _warn(session, error)
+        else:
+            self.broker.sessions.publishing(willed)
+
+    def _give_up_will(self, session: Session) -> None:
+        """Publish the will of a session that does not carry it any longer."""
+        try:
+            self._publish_will(session)
+        except PenstockError:
+            assert session.will is not None, "there is one"
+            self.broker.sessions.unpublished.append(Willed(session, session.will))
+            session.will = session.will_due_s = None
+
+    def _publish_again(self) -> None:
+        """Publish the wills that no session carries, as far as the log takes them."""
+        sessions = self.broker.sessions
+        waiting, sessions.unpublished = sessions.unpublished, []
+        for at, willed in enumerate(waiting):
+            if at >= MAX_UNPUBLISHED:
+                _warn(willed.session, f"{MAX_UNPUBLISHED} others wait for the log")
+                continue
+            try:
+                self._publish(willed)
+            except PenstockError:
+                sessions.unpublished.append(willed)
 
 
-def _warn(session: Session, error: PenstockError) -> None:
+def _is_over(session: Session, now_s: float) -> bool:
+    """Whether a session that is offline has no time left."""
+    assert session.gone_s is not None, "it is offline"
+    return session.expiry_s is not None and now_s >= session.gone_s + session.expiry_s
+
+
+def _is_due(session: Session, now_s: float) -> bool:
+    """Whether the time of a will has come."""
+    return session.will_due_s is not None and now_s >= session.will_due_s
+
+
+def _warn(session: Session, error: PenstockError | str) -> None:
     logger.warning(
         "the will of %s was not published: %s",
         session.client,
@@ -170,7 +218,17 @@ def publish_will(broker: Broker, will: Will, producer: str) -> None:
 def publish(
     broker: Broker, topic: str, events: Columns, *, retain: bool, relaxed: bool
 ) -> int:
-    """Publish events; the last is retained if they say so. The group they are in."""
+    """Publish events; the last is retained if they say so. The group they are in.
+
+    What takes a retained message away need not fit the topic's schema: if it does not,
+    that is all it does, and it is no event.
+    """
     if retain:
         broker.retained.check(topic, events.payloads[-1])
-    return broker.publish(topic, events, relaxed=relaxed, keep=retain).group
+    try:
+        return broker.publish(topic, events, relaxed=relaxed, keep=retain).group
+    except InvalidPayload:
+        if not retain or events.payloads != [b""]:
+            raise
+        broker.retained.forget(topic)
+        return broker.promised

@@ -263,8 +263,10 @@ class Outbound(Delivering):
 
     def _retained(self, one: Delivery, index: int, now_s: float) -> list[bytes]:
         topic, offset = retained_topic(one.page, index), one.page.batch.offset_of(index)
-        if self._hub.broker.retained.offset_of(topic) != offset:
-            self._waive(one, index, index + 1)  # there is another one by now, or none
+        broker = self._hub.broker
+        gone = broker.retained.offset_of(topic) != offset  # another has its place
+        if gone or broker.sessions.routes.withholds(topic):
+            self._waive(one, index, index + 1)
             return []
         terms = self._retained_terms(one.page, index)
         form = self._retained_form(one.page, index, terms, now_s)

@@ -91,21 +91,32 @@ class Subscribing:
                 self._show_system(one)
 
     def unsubscribe(self, packet: Unsubscribe) -> None:
-        reasons = []
-        for filter_ in packet.filters:
-            known = self._hub.broker.sessions.unwish(self._session, filter_)
-            reasons.append(Reason.SUCCESS if known else Reason.NO_SUBSCRIPTION_EXISTED)
-            if filter_ in self.system_filters:
-                self.system_filters.remove(filter_)
+        """End wishes; a filter that is none is refused, or the client has to go.
+
+        UNSUBACK has no word for that before version 5, so it is a violation of the
+        protocol there (3.1.1: MQTT-4.7.1-2, MQTT-4.8.0-1).
+        """
+        bad = {one for one in packet.filters if not _is_filter(one)}
+        if bad and self._version < 5:
+            text = f"UNSUBSCRIBE has {min(bad)[:80]!a}, which is no filter"
+            raise Malformed(Reason.TOPIC_FILTER_INVALID, text)
+        reasons = [
+            Reason.TOPIC_FILTER_INVALID if one in bad else self._unwish(one)
+            for one in packet.filters
+        ]
         self._answer(unsuback(self._version, packet.packet_id, reasons, {}))
+
+    def _unwish(self, filter_: str) -> Reason:
+        known = self._hub.broker.sessions.unwish(self._session, filter_)
+        if filter_ in self.system_filters:
+            self.system_filters.remove(filter_)
+        return Reason.SUCCESS if known else Reason.NO_SUBSCRIPTION_EXISTED
 
     def _wish(self, wanted: Wanted, identifier: int, grants: Grants) -> int:
         """Take a wish in; the reason code that says so, or why not."""
-        try:
-            share = shared(wanted.filter)
-            check_filter(wanted.filter)
-        except InvalidName:
+        if not _is_filter(wanted.filter):
             return Reason.TOPIC_FILTER_INVALID
+        share = shared(wanted.filter)
         if matches(wanted.filter if share is None else share[1], RETAINED):
             return Reason.NOT_AUTHORIZED  # what was retained comes with its own topic
         if share is not None and wanted.no_local:  # MQTT-3.8.3-4
@@ -113,8 +124,10 @@ class Subscribing:
         if not grants.may_subscribe(wanted.filter, subscriber_of(self._session.client)):
             return Reason.NOT_AUTHORIZED
         plain = wanted.filter if share is None else share[1]
-        if any(covers(one, plain) for one in self._hub.options.refused_filters):
-            return Reason.UNSPECIFIED_ERROR
+        for one in self._hub.options.refused_filters:
+            # A wider filter is granted, and does not bring what is refused: routes.py.
+            if covers(one, plain) or covers(one, wanted.filter):
+                return Reason.UNSPECIFIED_ERROR
         wishes = self._session.wishes
         known = wanted.filter in wishes
         if not known and len(wishes) >= self._hub.options.max_filters:
@@ -177,7 +190,9 @@ class Subscribing:
             if group > log.written and log.outcome(group) == "pending":
                 return False
             self._due.popleft()
-            offsets = self._hub.broker.retained.of(wish.filter, below)
+            routes = self._hub.broker.sessions.routes
+            kept = self._hub.broker.retained
+            offsets = kept.of(wish.filter, below, left_out=routes.withholds)
             if wish.qos:
                 self._owe(wish, list(offsets))
             else:
@@ -191,3 +206,12 @@ class Subscribing:
             share = routes.retained_share(session, durable=session.durable)
             for offset in offsets:
                 self._outbound.owe_retained(share, offset, wish)
+
+
+def _is_filter(text: str) -> bool:
+    try:
+        shared(text)
+        check_filter(text)
+    except InvalidName:
+        return False
+    return True

@@ -61,7 +61,8 @@ class System:
             "broker/dead letters/count": lambda: LetterCount(broker).open(),
         }
         for name in self._values:
-            self._names.add(ROOT + name)
+            if not broker.sessions.routes.withholds(ROOT + name):
+                self._names.add(ROOT + name)
 
     def tick(self, now_s: float) -> None:
         """A round, if one is due."""

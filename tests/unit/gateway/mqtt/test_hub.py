@@ -9,14 +9,14 @@ import pytest
 
 from penstock.broker.options import BrokerOptions
 from penstock.broker.retained import TOPIC as RETAINED
-from penstock.errors import LimitReached
+from penstock.errors import Backlogged, LimitReached
 from penstock.gateway.mqtt import hub as hub_module
 from penstock.gateway.mqtt.headers import EXPIRES, QOS, RETAIN
 from penstock.gateway.mqtt.hub import publish
 from penstock.gateway.options import MqttOptions
 from penstock.log import Columns, LogOptions
-from penstock.wire.mqtt import Property, Will
-from tests.unit.gateway.mqtt.scene import Client, Scene
+from penstock.wire.mqtt import Kind, Properties, Property, Reason, Will
+from tests.unit.gateway.mqtt.scene import Client, Scene, acks
 from tests.unit.gateway.scene import Rules
 
 FOREVER = 0xFFFFFFFF
@@ -227,6 +227,126 @@ def test_a_will_that_cannot_be_published_is_told_and_the_session_ends(
     assert scene.broker.sessions.get("ann") is None
 
 
+FULL: dict[str, Properties] = {
+    "lasting": {Property.SESSION_EXPIRY_INTERVAL: 60},
+    "ending": {},
+}
+
+
+@pytest.mark.parametrize("properties", FULL.values(), ids=FULL)
+@pytest.mark.parametrize("times", [1, 3])
+def test_a_will_whose_commit_fails_is_stored_in_the_end_and_once(
+    scene: Scene, properties: Properties, times: int
+) -> None:
+    client = scene.client(will=WILL, properties={**properties})
+    scene.commits = False
+    client.drop()
+
+    for _ in range(times):
+        scene.fail_commit()
+        assert stored(scene) == []
+        scene.advance(1.1)
+    scene.commits = True
+    scene.advance(100.0)
+
+    assert stored(scene) == [b"bye"]
+    scene.restart(kill=True)
+    scene.advance(100.0)
+    assert stored(scene) == [b"bye"]
+
+
+def test_a_will_whose_commit_failed_outlives_a_crash(scene: Scene) -> None:
+    client = scene.client(will=WILL, properties={**FULL["lasting"]})
+    scene.commits = False
+    client.drop()
+    scene.fail_commit()
+    scene.commit()
+
+    scene.restart(kill=True)
+    scene.commits = True
+    scene.advance(0.1)
+
+    assert stored(scene) == [b"bye"]
+
+
+def test_the_will_of_a_session_that_ended_with_a_failed_commit_outlives_a_crash(
+    scene: Scene,
+) -> None:
+    delayed = Will(
+        topic="gone", payload=b"bye", properties={Property.WILL_DELAY_INTERVAL: 100}
+    )
+    scene.client(will=delayed, properties={**FULL["lasting"]}).drop()
+    scene.commits = False
+    scene.advance(61.0)
+    assert scene.broker.sessions.get("ann") is None
+    scene.fail_commit()
+    scene.commit()
+
+    scene.restart(kill=True)
+    scene.commits = True
+    scene.advance(2.0)
+
+    assert stored(scene) == [b"bye"]
+    assert scene.broker.sessions.get("ann") is None
+
+
+@pytest.mark.parametrize("clean", [True, False])
+def test_a_client_that_is_back_does_not_take_a_failed_will_away(
+    scene: Scene, *, clean: bool
+) -> None:
+    client = scene.client(will=WILL, properties={**FULL["lasting"]})
+    scene.commits = False
+    client.drop()
+    other = Will(topic="gone", payload=b"other", qos=1)
+
+    back = scene.client(clean=clean, will=other, properties={**FULL["lasting"]})
+    scene.fail_commit()
+    scene.commits = True
+    scene.advance(1.1)
+
+    assert stored(scene) == [b"bye"]
+    back.drop()
+    assert stored(scene) == [b"bye", b"other"]
+
+
+def test_a_will_that_the_log_does_not_take_waits(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The session ends, as another takes its place; its will does not go with it."""
+    scene.client(will=WILL)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(scene.broker, "publish", refusing)
+        scene.client()
+    assert stored(scene) == []
+    scene.advance(1.1)
+
+    assert stored(scene) == [b"bye"]
+
+
+def test_wills_that_wait_are_limited(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(hub_module, "MAX_UNPUBLISHED", 2)
+    clients = [scene.client(f"c{number}", will=WILL) for number in range(3)]
+    scene.commits = False
+    for client in clients:
+        client.drop()
+    scene.fail_commit()
+    scene.commits = True
+
+    with caplog.at_level(logging.WARNING):
+        scene.advance(1.1)
+
+    assert stored(scene) == [b"bye"] * 2
+    told = [record.__dict__.get("action") for record in caplog.records]
+    assert told.count("will_failed") == 1
+
+
+def refusing(*_: object, **__: object) -> None:
+    raise Backlogged(2, 1)
+
+
 # Together
 
 
@@ -306,3 +426,51 @@ def test_what_takes_a_retained_message_away_is_an_event_too(scene: Scene) -> Non
 
     assert stored(scene, "t") == [b"x", b""]
     assert len(scene.broker.retained) == 0
+
+
+@pytest.mark.parametrize("version", [4, 5])
+@pytest.mark.parametrize("qos", [0, 1, 2])
+def test_what_takes_a_retained_message_away_need_not_fit_a_schema(
+    scene: Scene, version: int, qos: int
+) -> None:
+    integers_only(scene)
+    client = scene.client(version=version)
+    ids = [1] if qos else None
+    client.publish("t", b"5", qos=qos, ids=ids, retain=True)
+    if qos == 2:
+        client.answer(Kind.PUBREL, 1)
+    assert len(scene.broker.retained) == 1
+    client.packets()
+
+    client.publish("t", b"", qos=qos, ids=[2] if qos else None, retain=True)
+
+    assert len(scene.broker.retained) == 0
+    assert stored(scene, "t") == [b"5"], "it is no event of a topic that it cannot fit"
+    assert acks(client.packets()) == (
+        [] if not qos else [(Kind.PUBACK if qos == 1 else Kind.PUBREC, 2, 0)]
+    )
+    scene.restart(kill=True)
+    assert len(scene.broker.retained) == 0
+    assert "$dead-letters" not in scene.broker.log.catalog
+
+
+def integers_only(scene: Scene) -> None:
+    """Let the topic ``t`` take nothing else."""
+    scene.broker.create_topic("t")
+    schema = b'{"type":"integer"}'
+    scene.broker.cards.register("t", schema, type_="", at_ms=0, by="")
+    scene.commit()
+
+
+def test_there_may_be_nothing_to_take_away(scene: Scene) -> None:
+    integers_only(scene)
+    client = scene.client()
+    client.packets()
+
+    client.publish("t", b"", qos=1, ids=[1], retain=True)
+    client.publish("t", b"", qos=1, ids=[2])
+
+    assert [one[1:] for one in acks(client.packets())] == [
+        (1, 0),
+        (2, Reason.PAYLOAD_FORMAT_INVALID),
+    ]

@@ -75,6 +75,35 @@ def test_unsubscribe_says_what_was_there(client: Client) -> None:
     assert client.unsuback() == [0, Reason.NO_SUBSCRIPTION_EXISTED]
 
 
+BAD = ["a/#/b", "a+", "#a", "$share/g", "$share//a", "$share/+/a"]
+
+
+@pytest.mark.parametrize("filter_", BAD)
+def test_a_filter_to_end_that_is_none_is_refused(client: Client, filter_: str) -> None:
+    client.subscribe("a")
+    client.packets()
+
+    client.unsubscribe(filter_, "a")
+
+    assert client.unsuback() == [Reason.TOPIC_FILTER_INVALID, 0]
+
+
+@pytest.mark.parametrize("filter_", BAD)
+def test_a_filter_to_end_that_is_none_ends_an_old_connection(
+    scene: Scene, filter_: str
+) -> None:
+    client = scene.client(version=4, clean=False)
+    client.subscribe("a", qos=1)
+    client.packets()
+
+    client.unsubscribe("a", filter_)
+
+    assert client.closed
+    assert client.packets() == []
+    session = scene.broker.sessions.get("ann")
+    assert session is not None and list(session.wishes) == ["a"], "nothing was ended"
+
+
 def test_answers_of_a_kept_session_wait_for_the_disk(scene: Scene) -> None:
     client = scene.client(properties=LASTING)
     client.packets()
@@ -133,6 +162,73 @@ def test_filters_that_nobody_may_have_are_refused(tmp_path: Path) -> None:
 
     no = Reason.UNSPECIFIED_ERROR
     assert client.suback() == [no, no, no, 0]
+    scene.close()
+
+
+def test_shared_subscriptions_can_be_what_nobody_may_have(tmp_path: Path) -> None:
+    options = MqttOptions(no_subscribe="$share/#", sys_interval_s=0)
+    scene = Scene(tmp_path, mqtt=options)
+    client = scene.client()
+    client.packets()
+
+    client.subscribe("$share/g/a", "$share/g/#", "a", "#")
+
+    no = Reason.UNSPECIFIED_ERROR
+    assert client.suback() == [no, no, 0, 0]
+    scene.close()
+
+
+WIDER = ["#", "+/a", "+/#", "secret/+", "$share/g/#", "$share/g/+/a"]
+
+
+@pytest.mark.parametrize("qos", [0, 1])
+@pytest.mark.parametrize("filter_", WIDER)
+def test_a_wider_filter_does_not_bring_what_nobody_may_have(
+    tmp_path: Path, filter_: str, qos: int
+) -> None:
+    options = MqttOptions(no_subscribe="secret/a", sys_interval_s=0)
+    scene = Scene(tmp_path, mqtt=options)
+    retain(scene, "secret/a", "open/a")
+    client = scene.client(properties=LASTING)
+    client.packets()
+
+    client.subscribe(filter_, qos=qos)
+    retain(scene, "secret/a", "open/a", "secret/b")
+
+    assert "secret/a" not in {one.topic for one in client.messages()}
+    scene.close()
+
+
+@pytest.mark.parametrize("filter_", ["#", "$share/g/#"])
+def test_what_nobody_may_have_from_now_on_is_not_sent_after_a_restart(
+    tmp_path: Path, filter_: str
+) -> None:
+    scene = Scene(tmp_path)
+    client = scene.client(properties=LASTING)
+    client.subscribe(filter_, qos=2)
+    client.drop()
+    for topic in ("secret/a", "open/a"):
+        scene.client("writer").publish(topic, b"x", qos=1, ids=[1])
+    scene.mqtt = MqttOptions(no_subscribe="secret/#", sys_interval_s=0)
+
+    scene.restart()
+
+    again = scene.client(clean=False, properties=LASTING)
+    assert [one.topic for one in again.messages()] == ["open/a"]
+    assert all(one.topic != "secret/a" for one in scene.broker.subscriptions)
+    scene.close()
+
+
+def test_what_nobody_may_know_of_the_server_is_not_told(tmp_path: Path) -> None:
+    options = MqttOptions(no_subscribe="$SYS/broker/uptime")
+    scene = Scene(tmp_path, mqtt=options)
+    client = scene.client()
+
+    client.subscribe("$SYS/#")
+
+    topics = {one.topic for one in client.messages()}
+    assert "$SYS/broker/version" in topics
+    assert "$SYS/broker/uptime" not in topics
     scene.close()
 
 
