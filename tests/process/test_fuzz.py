@@ -1,7 +1,8 @@
 """Junk at every port, while somebody works: the server serves on and fails nowhere.
 
-The junk is random bytes, pieces of the protocols in wrong places, and good lines cut
-up and mixed; the same in every run, more of it with ``HYPOTHESIS_PROFILE=deep``.
+The junk is random bytes, pieces of the protocols in wrong places, good lines cut up and
+mixed, and mutations of what clients say (tests/properties/fuzzing.py); the same in every
+run, more of it with ``HYPOTHESIS_PROFILE=deep``.
 """
 
 from __future__ import annotations
@@ -15,7 +16,10 @@ from random import Random
 import hypothesis
 import pytest
 
+from tests.properties.fuzz_targets import BODIES, MAZE, native_corpus, said_in
+from tests.properties.fuzzing import mutated
 from tests.serving import Serving, serving
+from tests.unit.wire.mqtt.examples import golden
 from tests.wire_client import PATIENCE_S, Wire
 
 pytestmark = pytest.mark.slow
@@ -71,6 +75,19 @@ WORDS: dict[str, list[bytes]] = {
         struct.pack("<I", 64 << 20),
     ],
 }  # fmt: skip
+
+
+LINES, JSON = said_in("line"), said_in("jsonq")
+CORPUS: dict[str, list[bytes]] = {
+    "http": [*BODIES, b"GET /v1/topics HTTP/1.1\r\nHost: localhost\r\n\r\n"],
+    "line": LINES,
+    "consumer": JSON,
+    "publisher": JSON,
+    "maze_event": MAZE,
+    "maze_client": MAZE,
+    "mqtt": [one for version in (3, 4, 5) for one in golden(f"client_{version}.hex")],
+    "native": native_corpus("client.hex"),
+}
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -137,6 +154,9 @@ def attack(server: Serving, random: Random) -> None:
     """One connection with junk. It reads everything, nothing, or leaves rudely."""
     name = random.choice(list(server.ports))
     data = junk(random, WORDS[name])
+    if random.random() < 0.5:
+        begin = CORPUS[name][0]  # a login, often: then the rest is looked at
+        data = begin + b"".join(mutated(random, CORPUS[name]) for _ in range(20))
     with Wire(server.ports[name]) as wire, suppress(ConnectionError):
         manner = random.choice(["polite", "silent", "rude"])
         wire.sock.settimeout(PATIENCE_S if manner == "polite" else 0.05)

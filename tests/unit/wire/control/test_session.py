@@ -27,6 +27,7 @@ def test_words_are_those_of_the_protocol() -> None:
         (b"\x1b]0;title\x07", b"]0;title"),
         (b'{"x":' + b"[" * 20_000, b'{"x":' + b"[" * 1019),
         (b"", b""),
+        (b'{"a":' + b"[" * 5000, b'{"a":' + b"[" * 1019),
     ],
 )
 def test_a_tweet_is_one_line(payload: bytes, text: bytes) -> None:
