@@ -1,8 +1,8 @@
 """Junk at every port, while somebody works: the server serves on and fails nowhere.
 
 The junk is random bytes, pieces of the protocols in wrong places, good lines cut up and
-mixed, and mutations of what clients say (tests/properties/fuzzing.py); the same in every
-run, more of it with ``HYPOTHESIS_PROFILE=deep``.
+mixed, and mutations of what clients say (tests/properties/fuzzing.py); the same in
+every run, more of it with ``HYPOTHESIS_PROFILE=deep``.
 """
 
 from __future__ import annotations

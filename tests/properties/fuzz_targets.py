@@ -168,8 +168,10 @@ class Packets:
 def mqtt_headers(pieces: Sequence[bytes]) -> Outcome:
     """Headers that somebody gave an event, as a client of MQTT gets them."""
     text = b"".join(pieces).decode(errors="replace")
-    names = ("user-properties", "content-type", "response-topic", "payload-format")
-    names += ("correlation-data", "expires-ms")
+    names = [
+        *("user-properties", "content-type", "response-topic", "payload-format"),
+        *("correlation-data", "expires-ms"),
+    ]
     said = {f"{PREFIX}{name}": text for name in names} | {text[:20]: text}
     properties = render_properties(to_properties(said, 3, 0.0))
     parser = open_client(5, 1 << 20)
