@@ -40,9 +40,19 @@ for command in (*COMMANDS, limit, usage):
     is_flag=True,
     help="Read the password from the first line of standard input.",
 )
+@click.option(
+    "--certificate",
+    is_flag=True,
+    help="No password: the certificate of a client names the user (tls.cert_users).",
+)
 @JSON
 def add_command(
-    name: str, file: str | None, *, password_stdin: bool, as_json: bool
+    name: str,
+    file: str | None,
+    *,
+    password_stdin: bool,
+    certificate: bool,
+    as_json: bool,
 ) -> None:
     """Add a user, or change a user's password.
 
@@ -53,17 +63,24 @@ def add_command(
     Examples:
       penstock users add anna --file users
       pass show penstock/anna | penstock users add anna --file users --password-stdin
+      penstock users add sensor7 --file users --certificate
     """
     path = path_of(file)
     name = users_file.user_name(name)
-    password = _from_stdin() if password_stdin else _asked(name)
-    is_new = users_file.set_password(path, name, password)
+    if certificate and password_stdin:
+        raise Refusal("--certificate and --password-stdin exclude each other")
+    if certificate:
+        is_new = users_file.set_certificate(path, name)
+    else:
+        password = _from_stdin() if password_stdin else _asked(name)
+        is_new = users_file.set_password(path, name, password)
     if as_json:
         _show_json(name, path, "added" if is_new else "changed")
     elif is_new:
         say(f"added {name} to {path}")
     else:
-        say(f"changed the password of {name} in {path}")
+        what = "way in" if certificate else "password"
+        say(f"changed the {what} of {name} in {path}")
 
 
 @users.command("remove")

@@ -3,7 +3,8 @@
     scrypt$<n>$<r>$<p>$<salt>$<hash>      salt and hash in base64
 
 The cost is stored with the hash, so that a later Penstock may raise it and still
-check older passwords.
+check older passwords. In place of one there may be the word ``certificate``: no
+password is right.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import os
 from dataclasses import dataclass
 
 SCHEME = "scrypt"
+CERTIFICATE = "certificate"
 # About 50 ms and 16 MiB for each check.
 COST_N = 1 << 14
 COST_R = 8
@@ -48,6 +50,19 @@ class Password:
         return "$".join([SCHEME, str(self.n), str(self.r), str(self.p), salt, hash_])
 
 
+@dataclass(frozen=True, slots=True)
+class NoPassword:
+    """Of a user whom only a certificate can name."""
+
+    def matches(self, text: str) -> bool:
+        """Never; and it takes as long as with a password."""
+        _scrypt(text, bytes(SALT_BYTES), COST_N, COST_R, COST_P, HASH_BYTES)
+        return False
+
+    def __str__(self) -> str:
+        return CERTIFICATE
+
+
 def stored(text: str) -> Password:
     """The password to store, with a new salt."""
     salt = os.urandom(SALT_BYTES)
@@ -55,8 +70,10 @@ def stored(text: str) -> Password:
     return Password(n=COST_N, r=COST_R, p=COST_P, salt=salt, hash=hash_)
 
 
-def parse(text: str) -> Password:
+def parse(text: str) -> Password | NoPassword:
     """A stored password from its text; raises ValueError with the reason."""
+    if text == CERTIFICATE:
+        return NoPassword()
     scheme, *parts = text.split("$")
     if scheme != SCHEME or len(parts) != 5:
         raise ValueError("the password must be scrypt$n$r$p$salt$hash")

@@ -25,7 +25,7 @@ from penstock.errors import BadUsersFile, InvalidName, InvalidUser
 from penstock.files import Files, replace_file
 from penstock.server import password as passwords
 from penstock.server import quota_line, rule_line
-from penstock.server.password import Password
+from penstock.server.password import NoPassword, Password
 from penstock.server.rule_line import ADMINISTER, Said
 
 MAX_NAME_BYTES = 256
@@ -35,7 +35,7 @@ NEW_FILE_MODE = 0o600
 
 
 class User(NamedTuple):
-    password: Password
+    password: Password | NoPassword
     grants: Grants
 
     @property
@@ -56,9 +56,21 @@ def set_password(path: Path, name: str, password: str) -> bool:
     """
     name = user_name(name)
     _check_password(name, password)
+    return _set(path, name, passwords.stored(password))
+
+
+def set_certificate(path: Path, name: str) -> bool:
+    """Let a user log in by a certificate only; True if the user is new.
+
+    Otherwise as ``set_password``.
+    """
+    return _set(path, user_name(name), NoPassword())
+
+
+def _set(path: Path, name: str, stored: Password | NoPassword) -> bool:
     lines = _lines(path) if path.exists() else []
     is_new = name not in _parsed(path, lines)
-    line = f"{name}:{passwords.stored(password)}"
+    line = f"{name}:{stored}"
     if is_new:
         lines.append(line)
     else:
@@ -160,7 +172,7 @@ def _lines(path: Path) -> list[str]:
 
 
 def _parsed(path: Path, lines: list[str]) -> dict[str, User]:
-    found: dict[str, Password] = {}
+    found: dict[str, Password | NoPassword] = {}
     rules: dict[str, list[Rule]] = {}
     quotas: dict[str, Quota] = {}
     admins: set[str] = set()
@@ -214,7 +226,7 @@ def _says_something(line: str) -> bool:
     return bool(line.strip()) and not line.startswith("#")
 
 
-def _user_of(line: str) -> tuple[str, Password]:
+def _user_of(line: str) -> tuple[str, Password | NoPassword]:
     name, colon, password = line.strip().partition(":")
     if not colon:
         raise ValueError("there is no ':' between name and password")

@@ -177,3 +177,14 @@ def test_what_is_wrong_is_said_in_one_line(
 
 def run(*arguments: str | Path, typed: str = "") -> Result:
     return CliRunner().invoke(cli, ["users", *map(str, arguments)], input=typed)
+
+
+def test_a_user_may_be_added_who_has_a_certificate_and_no_password(path: Path) -> None:
+    result = run("add", "Sensor", "--file", path, "--certificate")
+    again = run("add", "sensor", "--file", path, "--certificate")
+    both = run("add", "x", "--file", path, "--certificate", "--password-stdin")
+
+    assert result.stdout == f"added sensor to {path}\n"
+    assert again.stdout == f"changed the way in of sensor in {path}\n"
+    assert both.exit_code == 2
+    assert path.read_text() == "sensor:certificate\n"

@@ -14,6 +14,7 @@ from penstock.server import password
 from penstock.server.users_file import (
     read_users,
     remove_user,
+    set_certificate,
     set_password,
     set_quota,
     set_rules,
@@ -435,3 +436,16 @@ def test_a_quota_that_makes_no_sense_is_named(
 
     with pytest.raises(BadUsersFile, match=reason):
         read_users(path)
+
+
+def test_a_user_may_have_a_certificate_and_no_password(tmp_path: Path) -> None:
+    path = tmp_path / "users"
+
+    assert set_certificate(path, "Sensor")
+    assert not set_certificate(path, "sensor")
+
+    assert path.read_text() == "sensor:certificate\n"
+    assert not read_users(path)["sensor"].password.matches("certificate")
+    assert read_users(path)["sensor"] == read_users(path)["sensor"]
+    assert not set_password(path, "sensor", "secret")
+    assert read_users(path)["sensor"].password.matches("secret")
