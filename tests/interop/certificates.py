@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 
 DAYS = "2"
+# Keys that take no time to make.
+CURVE = ("ec", "-pkeyopt", "ec_paramgen_curve:prime256v1")
 
 
 class Certificates:
@@ -21,27 +23,32 @@ class Certificates:
         self._folder = folder
         self.authority = folder / "authority.pem"
         _openssl(
-            *("req", "-x509", "-newkey", "rsa:2048", "-noenc", "-days", DAYS),
+            *("req", "-x509", "-newkey", *CURVE, "-noenc", "-days", DAYS),
             *("-subj", "/CN=Test authority", "-keyout", folder / "authority.key"),
             *("-addext", "keyUsage=critical,keyCertSign,cRLSign"),
             *("-out", self.authority),
         )
-        self.server = self._signed("server", "subjectAltName=IP:127.0.0.1")
-        self.client = self._signed("client", "extendedKeyUsage=clientAuth")
+        self.server = self.signed("server", "subjectAltName=IP:127.0.0.1")
+        self.client = self.signed("client")
 
-    def context(self, *, client: bool = False) -> ssl.SSLContext:
+    def context(
+        self, *, client: bool = False, shown: tuple[Path, Path] | None = None
+    ) -> ssl.SSLContext:
         """What a client trusts and, if asked for, who it says it is."""
         context = ssl.create_default_context(cafile=str(self.authority))
-        if client:
-            context.load_cert_chain(*self.client)
+        if client or shown is not None:
+            context.load_cert_chain(*(shown or self.client))
         return context
 
-    def _signed(self, name: str, extension: str) -> tuple[Path, Path]:
+    def signed(
+        self, name: str, extension: str = "extendedKeyUsage=clientAuth"
+    ) -> tuple[Path, Path]:
+        """A certificate of that common name, and its key."""
         request, key = self._folder / f"{name}.csr", self._folder / f"{name}.key"
         certificate, extensions = (self._folder / f"{name}.{end}" for end in EXTRAS)
         extensions.write_text(extension + "\n")
         _openssl(
-            *("req", "-newkey", "rsa:2048", "-noenc", "-subj", f"/CN={name}"),
+            *("req", "-newkey", *CURVE, "-noenc", "-subj", f"/CN={name}"),
             *("-keyout", key, "-out", request),
         )
         _openssl(

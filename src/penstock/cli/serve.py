@@ -19,8 +19,11 @@ from penstock.cli.refusal import Refusal
 from penstock.config import Settings
 from penstock.errors import NotProtected
 from penstock.http.links import dashboard
+from penstock.server.options import LOGIN_PORTS
 from penstock.server.ready import Ready
 from penstock.server.users import Users
+
+logger = logging.getLogger(__name__)
 
 # What to try first at a port, where a person can.
 TRY = {"line": "telnet", "consumer": "telnet", "publisher": "telnet"}
@@ -68,6 +71,7 @@ def serve(
         context.with_resource(limited_to(logging.INFO))
     settings = settings_of(given)
     check(settings, insecure=insecure)
+    warn(settings)
     context.exit(_run(settings, ready_file))
 
 
@@ -81,6 +85,30 @@ def check(settings: Settings, *, insecure: bool) -> None:
         Users.load(server.users_file)
     elif not insecure and not is_loopback(server.host):
         raise NotProtected(server.host)
+
+
+def warn(settings: Settings) -> None:
+    """Say what other machines can do that they perhaps should not."""
+    server, tls = settings.server, settings.tls
+    if is_loopback(server.host):
+        return
+    if server.users_file is None:
+        logger.warning(
+            "everybody who reaches %s may read and write everything: "
+            "there is no users file",
+            server.host,
+            extra={"action": "open_to_everybody"},
+        )
+    on = [p for p in LOGIN_PORTS if getattr(settings.listen, f"{p}_port") is not None]
+    plain = [name for name in on if not tls.covers(name) and not tls.confines(name)]
+    if plain:
+        logger.warning(
+            "what travels to and from %s can be read on the way, passwords and tokens "
+            "too: no TLS at %s (see tls.cert_file)",
+            server.host,
+            ", ".join(plain),
+            extra={"action": "without_tls"},
+        )
 
 
 def is_loopback(host: str) -> bool:
@@ -106,7 +134,8 @@ def announcement(ready: Ready, *, show_login: bool = False) -> Iterator[str]:
     if ready.login is not None and show_login:
         yield f"Open the dashboard: {ready.login}"
     elif "http" in ready.ports:
-        address = dashboard(ready.host, ready.ports["http"])
+        tls = "http" in ready.tls
+        address = dashboard(ready.host, ready.ports["http"], tls=tls)
         yield f"Open the dashboard: {address} (penstock token show --link: the way in)"
     yield "Press Ctrl-C to stop."
 
@@ -136,4 +165,6 @@ def _listener(ready: Ready, name: str) -> tuple[str, str, str]:
     port = ready.ports[name]
     host = f"[{ready.host}]" if ":" in ready.host else ready.host
     hint = f"try: {TRY[name]} {ready.host} {port}" if name in TRY else ""
+    if name in ready.tls:
+        hint = "TLS"
     return name.replace("_", " "), f"{host}:{port}", hint

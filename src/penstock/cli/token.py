@@ -196,7 +196,12 @@ def remove_command(name: str, *, yes: bool, data: str | None, as_json: bool) -> 
 
 def _tell(found: str, *, link: bool) -> None:
     settings = load()
-    address = login_link(settings.server.host, settings.listen.http_port or 0, found)
+    address = login_link(
+        settings.server.host,
+        settings.listen.http_port or 0,
+        found,
+        tls=settings.tls.covers("http"),
+    )
     if given("as_json"):
         show_json({"name": ADMIN, "token": found, "link": address})
     else:

@@ -37,6 +37,8 @@ class Gateway:
     """What the peer may do; set by the server before ``logged_in`` says yes."""
     refusal: PenstockError | None = None
     """Why a login was not looked at; set by the server before ``logged_in`` says no."""
+    vouched: Grants | None = None
+    """What the user may do whom the peer's certificate names: no password is asked."""
     settled = True
     """Whether the peer has said who it is, as far as the protocol asks for it."""
     who = ""
@@ -47,6 +49,18 @@ class Gateway:
     """How long the peer may be silent before it has timed out; 0 for any time."""
     errands: deque[Callable[[], None]] | None = None
     """What is to be done while no commit is under way."""
+
+    def is_vouched(self, user: str | None) -> bool:
+        """Whether the certificate names this user; then its grants count from now on.
+
+        Who says no name is the one that the certificate names. Only for a peer that
+        gives no password: one that is given is checked.
+        """
+        vouched = self.vouched
+        if vouched is None or (user is not None and user.lower() != vouched.user):
+            return False
+        self.grants = vouched
+        return True
 
     def connected(self, now_s: float) -> None:
         """The connection stands: greet."""

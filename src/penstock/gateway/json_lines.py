@@ -75,6 +75,10 @@ class JsonGateway(Gateway, Generic[Packet, Mark]):
         """Let a user in whose password is right."""
         raise NotImplementedError
 
+    def _is_named(self, login: Login) -> bool:
+        """Whether the peer's certificate spares it the password."""
+        return login.password is None and self.is_vouched(login.user)
+
     def _not_in(self) -> None:
         self._attempts += 1
         self.closing = self._attempts >= self._options.login_attempts

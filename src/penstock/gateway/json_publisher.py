@@ -56,7 +56,9 @@ class PublisherGateway(JsonGateway[PublisherPacket, None]):
         return parse_publisher(line)
 
     def _try_login(self, login: Login | None, now_s: float) -> None:
-        if login is None or login.password is None:
+        if login is not None and self._is_named(login):
+            self._enter(login.user, now_s)
+        elif login is None or login.password is None:
             self._not_in()
         else:
             self.login = LoginRequest(login.user, login.password)

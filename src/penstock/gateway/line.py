@@ -83,9 +83,7 @@ class LineGateway(Gateway):
         request, self.login = self.login, None
         assert request is not None, "nobody asked"
         if ok:
-            self.settled = True
-            self._publisher.grants = self.grants
-            self._name_subscriber(request.user)
+            self._enter(request.user)
         else:
             self._attempts += 1
             self.closing = self._attempts >= self._options.login_attempts
@@ -219,13 +217,20 @@ class LineGateway(Gateway):
         if self._shares:
             raise RemoteProtocolError("line", "as must come before the first sub")
         name = accepted_subscriber(text("name", parts[1]))
-        if len(parts) == 3 and not self.settled:
+        if len(parts) == 2 and not self.settled and self.is_vouched(name):
+            self._enter(name)
+        elif len(parts) == 3 and not self.settled:
             self.login = LoginRequest(name, text("password", parts[2]))
         elif len(parts) == 3 or not self.settled:
             needs = "as <name>" if self.settled else "as <name> <password>"
             raise RemoteProtocolError("line", f"say it as: {needs}")
         else:
             self._name_subscriber(name)
+
+    def _enter(self, user: str) -> None:
+        self.settled = True
+        self._publisher.grants = self.grants
+        self._name_subscriber(user)
 
     def _name_subscriber(self, name: str) -> None:
         self._name = self.who = name

@@ -284,12 +284,19 @@ class NativeGateway(Gateway):
             if message.user is not None:
                 raise LoginRefused("say either a user and a password, or a token")
             return LoginRequest("", "", message.token)
-        if not self._authenticate:
+        if not self._authenticate or self._is_named(message):
             return None
         if message.user is None or message.password is None:
             needed = "a user and a password, or a token of scope admin"
             raise LoginRefused(f"this server asks for {needed}")
         return LoginRequest(message.user, message.password)
+
+    def _is_named(self, message: Hello) -> bool:
+        """Whether the peer's certificate spares it the password."""
+        if message.password is not None or not self.is_vouched(message.user):
+            return False
+        self._user = self.grants.user
+        return True
 
     def _enter(self) -> None:
         self.settled = True

@@ -1,10 +1,11 @@
 """The door: who sends a request, and whether its route is for them.
 
 In this order: ``Authorization: Bearer`` with a token, ``Authorization: Basic`` with a
-user of the users file, the cookie of a session, and where the settings say so, a peer
-on this machine. What a browser sends by itself (the cookie, or nothing at all) counts
-only from our own pages: the request must not come from another site, and whoever
-changes something has to send the word of the session as well.
+user of the users file, the cookie of a session, a certificate that names a user, and
+where the settings say so, a peer on this machine. What a browser sends by itself (the
+cookie, the certificate, or nothing at all) counts only from our own pages: the request
+must not come from another site, and whoever changes something by a cookie has to send
+the word of the session as well.
 """
 
 from __future__ import annotations
@@ -27,6 +28,8 @@ from penstock.http.keys import who_has
 from penstock.http.places import LOCAL, address_in, host_in, networks_in, within
 from penstock.http.sessions import COOKIE, CSRF_HEADER, Session
 
+# Where the server leaves what it has verified of a client, in the state of a scope.
+PEER_CERTIFICATE = "peercert"
 SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 NOBODY = Who(name="", scope="topics")
 # What a proxy adds to a request that it passes on.
@@ -73,6 +76,10 @@ class Guard:
         if session is not None:
             self._check_page(scope, headers, session)
             return Entry(who=session.who, session=session)
+        named = self._named(scope)
+        if named is not None:
+            self.check_origin(headers)  # browsers show certificates by themselves
+            return Entry(who=named)
         if self._house.options.open_on_loopback and self._is_local(scope, headers):
             self.check_origin(headers)
             return Entry(who=Who(name="", scope="open"))
@@ -136,6 +143,15 @@ class Guard:
         if key is None:
             raise house.wrong_token(address_of(scope))
         return key
+
+    def _named(self, scope: Scope) -> Who | None:
+        """The user that the peer's certificate names; raises LoginRefused."""
+        house, shown = self._house, scope.get("state", {}).get(PEER_CERTIFICATE)
+        grants = None if not shown or house.vouched is None else house.vouched(shown)
+        if grants is None:
+            return None
+        by = None if house.find_user is None else house.find_user(grants.user)
+        return replace(user_with(grants), by=by)
 
     def _session(self, headers: Headers) -> Session | None:
         cookies = cookie_parser(headers.get("cookie", ""))

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from penstock.broker.access import Grants
 from penstock.broker.broker import Broker
@@ -29,6 +29,9 @@ FindUser = Callable[[str], object]
 CheckUser = Callable[[str, str, str], Awaitable[Grants]]
 # Notes that a token, from that address, was none; what to answer.
 WrongToken = Callable[[str], PenstockError]
+# What a user may do whom a client's certificate names; None: it names nobody. Raises
+# LoginRefused if it names somebody who is not known.
+Vouched = Callable[[Mapping[str, Any]], Grants | None]
 
 
 def unknown_token(address: str) -> PenstockError:
@@ -54,6 +57,7 @@ class House:
     check_user: CheckUser | None = None
     find_user: FindUser | None = None
     wrong_token: WrongToken = unknown_token
+    vouched: Vouched | None = None
     opened: Opened = field(init=False)
     sessions: Sessions = field(init=False)
     seats: Seats = field(init=False)

@@ -5,14 +5,14 @@ from __future__ import annotations
 import ipaddress
 
 
-def dashboard(host: str, port: int) -> str:
+def dashboard(host: str, port: int, *, tls: bool = False) -> str:
     """Where a browser on this machine finds the dashboard."""
-    return f"http://{_reachable(host)}:{port}/"
+    return f"{'https' if tls else 'http'}://{_reachable(host)}:{port}/"
 
 
-def login_link(host: str, port: int, token: str) -> str:
+def login_link(host: str, port: int, token: str, *, tls: bool = False) -> str:
     """The same with a token behind ``#``, where no server and no log sees it."""
-    return f"{dashboard(host, port)}#token={token}"
+    return f"{dashboard(host, port, tls=tls)}#token={token}"
 
 
 def _reachable(host: str) -> str:

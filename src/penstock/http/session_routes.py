@@ -57,7 +57,7 @@ async def log_in(call: Call) -> Response:
         path="/",
         httponly=True,
         samesite="strict",
-        secure=guard.secure,
+        secure=guard.secure or call.request.url.scheme == "https",
     )
     return answer
 

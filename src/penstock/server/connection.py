@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
-from typing import Protocol, cast
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol, cast
 
 from penstock.broker.account import Account
 from penstock.broker.peer import Peer
@@ -30,6 +30,9 @@ _MORE_BYTES = 1 << 16
 LINGER_S = 2.0
 # How long somebody who was cut off may take to read why.
 CUT_OFF_S = 0.5
+
+PeerCertificate = Mapping[str, Any] | None
+"""What was verified of a client's certificate, as ``getpeercert`` has it."""
 
 
 class Door(Protocol):
@@ -53,7 +56,9 @@ class Connection(asyncio.BufferedProtocol):
         self.engine = engine
         self.gateway = gateway
         self.address = ""
-        self.local_only = False
+        self.local_only = ""
+        """Why peers beyond this machine are refused; nothing if they are not."""
+        self.peercert: PeerCertificate = None
         self.since_s = engine.now_s()
         self.active_s = self.since_s
         self.peer = Peer("", self.since_s)
@@ -88,6 +93,7 @@ class Connection(asyncio.BufferedProtocol):
         # uvloop's transports have the methods of asyncio.Transport, not its name.
         transport = self._transport = cast(asyncio.Transport, transport)
         self.address = self.peer.address = _address(transport)
+        self.peercert = transport.get_extra_info("peercert")
         refusal = self._door.enter(self)
         if refusal is not None:
             transport.write(f"error: {refusal}\r\n".encode())

@@ -12,6 +12,7 @@ import asyncio
 import fcntl
 import logging
 import socket
+import ssl
 import sys
 import termios
 from collections.abc import Callable
@@ -36,6 +37,7 @@ from penstock.errors import (
 )
 from penstock.http import problem
 from penstock.http.answers import SECURITY
+from penstock.http.guard import PEER_CERTIFICATE
 from penstock.http.options import HttpOptions
 
 # What uvicorn has to say, our application has said already.
@@ -69,7 +71,9 @@ class HttpServer:
         options: HttpOptions,
         door: Door,
         end_streams: Callable[[], None],
+        tls: ssl.SSLContext | None = None,
     ) -> None:
+        self._tls = tls
         self._options = options
         self._end_streams = end_streams
         self._config = uvicorn.Config(
@@ -93,6 +97,7 @@ class HttpServer:
     async def start(self, sock: socket.socket) -> None:
         """Accept connections at a socket that is bound."""
         self._config.load()
+        self._config.ssl = self._tls
         self._loop = asyncio.get_running_loop()
         self._server.lifespan = self._config.lifespan_class(self._config)
         await self._server.on_tick(0)  # the date in the first answers
@@ -199,6 +204,9 @@ class _Http(H11Protocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
         self.taking = _Taking(transport)
+        shown = transport.get_extra_info("peercert")
+        if shown:  # for whoever asks who it is
+            self.app_state = {**self.app_state, PEER_CERTIFICATE: shown}
         refused = self._door.admit(self._address)
         if refused is None:
             self._inside = True

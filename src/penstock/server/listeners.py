@@ -7,7 +7,6 @@ import ipaddress
 import logging
 import os
 import socket
-import ssl
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,14 +14,15 @@ from pathlib import Path
 
 from penstock.broker.access import Grants
 from penstock.broker.peer import Peer
-from penstock.errors import LimitReached, PenstockError
+from penstock.errors import LimitReached, LoginRefused, PenstockError
 from penstock.gateway.gateway import Gateway, LoginRequest
 from penstock.http.key_file import Key
 from penstock.http.keys import Keys, grants_of
-from penstock.server.connection import Connection
+from penstock.server.connection import Connection, PeerCertificate
 from penstock.server.engine import Engine
 from penstock.server.logins import Answer, Logins
 from penstock.server.options import ServerOptions
+from penstock.server.tls import Certificates, named_by
 from penstock.server.users import Users
 
 logger = logging.getLogger(__name__)
@@ -41,9 +41,9 @@ class Port:
     sock: socket.socket
     make_gateway: Callable[[], Gateway]
     connection: type[Connection] = Connection
-    local_only: bool = False
-    """Whether peers beyond this machine are refused: they cannot log in there."""
-    tls: ssl.SSLContext | None = None
+    local_only: str = ""
+    """Why peers beyond this machine are refused; nothing if they are not."""
+    tls: Certificates | None = None
 
 
 def bind(host: str, port: int, name: str) -> socket.socket:
@@ -93,7 +93,9 @@ class Listeners:
         options: ServerOptions,
         users: Users | None,
         login_attempts: int = LOGIN_ATTEMPTS,
+        cert_users: str = "off",
     ) -> None:
+        self._cert_users = cert_users
         self._engine = engine
         self._options = options
         self._users = users
@@ -117,14 +119,15 @@ class Listeners:
         if port.sock.family == socket.AF_UNIX:
             server = await loop.create_unix_server(make, sock=port.sock)
         else:
+            tls = None if port.tls is None else port.tls.front()
             server = await loop.create_server(
-                make, sock=port.sock, backlog=BACKLOG, ssl=port.tls
+                make, sock=port.sock, backlog=BACKLOG, ssl=tls
             )
         self._servers.append(server)
 
     def beside(self, gateway: Gateway, name: str) -> Connection:
         """A connection whose bytes come through one that is counted already."""
-        made = Connection(self._engine, gateway, self._options, _Inside(self.check))
+        made = Connection(self._engine, gateway, self._options, _Inside(self))
         made.peer.gateway = name
         return made
 
@@ -141,9 +144,28 @@ class Listeners:
 
     def enter(self, connection: Connection) -> str | None:
         if connection.local_only and not is_loopback(connection.address):
-            return "this port has no login, so it is open to this machine only"
+            return connection.local_only
+        try:
+            connection.gateway.vouched = self.vouched(connection.peercert)
+        except LoginRefused as error:
+            return str(error)
         full = self.admit(connection.address)
         return None if full is None else f"too many {full.what}, limit {full.limit}"
+
+    def vouched(self, peercert: PeerCertificate) -> Grants | None:
+        """What a user may do who is named by a certificate; None if it names nobody.
+
+        Raises LoginRefused if the users file does not know the user.
+        """
+        if self._users is None or self._cert_users == "off":
+            return None
+        name = named_by(peercert, self._cert_users)
+        if name is None:
+            return None
+        known = self._users.find(name)
+        if known is None:
+            raise LoginRefused(f"the certificate's user {name[:80]} is not known here")
+        return known.grants
 
     def leave(self, connection: Connection) -> None:
         self.let_go(connection.address)
@@ -225,12 +247,17 @@ def is_loopback(address: str) -> bool:
 
 
 class _Inside:
-    """The door of those who are in: only passwords are looked at."""
+    """The door of those who are in: only who they are is looked at."""
 
-    def __init__(self, check: Callable[[LoginRequest, Answer, Peer], None]) -> None:
-        self.check = check
+    def __init__(self, door: Listeners) -> None:
+        self.check = door.check
+        self._door = door
 
     def enter(self, connection: Connection) -> str | None:
+        try:
+            connection.gateway.vouched = self._door.vouched(connection.peercert)
+        except LoginRefused as error:
+            return str(error)
         return None
 
     def leave(self, connection: Connection) -> None:

@@ -16,7 +16,8 @@ from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from penstock.errors import PenstockError
-from penstock.server.connection import Connection
+from penstock.http.guard import PEER_CERTIFICATE
+from penstock.server.connection import Connection, PeerCertificate
 
 PATH = "/mqtt"
 # MQTT-6.0.0-3; the second is of MQTT 3.1.
@@ -57,7 +58,8 @@ class MqttSockets:
             return
         await send({"type": "websocket.accept", "subprotocol": spoken[0]})
         connection = self._make()
-        transport = SocketTransport(connection, scope.get("client"))
+        shown = scope.get("state", {}).get(PEER_CERTIFICATE)
+        transport = SocketTransport(connection, scope.get("client"), shown)
         connection.connection_made(transport)
         sending = transport.sending = asyncio.ensure_future(transport.run(send))
         hearing = asyncio.ensure_future(transport.hear(receive))
@@ -74,8 +76,11 @@ class MqttSockets:
 class SocketTransport(asyncio.Transport):
     """What a connection writes to, over a WebSocket."""
 
-    def __init__(self, connection: Connection, client: Any) -> None:
-        super().__init__({"peername": tuple(client) if client else None})
+    def __init__(
+        self, connection: Connection, client: Any, peercert: PeerCertificate = None
+    ) -> None:
+        peername = tuple(client) if client else None
+        super().__init__({"peername": peername, "peercert": peercert})
         self.sending: asyncio.Future[None] | None = None
         """What sends, as long as it does."""
         self._connection = connection

@@ -10,6 +10,12 @@ from penstock.model.option import check_options, option
 KIB = 1 << 10
 MIB = 1 << 20
 MAX_PORT = 65_535
+# Ports that take a login: with a certificate they speak TLS.
+TLS_PORTS = ("line", "consumer", "publisher", "native", "http")
+# The port for MQTT that speaks TLS is another one.
+ALWAYS_PLAIN, ALWAYS_TLS = "mqtt", "mqtts"
+# Ports that could send a password in clear.
+LOGIN_PORTS = (*TLS_PORTS, ALWAYS_PLAIN)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,9 +104,44 @@ class TlsOptions:
     require_client_cert: bool = option(
         False, "whether clients without a certificate are turned away"
     )
+    cert_users: str = option(
+        "off",
+        "which name in a client's certificate is its user, who needs no password: the "
+        "common name, or the one DNS name or e-mail address beside it",
+        choices=("off", "cn", "dns", "email"),
+    )
+    plain: str | None = option(
+        None,
+        "ports that stay without TLS, such as `line,http`; a port that is without it "
+        "and not named here answers this machine only, `mqtt` too",
+    )
+
+    @property
+    def plain_ports(self) -> tuple[str, ...]:
+        """The names in ``plain``."""
+        return tuple(filter(None, map(str.strip, (self.plain or "").split(","))))
+
+    def covers(self, port: str) -> bool:
+        """Whether the port of this name speaks TLS."""
+        if self.cert_file is None:
+            return False
+        named = port in TLS_PORTS and port not in self.plain_ports
+        return named or port == ALWAYS_TLS
+
+    def confines(self, port: str) -> bool:
+        """Whether the port answers this machine only, as it could speak TLS."""
+        wanted = self.cert_file is not None and port not in self.plain_ports
+        return wanted and port == ALWAYS_PLAIN
 
     def __post_init__(self) -> None:
         check_options(self)
+        for port in self.plain_ports:
+            if port not in LOGIN_PORTS:
+                limit = f"names with commas between them, of {', '.join(LOGIN_PORTS)}"
+                raise InvalidOption("plain", self.plain, limit)
+        if self.cert_users != "off" and self.client_ca_file is None:
+            limit = "off, unless client_ca_file says whose certificates count"
+            raise InvalidOption("cert_users", self.cert_users, limit)
         if self.require_client_cert and self.client_ca_file is None:
             limit = "false, unless client_ca_file says whose certificates count"
             raise InvalidOption("require_client_cert", True, limit)

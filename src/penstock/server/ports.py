@@ -21,8 +21,9 @@ from penstock.log import TopicOptions
 from penstock.server.connection import Connection
 from penstock.server.listeners import Port
 from penstock.server.maze_source import MazeSourceConnection
+from penstock.server.options import ALWAYS_TLS
 from penstock.server.settings import Settings
-from penstock.server.tls import context_of
+from penstock.server.tls import Certificates
 
 logger = logging.getLogger(__name__)
 
@@ -31,11 +32,13 @@ LOCAL = "local"
 # Spoken by an application of its own: http.py.
 HTTP = "http"
 # Spoken over TLS.
-SECURE = ("mqtts",)
+SECURE = (ALWAYS_TLS,)
 
 _CONNECTIONS: dict[str, type[Connection]] = {"maze_event": MazeSourceConnection}
 # Protocols that have no word for a login.
 _WITHOUT_LOGIN = ("maze_event", "maze_client", "control")
+_NO_LOGIN = "this port has no login, so it is open to this machine only"
+_NO_TLS = "this port is without TLS, so it is open to this machine only (see tls.plain)"
 
 
 class Ports:
@@ -48,8 +51,10 @@ class Ports:
         desk: Desk,
         state: MazeState,
         sockets: dict[str, socket.socket],
+        certificates: Certificates | None = None,
     ) -> None:
         self._settings = settings
+        self._certificates = certificates
         self._broker = broker
         self._desk = desk
         self._sockets = sockets
@@ -59,19 +64,25 @@ class Ports:
     def ports(self, *, authenticate: bool) -> list[Port]:
         """All listeners that have a socket, and a gateway behind it."""
         makers = self._makers(authenticate=authenticate)
-        secure = context_of(self._settings.tls)
+        tls = self._settings.tls
         return [
             Port(
                 name=name,
                 sock=sock,
                 make_gateway=makers[name],
                 connection=_CONNECTIONS.get(name, Connection),
-                local_only=authenticate and name in _WITHOUT_LOGIN,
-                tls=secure if name in SECURE else None,
+                local_only=self._confined(name, authenticate=authenticate),
+                tls=self._certificates if tls.covers(name) else None,
             )
             for name, sock in self._sockets.items()
             if name != HTTP
         ]
+
+    def _confined(self, name: str, *, authenticate: bool) -> str:
+        """Why a port answers this machine only; nothing if it does not."""
+        if authenticate and name in _WITHOUT_LOGIN:
+            return _NO_LOGIN
+        return _NO_TLS if self._settings.tls.confines(name) else ""
 
     def tick(self, now_s: float) -> None:
         """What time brings to the gateways themselves."""

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 class Ready:
     """``ports`` has the port of each listener that is on.
 
-    Their names are line, consumer, publisher, maze_event, maze_client, native, control
-    and http. ``login`` is an address that logs a browser in, while the admin token is
-    as the server made it.
+    Their names are line, consumer, publisher, maze_event, maze_client, native, control,
+    http, mqtt and mqtts. ``login`` is an address that logs a browser in, while the
+    admin token is as the server made it. ``tls`` names the listeners that speak TLS.
     """
 
     pid: int
@@ -21,10 +21,17 @@ class Ready:
     host: str
     ports: Mapping[str, int]
     login: str | None = None
+    tls: tuple[str, ...] = ()
 
     def to_json(self) -> bytes:
         """The content of a ready file."""
-        told = {"pid": self.pid, "data": self.data, "ports": dict(self.ports)}
+        told: dict[str, object] = {
+            "pid": self.pid,
+            "data": self.data,
+            "ports": dict(self.ports),
+        }
+        if self.tls:
+            told["tls"] = list(self.tls)
         if self.login is not None:
             told["login"] = self.login
         return json.dumps(told, ensure_ascii=False).encode() + b"\n"

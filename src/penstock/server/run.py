@@ -41,6 +41,7 @@ from penstock.server.listeners import Listeners, Port, bind, bind_local
 from penstock.server.ports import HTTP, LOCAL, SECURE, Ports
 from penstock.server.ready import Ready
 from penstock.server.settings import Settings
+from penstock.server.tls import Certificates
 from penstock.server.upkeep import Upkeep
 from penstock.server.users import Users
 from penstock.server.web import Web
@@ -65,6 +66,7 @@ def serve(settings: Settings, *, ready_file: str | None, announce: Announce) -> 
     """
     _check_place(ready_file)
     tracing = of_options(settings.tracing)
+    _check_users(settings)
     sys.setswitchinterval(SWITCH_INTERVAL_S)
     gc.set_threshold(GC_THRESHOLD)
     with ExitStack() as stack:
@@ -139,6 +141,14 @@ def _bind(settings: Settings, stack: ExitStack) -> dict[str, socket.socket]:
     return sockets
 
 
+def _check_users(settings: Settings) -> None:
+    """Raises InvalidOption if certificates shall name users and there are none."""
+    how = settings.tls.cert_users
+    if how != "off" and settings.server.users_file is None:
+        limit = "off, unless server.users_file has the users"
+        raise InvalidOption("cert_users", how, limit)
+
+
 def _has_certificate(settings: Settings) -> bool:
     """Whether ports for TLS can be; raises InvalidOption if one was asked for."""
     if settings.tls.cert_file is not None:
@@ -168,6 +178,8 @@ class Server:
         self._broker = broker
         self._state = state
         self._sockets = sockets
+        has_certificate = settings.tls.cert_file is not None
+        self._certificates = Certificates(settings.tls) if has_certificate else None
         self._stop = asyncio.Event()
 
     async def run(self, ready_file: str | None, announce: Announce) -> int:
@@ -183,11 +195,16 @@ class Server:
             accounts.look_up = users.quota_of
             users.warn()
         attempts = self._settings.http.login_attempts
-        listeners = Listeners(engine, options, users, attempts)
+        cert_users = self._settings.tls.cert_users
+        listeners = Listeners(engine, options, users, attempts, cert_users)
         around = ServerAround(engine, self._settings)
         desk = Desk(self._broker, Figures(self._broker, around))
-        ports = Ports(self._settings, self._broker, desk, self._state, self._sockets)
-        web = Web(self._settings, engine, desk, clock, listeners)
+        certificates = self._certificates
+        ports = Ports(
+            *(self._settings, self._broker, desk, self._state, self._sockets),
+            certificates,
+        )
+        web = Web(self._settings, engine, desk, clock, listeners, certificates)
         if HTTP in self._sockets:
             speaks_mqtt = self._settings.listen.mqtt_port is not None
             mqtt = partial(ports.mqtt, authenticate=users is not None)
@@ -235,6 +252,8 @@ class Server:
             if seconds >= 1:
                 seconds = 0.0
                 now_s = engine.now_s()
+                if self._certificates is not None:
+                    self._certificates.check()
                 listeners.check_idle(now_s)
                 ports.tick(now_s)
                 await web.tick()
@@ -294,6 +313,7 @@ class Server:
                 if name != LOCAL
             },
             login=web.login,
+            tls=tuple(filter(self._settings.tls.covers, self._sockets)),
         )
         if ready_file is not None:
             path = Path(ready_file).absolute()

@@ -24,6 +24,7 @@ from penstock.server.engine import Engine
 from penstock.server.listeners import Listeners
 from penstock.server.logins import Found
 from penstock.server.settings import Settings
+from penstock.server.tls import Certificates
 from penstock.server.users_file import User
 
 if TYPE_CHECKING:
@@ -44,7 +45,9 @@ class Web:
         desk: Desk,
         clock: Clock,
         listeners: Listeners,
+        certificates: Certificates | None = None,
     ) -> None:
+        self._certificates = certificates
         self.login: str | None = None
         """An address that logs a browser in, if the admin token can be shown."""
         self._settings = settings
@@ -76,9 +79,10 @@ class Web:
         file = KeyFile(settings.server.data)
         made = file.begin(int(self._clock.now_s() * 1000))
         token = made or file.admin_token()
+        tls = settings.tls.covers("http")
         if token is not None:
             port: int = sock.getsockname()[1]
-            self.login = login_link(settings.server.host, port, token)
+            self.login = login_link(settings.server.host, port, token, tls=tls)
         has_users = settings.server.users_file is not None
         house = House(
             broker=self._engine.broker,
@@ -91,13 +95,17 @@ class Web:
             check_user=self._check if has_users else None,
             find_user=self._listeners.find_user if has_users else None,
             wrong_token=self._wrong_token,
+            vouched=self._listeners.vouched,
         )
         app = make_app(house)
         if mqtt is not None:
             make = partial(self._beside, mqtt)
             app = MqttSockets(app, Guard(house).check_origin, make)
         app = Doorstep(app, settings.http, settings.server.host)
-        self._server = HttpServer(app, settings.http, self._listeners, house.opened.end)
+        context = self._certificates.front() if tls and self._certificates else None
+        self._server = HttpServer(
+            app, settings.http, self._listeners, house.opened.end, context
+        )
         self._sock = sock
         self._opened = house.opened
 

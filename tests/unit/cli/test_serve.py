@@ -3,6 +3,7 @@ from __future__ import annotations
 import logging
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -12,9 +13,10 @@ from click.testing import CliRunner, Result
 
 from penstock import __version__
 from penstock.cli.main import cli
-from penstock.cli.serve import announcement, is_loopback
+from penstock.cli.serve import announcement, is_loopback, warn
 from penstock.config import Settings
 from penstock.errors import DirectoryLocked
+from penstock.server.options import ServerOptions, TlsOptions
 from penstock.server.ready import Ready
 from penstock.server.users_file import set_password
 
@@ -242,3 +244,40 @@ def test_this_machine_is_known(host: str) -> None:
 
 def run(*arguments: str) -> Result:
     return CliRunner().invoke(cli, ["serve", *arguments])
+
+
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        ({}, []),
+        ({"host": "0.0.0.0"}, ["open_to_everybody", "without_tls"]),
+        ({"host": "0.0.0.0", "users_file": "u"}, ["without_tls"]),
+        ({"host": "0.0.0.0", "users_file": "u", "cert_file": "c"}, []),
+        (
+            {"host": "::", "users_file": "u", "cert_file": "c", "plain": "mqtt"},
+            ["without_tls"],
+        ),
+    ],
+)
+def test_what_is_open_to_other_machines_is_said(
+    caplog: pytest.LogCaptureFixture, settings: dict[str, str], told: list[str]
+) -> None:
+    names = ("host", "users_file")
+    server = {name: settings[name] for name in names if name in settings}
+    tls = {name: value for name, value in settings.items() if name not in names}
+
+    warn(Settings(server=ServerOptions(**server), tls=TlsOptions(**tls)))  # type: ignore[arg-type]
+
+    assert [getattr(one, "action", "") for one in caplog.records] == told
+    if "plain" in settings:
+        assert "no TLS at mqtt " in caplog.text
+
+
+def test_ports_of_tls_are_announced_as_such() -> None:
+    ready = replace(READY, ports={"line": 1, "http": 2}, tls=("line", "http"))
+
+    said = "\n".join(announcement(ready))
+
+    assert "telnet" not in said
+    assert said.count("TLS") == 2
+    assert "https://127.0.0.1:2/" in said

@@ -78,3 +78,23 @@ def test_certificates_of_clients_count_only_if_somebody_vouches_for_them() -> No
 
 def test_mqtt_has_the_ports_that_clients_know() -> None:
     assert (ListenOptions().mqtt_port, ListenOptions().mqtts_port) == (1883, 8883)
+
+
+def test_certificates_name_users_only_where_they_are_checked() -> None:
+    with pytest.raises(InvalidOption, match="client_ca_file"):
+        TlsOptions(cert_file="c", cert_users="cn")
+    TlsOptions(cert_file="c", client_ca_file="a", cert_users="cn")
+
+
+def test_ports_that_stay_plain_have_names() -> None:
+    tls = TlsOptions(cert_file="c", plain=" line ,http")
+
+    assert tls.plain_ports == ("line", "http")
+    assert [tls.covers(one) for one in ("line", "http", "native")] == [
+        False,
+        False,
+        True,
+    ]
+    assert not TlsOptions().covers("native")
+    with pytest.raises(InvalidOption, match="publisher"):
+        TlsOptions(cert_file="c", plain="lime")

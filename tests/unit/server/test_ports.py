@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+import asyncio
 import socket
 from collections.abc import Iterator
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 
@@ -19,10 +21,15 @@ from penstock.gateway.maze import MazeClient, MazeSource, MazeState
 from penstock.gateway.native import NativeGateway
 from penstock.log import Columns, Log
 from penstock.server.connection import Connection
+from penstock.server.engine import Engine
+from penstock.server.listeners import Listeners, Port
 from penstock.server.maze_source import MazeSourceConnection
-from penstock.server.options import ListenOptions
+from penstock.server.mqtt_socket import SocketTransport
+from penstock.server.options import ListenOptions, ServerOptions, TlsOptions
 from penstock.server.ports import LOCAL, Ports
 from penstock.server.settings import Settings
+from penstock.server.tls import Certificates as Loaded
+from tests.interop.certificates import Certificates
 
 KINDS: dict[str, type[Gateway]] = {
     "line": LineGateway,
@@ -104,6 +111,58 @@ def test_with_users_everybody_logs_in_except_at_the_local_socket(
         authenticate=True
     )[0]
     assert not line.make_gateway().settled
+
+
+@pytest.mark.parametrize(
+    ("plain", "open_to_others"),
+    [(None, False), ("line, http", False), ("mqtt", True), ("line,mqtt", True)],
+)
+def test_with_a_certificate_plain_mqtt_answers_this_machine_only(
+    broker: Broker,
+    state: MazeState,
+    tmp_path: Path,
+    plain: str | None,
+    *,
+    open_to_others: bool,
+) -> None:
+    made = Certificates(tmp_path)
+    tls = TlsOptions(
+        cert_file=str(made.server[0]), key_file=str(made.server[1]), plain=plain
+    )
+    names = ("line", "native", "mqtt", "mqtts", LOCAL)
+    with ExitStack() as stack:
+        sockets = {name: stack.enter_context(socket.socket()) for name in names}
+        ports = Ports(
+            *(Settings(tls=tls), broker, Desk(broker), state, sockets), Loaded(tls)
+        )
+        found = {port.name: port for port in ports.ports(authenticate=False)}
+
+    spoken = {name for name, port in found.items() if port.tls is not None}
+    assert spoken == {"native", "mqtts"} | (set() if "line" in str(plain) else {"line"})
+    others = entering(broker, found["mqtt"], "192.0.2.7")
+    assert (b"without TLS" not in others) is open_to_others
+    assert b"without TLS" not in entering(broker, found["mqtt"], "127.0.0.1")
+    assert entering(broker, found["line"], "192.0.2.7") == entering(
+        broker, found["line"], "127.0.0.1"
+    )
+
+
+def entering(broker: Broker, port: Port, address: str) -> bytes:
+    """What a peer is told first that comes from an address."""
+    loop = asyncio.new_event_loop()
+    gateway = port.make_gateway()
+    try:
+        engine = Engine(broker, ManualClock(), loop)
+        door = Listeners(engine, ServerOptions(), None)
+        connection = Connection(engine, gateway, ServerOptions(), door)
+        connection.local_only = port.local_only
+        transport = SocketTransport(connection, (address, 1))
+        connection.connection_made(transport)
+        connection.connection_lost(None)
+        door.end()
+        return b"".join(transport._out)
+    finally:
+        loop.close()
 
 
 def test_users_of_one_server_know_of_each_other(

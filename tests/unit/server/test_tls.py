@@ -9,12 +9,14 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from threading import Thread
+from typing import Any
 
 import pytest
 
 from penstock.errors import InvalidOption
 from penstock.server.options import TlsOptions
-from penstock.server.tls import context_of
+from penstock.server.tls import Certificates as Loaded
+from penstock.server.tls import context_of, named_by
 from tests.interop.certificates import Certificates
 
 
@@ -57,18 +59,8 @@ def greeted(server: ssl.SSLContext, client: ssl.SSLContext) -> bool:
             return False
 
 
-def context(given: TlsOptions) -> ssl.SSLContext:
-    found = context_of(given)
-    assert found is not None
-    return found
-
-
-def test_without_a_certificate_there_is_no_tls() -> None:
-    assert context_of(TlsOptions()) is None
-
-
 def test_a_client_that_trusts_us_is_let_in(made: Certificates) -> None:
-    assert greeted(context(options(made)), made.context())
+    assert greeted(context_of(options(made)), made.context())
 
 
 def test_key_and_certificate_may_be_in_one_file(
@@ -77,11 +69,11 @@ def test_key_and_certificate_may_be_in_one_file(
     both = tmp_path / "both.pem"
     both.write_text("".join(one.read_text() for one in made.server))
 
-    assert greeted(context(TlsOptions(cert_file=str(both))), made.context())
+    assert greeted(context_of(TlsOptions(cert_file=str(both))), made.context())
 
 
 def test_a_client_that_does_not_trust_us_goes_away(made: Certificates) -> None:
-    assert not greeted(context(options(made)), ssl.create_default_context())
+    assert not greeted(context_of(options(made)), ssl.create_default_context())
 
 
 @pytest.mark.parametrize(
@@ -95,11 +87,78 @@ def test_certificates_of_clients_may_be_required(
         made, client_ca_file=str(made.authority), require_client_cert=required
     )
 
-    assert greeted(context(ours), made.context(client=certificate)) is let_in
+    assert greeted(context_of(ours), made.context(client=certificate)) is let_in
+
+
+@pytest.mark.parametrize(
+    ("where", "peercert", "user"),
+    [
+        ("cn", None, None),
+        ("cn", {}, None),
+        (
+            "cn",
+            {"subject": ((("organizationName", "x"),), (("commonName", "anna"),))},
+            "anna",
+        ),
+        (
+            "cn",
+            {"subject": ((("commonName", "anna"),), (("commonName", "bob"),))},
+            None,
+        ),
+        (
+            "dns",
+            {"subjectAltName": (("DNS", "one.test"), ("email", "a@b"))},
+            "one.test",
+        ),
+        ("email", {"subjectAltName": (("DNS", "one.test"), ("email", "a@b"))}, "a@b"),
+        ("dns", {"subjectAltName": (("DNS", "one.test"), ("DNS", "two.test"))}, None),
+        ("email", {"subject": ((("commonName", "anna"),),)}, None),
+    ],
+)
+def test_a_certificate_names_one_user_or_nobody(
+    where: str, peercert: dict[str, Any] | None, user: str | None
+) -> None:
+    assert named_by(peercert, where) == user
+
+
+def test_files_that_changed_count_from_the_next_handshake_on(
+    made: Certificates, tmp_path: Path
+) -> None:
+    both = tmp_path / "both.pem"
+    both.write_bytes(b"".join(one.read_bytes() for one in made.server))
+    certificates = Loaded(TlsOptions(cert_file=str(both)))
+    first, front = certificates(), certificates.front()
+
+    certificates.check()
+    assert certificates() is first
+    both.write_bytes(b"".join(one.read_bytes() for one in made.client))
+    certificates.check()
+
+    assert certificates() is not first
+    assert not greeted(certificates(), made.context())  # the name is another one
+    assert not greeted(front, made.context())
+
+
+def test_files_that_cannot_be_used_are_told_of_once_and_change_nothing(
+    made: Certificates, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    both = tmp_path / "both.pem"
+    both.write_bytes(b"".join(one.read_bytes() for one in made.server))
+    certificates = Loaded(TlsOptions(cert_file=str(both)))
+
+    both.write_text("half a certifi")
+    certificates.check()
+    certificates.check()
+    both.unlink()
+    certificates.check()
+
+    told = [getattr(one, "action", "") for one in caplog.records]
+    assert told == ["certificate_failed"] * 2
+    assert greeted(certificates(), made.context())
 
 
 def test_old_versions_are_not_spoken(made: Certificates) -> None:
-    assert context(options(made)).minimum_version is ssl.TLSVersion.TLSv1_2
+    assert context_of(options(made)).minimum_version is ssl.TLSVersion.TLSv1_2
 
 
 @pytest.mark.parametrize("name", ["cert_file", "key_file", "client_ca_file"])

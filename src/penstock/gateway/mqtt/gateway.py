@@ -258,14 +258,13 @@ class MqttGateway(Gateway):
 
     def _connected(self, connect: Connect, now_s: float) -> None:
         self._connect = connect
-        reason = refusal(
-            connect,
-            authenticate=self._authenticate,
-            controls=self._hub.broker.options.control_characters,
-        )
+        named = connect.password is None and self.is_vouched(connect.user)
+        authenticate = self._authenticate and not named
+        controls = self._hub.broker.options.control_characters
+        reason = refusal(connect, authenticate=authenticate, controls=controls)
         if reason is not None:
             self._refuse_connect(reason)
-        elif self._authenticate:
+        elif authenticate:
             assert connect.user is not None and connect.password is not None, "checked"
             password = connect.password.decode(errors="replace")
             self.login = LoginRequest(connect.user, password)
