@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import ssl
 from contextlib import suppress
 from types import TracebackType
 from typing import Self
@@ -14,7 +15,13 @@ PATIENCE_S = 60.0
 class Wire:
     """Use it as a context manager: it is closed at the end."""
 
-    def __init__(self, port: int, *, receive_buffer: int | None = None) -> None:
+    def __init__(
+        self,
+        port: int,
+        *,
+        receive_buffer: int | None = None,
+        tls: ssl.SSLContext | None = None,
+    ) -> None:
         self.sock = socket.socket()
         self.sock.settimeout(PATIENCE_S)
         if receive_buffer is not None:
@@ -22,6 +29,8 @@ class Wire:
         self._got = b""
         try:
             self.sock.connect(("127.0.0.1", port))
+            if tls is not None:
+                self.sock = tls.wrap_socket(self.sock, server_hostname="127.0.0.1")
         except BaseException:
             self.sock.close()
             raise

@@ -60,6 +60,7 @@
     ├── ClientError           what a client meets
     │   ├── NotRunning        no server where one was looked for
     │   ├── ConnectionLost
+    │   ├── TlsFailed         a server that cannot be trusted, or does not trust us
     │   ├── FeedMoved         another writer has put something into a feed
     │   ├── SubscriptionEnded by the server: forgotten, suspended, its topic deleted
     │   └── ServerRefused     the server's own error, by name
@@ -856,6 +857,17 @@ class ConnectionLost(ClientError):
 
     def __str__(self) -> str:
         return f"connection to {self.where} lost: {self.reason}"
+
+
+class TlsFailed(ClientError):
+    def __init__(self, where: str, reason: str, hint: str) -> None:
+        super().__init__(where, reason, hint)
+        self.where = where
+        self.reason = reason
+        self.hint = hint
+
+    def __str__(self) -> str:
+        return f"cannot talk to {self.where}: {self.reason}"
 
 
 class FeedMoved(ClientError):

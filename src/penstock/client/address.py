@@ -1,4 +1,10 @@
-"""Where a server is: the data directory it writes, or a host and port."""
+"""Where a server is: the data directory it writes, or a host and port.
+
+penstock-data                 a data directory on this machine
+broker.example:8410           the native port of a server, also [::1]:8410
+penstock://broker.example     the same; without a port it is 8410
+penstock+tls://broker.example over TLS
+"""
 
 from __future__ import annotations
 
@@ -9,11 +15,16 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from penstock.errors import InvalidOption, NotRunning
+from penstock.client import tls
+from penstock.client.tls import Tls
+from penstock.errors import ConnectionLost, InvalidOption, NotRunning, TlsFailed
 
 SOCKET_NAME = "penstock.sock"
 _HOST_PORT = re.compile(r"(?:\[(?P<bare>[^\]/]+)\]|(?P<host>[^:/\[\]]+)):(?P<port>\d+)")
 _MAX_PORT = 65_535
+PLAIN, SECURE = "penstock://", "penstock+tls://"
+PORT = 8410
+_LIMIT = "HOST:PORT, the native port of a server, also behind penstock+tls://"
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,31 +43,58 @@ class Remote:
 
     host: str
     port: int
+    tls: Tls | None = None
+    """None: plainly."""
 
     def __str__(self) -> str:
         host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"{host}:{self.port}"
+        return f"{SECURE if self.tls else ''}{host}:{self.port}"
 
 
 Address = Local | Remote
 
 
-def address_of(text: str | os.PathLike[str] | Address) -> Address:
-    """A directory, or HOST:PORT if no directory is called that."""
+def address_of(
+    text: str | os.PathLike[str] | Address, secure: Tls | None = None
+) -> Address:
+    """A directory, or HOST:PORT if no directory is called that; or a URL.
+
+    ``secure`` says whom to trust. Raises InvalidOption if it is given for what is not
+    behind ``penstock+tls://``.
+    """
     if isinstance(text, Local | Remote):
         return text
     path = os.fspath(text)
-    if not Path(path).is_dir() and _HOST_PORT.fullmatch(path):
-        return remote(path)
+    is_url = path.startswith((PLAIN, SECURE)) and isinstance(text, str)
+    if is_url or (not Path(path).is_dir() and _HOST_PORT.fullmatch(path)):
+        return remote(path, secure)
+    check_plain(path, secure)
     return Local(path)
 
 
-def remote(text: str) -> Remote:
-    """``HOST:PORT``, ``[::1]:PORT``; raises InvalidOption."""
-    found = _HOST_PORT.fullmatch(text)
+def remote(text: str, secure: Tls | None = None) -> Remote:
+    """``HOST:PORT``, ``[::1]:PORT``, or one of the URLs; raises InvalidOption."""
+    scheme = next((one for one in (PLAIN, SECURE) if text.startswith(one)), "")
+    place = text.removeprefix(scheme).removesuffix("/" if scheme else "")
+    found = _HOST_PORT.fullmatch(place)
+    if scheme and found is None:
+        found = _HOST_PORT.fullmatch(f"{place}:{PORT}")
     if found is None or not 1 <= int(found["port"]) <= _MAX_PORT:
-        raise InvalidOption("server", text, "HOST:PORT, the native port of a server")
-    return Remote(found["bare"] or found["host"], int(found["port"]))
+        raise InvalidOption("server", text, _LIMIT)
+    host, port = found["bare"] or found["host"], int(found["port"])
+    if scheme == SECURE:
+        return Remote(host, port, secure or Tls())
+    check_plain(text, secure)
+    return Remote(host, port)
+
+
+def check_plain(where: str, secure: Tls | None) -> None:
+    """Raises InvalidOption if TLS was spoken of and is not spoken there."""
+    for name in () if secure is None else ("ca_file", "cert_file"):
+        value = getattr(secure, name)
+        if value is not None:
+            limit = f"left out, as {where} does not begin with {SECURE}"
+            raise InvalidOption(name, value, limit)
 
 
 @contextmanager
@@ -72,8 +110,21 @@ def socket_path(directory: str) -> Iterator[str]:
         os.close(holder)
 
 
-def not_running(where: Address, error: OSError) -> NotRunning:
-    """The error for an address that nobody answers at."""
+def not_running(where: Address, error: OSError) -> NotRunning | TlsFailed:
+    """The error for an address that nobody answers at, or nobody to be trusted."""
+    if (untrusted := tls.failed(where, error)) is not None:
+        return untrusted
     if isinstance(error, FileNotFoundError | ConnectionRefusedError):
         return NotRunning(str(where), "nobody listens there")
+    if isinstance(where, Remote) and where.tls and tls.is_cut(error):
+        return NotRunning(str(where), tls.CUT)
     return NotRunning(str(where), (error.strerror or str(error)).lower())
+
+
+def lost(where: Address, reason: str, *, welcome: bool) -> ConnectionLost:
+    """The error for a connection that has ended; ``welcome``: we were let in before."""
+    error = ConnectionLost(str(where), reason)
+    if isinstance(where, Remote) and not welcome:
+        maybe = f"if it speaks TLS there, {tls.WANTS_TLS_HINT}"
+        error.hint = maybe if where.tls is None else tls.SHOW_ONE_HINT
+    return error

@@ -23,6 +23,7 @@ from penstock.client.address import (
     Address,
     Local,
     address_of,
+    lost,
     not_running,
     socket_path,
 )
@@ -31,6 +32,7 @@ from penstock.client.deliveries import Inbox, Offsets
 from penstock.client.fetching import FETCH_BYTES, Range, checked
 from penstock.client.outgoing import Item, Outgoing, traced
 from penstock.client.session import Session, Wish
+from penstock.client.tls import Tls, failed
 from penstock.errors import ConnectionLost, PenstockError, ServerRefused
 from penstock.wire.native import (
     Answer,
@@ -64,13 +66,20 @@ async def connect(
     name: str = "",
     timeout_s: float = TIMEOUT_S,
     tracing: Tracing | None = None,
+    ca_file: str | None = None,
+    cert_file: str | None = None,
+    key_file: str | None = None,
 ) -> AsyncClient:
     """A client of the server at a data directory, or at ``HOST:PORT``.
 
-    ``name`` is what events are published by. ``token``, instead of user and password,
-    is one of scope admin. Raises NotRunning, ServerRefused.
+    Over TLS it is ``penstock+tls://HOST:PORT``: ``ca_file`` has the certificates that
+    vouch for the server's (default: the system's), ``cert_file`` and ``key_file`` are
+    the client's own, if the server asks for one. ``name`` is what events are published
+    by. ``token``, instead of user and password, is one of scope admin. Raises
+    NotRunning, TlsFailed, ServerRefused.
     """
-    where = address_of(address)
+    secure = Tls(ca_file=ca_file, cert_file=cert_file, key_file=key_file)
+    where = address_of(address, secure)
     try:
         async with asyncio.timeout(timeout_s):
             streams = await _open(where)
@@ -100,7 +109,7 @@ class AsyncClient:
         self._reader = reader
         self._writer = writer
         self._timeout_s = timeout_s
-        self._session = Session()
+        self._session = Session(str(where))
         self._answers: dict[int, asyncio.Future[None]] = {}
         self._arrivals: dict[Inbox, asyncio.Event] = {}
         """An event for each subscription: something came, or it is over."""
@@ -325,7 +334,7 @@ class AsyncClient:
                 # What the server said before it closed is still to be read.
                 await asyncio.wait([self._task], timeout=LAST_WORDS_S)
                 self._check()
-                raise self._lost(error.strerror or str(error)) from error
+                raise self._ended(error) from error
 
     def _check(self) -> None:
         if self._error is not None:
@@ -347,7 +356,7 @@ class AsyncClient:
         except PenstockError as error:
             self._end(error)
         except OSError as error:
-            self._end(self._lost(error.strerror or str(error)))
+            self._end(self._ended(error))
 
     def _end(self, error: PenstockError) -> None:
         self._error = error
@@ -356,11 +365,14 @@ class AsyncClient:
         for arrived in self._arrivals.values():
             arrived.set()
 
+    def _ended(self, error: OSError) -> PenstockError:
+        return failed(self._where, error) or self._lost(error.strerror or str(error))
+
     def _lost(self, reason: str) -> ConnectionLost | ServerRefused:
         said = self._session.farewell
         if said is not None:
             return ServerRefused(said.error, said.text, said.hint)
-        return ConnectionLost(str(self._where), reason)
+        return lost(self._where, reason, welcome=bool(self._session.version))
 
 
 def _wake(future: asyncio.Future[None], error: PenstockError | None) -> None:
@@ -378,4 +390,12 @@ async def _open(
     if isinstance(where, Local):
         with socket_path(where.directory) as path:
             return await asyncio.open_unix_connection(path, limit=READ_BYTES)
-    return await asyncio.open_connection(where.host, where.port, limit=READ_BYTES)
+    if where.tls is None:
+        return await asyncio.open_connection(where.host, where.port, limit=READ_BYTES)
+    return await asyncio.open_connection(
+        where.host,
+        where.port,
+        limit=READ_BYTES,
+        ssl=where.tls.context(),
+        ssl_shutdown_timeout=LAST_WORDS_S,
+    )

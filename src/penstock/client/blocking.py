@@ -16,6 +16,7 @@ from __future__ import annotations
 import os
 import select
 import socket
+import ssl
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -25,6 +26,7 @@ from penstock.client.address import (
     Address,
     Local,
     address_of,
+    lost,
     not_running,
     socket_path,
 )
@@ -33,6 +35,7 @@ from penstock.client.deliveries import Offsets
 from penstock.client.fetching import FETCH_BYTES, Range, checked
 from penstock.client.outgoing import Item, Outgoing, traced
 from penstock.client.session import Session, Wish
+from penstock.client.tls import Tls, failed
 from penstock.errors import ConnectionLost, PenstockError, ServerRefused
 from penstock.wire.native import (
     Answer,
@@ -53,6 +56,8 @@ RETRY_S = 0.01
 BUSY = "Backlogged"
 # How long a server that has closed the connection is listened to.
 LAST_WORDS_S = 1.0
+# Of a socket that is not waited for.
+_NOT_NOW = (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
 
 
 def connect(
@@ -64,13 +69,20 @@ def connect(
     name: str = "",
     timeout_s: float = TIMEOUT_S,
     tracing: Tracing | None = None,
+    ca_file: str | None = None,
+    cert_file: str | None = None,
+    key_file: str | None = None,
 ) -> Client:
     """A client of the server at a data directory, or at ``HOST:PORT``.
 
-    ``name`` is what events are published by. ``token``, instead of user and password,
-    is one of scope admin. Raises NotRunning, ServerRefused.
+    Over TLS it is ``penstock+tls://HOST:PORT``: ``ca_file`` has the certificates that
+    vouch for the server's (default: the system's), ``cert_file`` and ``key_file`` are
+    the client's own, if the server asks for one. ``name`` is what events are published
+    by. ``token``, instead of user and password, is one of scope admin. Raises
+    NotRunning, TlsFailed, ServerRefused.
     """
-    where = address_of(address)
+    secure = Tls(ca_file=ca_file, cert_file=cert_file, key_file=key_file)
+    where = address_of(address, secure)
     client = Client(where, _open(where, timeout_s), timeout_s)
     client._tracing, client._name = tracing, name
     try:
@@ -88,7 +100,7 @@ class Client:
         self._where = where
         self._socket = sock
         self._timeout_s = timeout_s
-        self._session = Session()
+        self._session = Session(str(where))
         self._tracing: Tracing | None = None
         self._name = ""
 
@@ -308,7 +320,7 @@ class Client:
             except TimeoutError:
                 return False
             except OSError as error:
-                raise self._lost(error.strerror or str(error)) from error
+                raise self._ended(error) from error
             if not data:
                 raise self._lost("the server closed it")
             self._session.receive(data)
@@ -321,11 +333,11 @@ class Client:
             while unsent:
                 try:
                     unsent = unsent[self._socket.send(unsent) :]
-                except BlockingIOError:
+                except _NOT_NOW:
                     self._make_room()
         except OSError as error:
             self._hear_out()
-            raise self._lost(error.strerror or str(error)) from error
+            raise self._ended(error) from error
 
     def _make_room(self) -> None:
         """Wait until more can be sent; the server may want us to read first."""
@@ -335,7 +347,10 @@ class Client:
         if not ready:
             raise TimeoutError("timed out")
         if ready[0][1] & select.POLLIN:
-            data = self._socket.recv(READ_BYTES)
+            try:
+                data = self._socket.recv(READ_BYTES)
+            except _NOT_NOW:
+                return  # a part of what TLS will make something of
             if not data:
                 raise ConnectionResetError("the server closed it")
             self._session.receive(data)
@@ -347,11 +362,14 @@ class Client:
             while data := self._socket.recv(READ_BYTES):
                 self._session.receive(data)
 
+    def _ended(self, error: OSError) -> PenstockError:
+        return failed(self._where, error) or self._lost(error.strerror or str(error))
+
     def _lost(self, reason: str) -> ConnectionLost | ServerRefused:
         said = self._session.farewell
         if said is not None:
             return ServerRefused(said.error, said.text, said.hint)
-        return ConnectionLost(str(self._where), reason)
+        return lost(self._where, reason, welcome=bool(self._session.version))
 
 
 def _open(where: Address, timeout_s: float) -> socket.socket:
@@ -360,9 +378,17 @@ def _open(where: Address, timeout_s: float) -> socket.socket:
             return _open_local(where.directory, timeout_s)
         sock = socket.create_connection((where.host, where.port), timeout_s)
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        return sock
+        return sock if where.tls is None else _secured(sock, where.tls, where.host)
     except OSError as error:
         raise not_running(where, error) from error
+
+
+def _secured(sock: socket.socket, tls: Tls, host: str) -> socket.socket:
+    try:
+        return tls.context().wrap_socket(sock, server_hostname=host)
+    except BaseException:
+        sock.close()
+        raise
 
 
 def _open_local(directory: str, timeout_s: float) -> socket.socket:

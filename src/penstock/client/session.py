@@ -14,6 +14,7 @@ from typing import assert_never
 
 from penstock.client.deliveries import Inbox
 from penstock.client.outgoing import Outgoing
+from penstock.client.tls import ALERT, speaks_tls
 from penstock.errors import RemoteProtocolError, ServerRefused
 from penstock.wire.native import (
     Answer,
@@ -87,7 +88,10 @@ class Wish:
 
 
 class Session:
-    def __init__(self) -> None:
+    """``where`` is what errors call the server."""
+
+    def __init__(self, where: str = "the server") -> None:
+        self._where = where
         self.inboxes: dict[int, Inbox] = {}
         self.version = ""
         self._splitter = FrameSplitter(MAX_MESSAGE_BYTES)
@@ -216,13 +220,16 @@ class Session:
     def receive(self, data: bytes) -> list[int]:
         """File what came; the seqs that are answered now.
 
-        Raises RemoteProtocolError, or ServerRefused if the server turns us away.
+        Raises RemoteProtocolError, or ServerRefused if the server turns us away, or
+        TlsFailed if it wants to be spoken to in TLS.
         """
         if not self._begun:
             self._begun = True
             if data.startswith(_TURNED_AWAY):
                 text = data.removeprefix(_TURNED_AWAY).decode(errors="replace").strip()
                 raise ServerRefused("LimitReached", text)
+            if data.startswith(ALERT):
+                raise speaks_tls(self._where)
         answered: list[int] = []
         try:
             for body in self._splitter.feed(data):

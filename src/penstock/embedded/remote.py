@@ -12,13 +12,15 @@ import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from penstock.client.address import address_of
 from penstock.client.aio import AsyncClient, connect
+from penstock.client.tls import Tls
 from penstock.clock import Clock, SystemClock
 from penstock.embedded.outgoing import Intent, Stored, by_topic
 from penstock.embedded.remote_channel import RemoteChannel, outgoing
 from penstock.embedded.runner import Runner
 from penstock.embedded.told import as_told
-from penstock.errors import ConnectionLost, NotRunning, ServerRefused
+from penstock.errors import ConnectionLost, NotRunning, ServerRefused, TlsFailed
 from penstock.gateway.native import SETTLED
 
 logger = logging.getLogger(__name__)
@@ -41,10 +43,13 @@ class Target:
     password: str | None
     name: str
     token: str | None = field(default=None, repr=False)
+    tls: Tls | None = None
+    """Whom to trust, if the address begins with ``penstock+tls://``."""
 
     async def connect(self) -> AsyncClient:
+        where = address_of(self.address, self.tls)
         return await connect(
-            self.address,
+            where,
             user=self.user,
             password=self.password,
             token=self.token,
@@ -140,7 +145,7 @@ class RemoteLink:
         while True:
             try:
                 return await self.connected(lost)
-            except (NotRunning, ConnectionLost, ServerRefused) as error:
+            except (NotRunning, ConnectionLost, ServerRefused, TlsFailed) as error:
                 logger.warning(
                     "%s; trying again in %g s",
                     error,

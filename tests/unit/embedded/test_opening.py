@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 
 import penstock
-from penstock.client.address import SOCKET_NAME
+from penstock.client.address import PORT, SOCKET_NAME
+from penstock.client.tls import Tls
 from penstock.clock import ManualClock
-from penstock.embedded.opening import PORT, target_of
+from penstock.embedded.opening import target_of
 from penstock.embedded.remote import Target
 from penstock.errors import DirectoryLocked, InvalidOption, NotRunning
 from penstock.testing import CrashDisk
@@ -23,6 +24,10 @@ from penstock.testing import CrashDisk
         ("penstock://[::1]:77", Target("[::1]:77", None, None, "me")),
         ("penstock://a%40b:p%3A@host:1", Target("host:1", "a@b", "p:", "me")),
         ("penstock:///a/b%20c", Target("/a/b c", None, None, "me")),
+        (
+            "penstock+tls://ann:x@host",
+            Target("penstock+tls://host:8410", "ann", "x", "me", Tls()),
+        ),
     ],
 )
 def test_a_url_says_where_and_who(url: str, target: Target) -> None:
@@ -42,6 +47,7 @@ def test_a_url_says_where_and_who(url: str, target: Target) -> None:
         "penstock://[::1",
         "http://host:1",
         "amqp+tls://host",
+        "penstock+tls:///directory",
     ],
 )
 def test_a_url_that_makes_no_sense_is_refused(
