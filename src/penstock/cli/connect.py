@@ -28,6 +28,7 @@ from penstock.cli.refusal import Refusal
 from penstock.client import Client, connect
 from penstock.client.address import Address, Local, Remote, remote
 from penstock.client.plan import Plan, drive_blocking
+from penstock.client.tls import Tls
 from penstock.config import load
 from penstock.errors import NotRunning, ServerRefused
 from penstock.model.printable import printable
@@ -48,7 +49,9 @@ _OPTIONS = (
         help='Data directory of the server. Default: as of "penstock serve".',
     ),
     click.option(
-        "--server", metavar="HOST:PORT", help="Native port of a server, instead."
+        "--server",
+        metavar="HOST:PORT",
+        help="Native port of a server, instead; over TLS penstock+tls://HOST:PORT.",
     ),
     click.option("--user", metavar="NAME", help="Log in as this user."),
     click.option(
@@ -60,6 +63,17 @@ _OPTIONS = (
         "--token-file",
         metavar="FILE",
         help="Come in with the admin token in the first line of FILE.",
+    ),
+    click.option(
+        "--ca-file",
+        metavar="FILE",
+        help="Trust servers these certificates vouch for. Default: the system's.",
+    ),
+    click.option(
+        "--cert-file", metavar="FILE", help="Certificate to show to the server."
+    ),
+    click.option(
+        "--key-file", metavar="FILE", help="Its private key, if in another file."
     ),
 )
 
@@ -216,7 +230,12 @@ def _address() -> Address:
     data, server = given("data"), given("server")
     if data and server:
         raise Refusal("--data and --server exclude each other")
-    return remote(server) if server else Local(data or load().server.data)
+    secure = Tls(**{name: given(name) for name in Tls.__slots__})
+    if server:
+        return remote(server, secure)
+    if secure != Tls():
+        raise Refusal("--ca-file, --cert-file and --key-file need --server")
+    return Local(data or load().server.data)
 
 
 def _password(user: str | None) -> str | None:

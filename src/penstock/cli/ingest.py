@@ -9,7 +9,6 @@ import click
 
 from penstock.cli.connect import server_options, token_of, whereabouts
 from penstock.cli.part import part, part_options
-from penstock.client.address import Local
 from penstock.errors import MissingExtra
 from penstock.ingest.options import KEY, PANIC, SILENCE_S, SseOptions, addresses
 
@@ -90,10 +89,9 @@ def sse_command(
     streams = addresses(urls, names, options["topic"])
     where, user, password = whereabouts()
     token = token_of()
-    address = where.directory if isinstance(where, Local) else str(where)
     run, server = _run()
     with part(ready_file, status_file) as self:
-        to = server(address=address, user=user, password=password, token=token)
+        to = server(address=where, user=user, password=password, token=token)
         run(streams, SseOptions(**options), to, self)
 
 

@@ -9,7 +9,7 @@ import click
 from penstock.cli.connect import no_token, server_options, whereabouts
 from penstock.cli.duration import Duration
 from penstock.cli.part import part, part_options
-from penstock.client.address import Local
+from penstock.client.address import Address, Local
 from penstock.errors import MissingExtra
 from penstock.store.store import VARIABLE
 
@@ -97,12 +97,10 @@ def run_command(
     run, options, broker = _run()
     where, user, password = whereabouts()
     no_token("Spark")
-    local = isinstance(where, Local)
     with part(ready_file, status_file, patience_s=PATIENCE_S) as self:
         told = options(
             broker=broker(
-                server=None if local else str(where),
-                data=where.directory if isinstance(where, Local) else None,
+                **_place(where),
                 user=user,
                 password=password,
             ),
@@ -114,6 +112,12 @@ def run_command(
             available_now=available_now,
         )
         run(told, self, master=master)
+
+
+def _place(where: Address) -> dict[str, object]:
+    if isinstance(where, Local):
+        return {"data": where.directory}
+    return {"server": str(where), "tls": where.tls}
 
 
 def _run() -> tuple[Callable[..., None], Callable[..., object], Callable[..., object]]:

@@ -132,7 +132,10 @@ def _topics(query: str) -> Topics:
     no_token("Spark")
     options = {"path": where.directory} if isinstance(where, Local) else {}
     if not options:
-        options = {"servers": str(where)}
+        from penstock.spark.options import tls_options
+
+        secure = tls_options(None if isinstance(where, Local) else where.tls)
+        options = {"servers": str(where), **secure}
         if user is not None:
             options |= {"user": user, "password": password or ""}
     with at_desk() as desk:

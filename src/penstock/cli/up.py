@@ -83,6 +83,11 @@ FAILED = 1
     metavar="FILE",
     help="His password: the first line of FILE.",
 )
+@click.option(
+    "--ca-file",
+    metavar="FILE",
+    help="Trust the broker by these certificates, if it speaks TLS.",
+)
 @click.option("--line-port", default=8000, show_default=True, help="Of the broker.")
 @click.option("--native-port", default=8410, show_default=True, help="Of the broker.")
 @click.option(

@@ -31,6 +31,7 @@ def run(
     trigger_s: float,
     ack_delay_s: float | None,
     login: tuple[str, str] | None,
+    ca_file: str | None,
     line_port: int,
     native_port: int,
     control_port: int,
@@ -53,6 +54,7 @@ def run(
         trigger_s=trigger_s,
         ack_delay_s=ack_delay_s,
         login=login,
+        ca_file=ca_file,
         ports=Ports(
             line=line_port,
             native=native_port,

@@ -19,6 +19,7 @@ from typing import Protocol
 import uvloop
 
 from penstock.client import connect
+from penstock.client.address import Address as Place
 from penstock.client.feed import RETRY_S, Feed
 from penstock.client.line import PAUSE_S
 from penstock.errors import ConnectionLost, NotRunning
@@ -49,7 +50,7 @@ class Watched(Protocol):
 class Server:
     """Where the events go."""
 
-    address: str | os.PathLike[str]
+    address: str | os.PathLike[str] | Place
     user: str | None = None
     password: str | None = None
     token: str | None = None

@@ -6,8 +6,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from penstock.client import Client, connect
+from penstock.client.address import Remote, remote
 from penstock.client.feed import Feed
+from penstock.client.tls import Tls
 from penstock.errors import InvalidOption
+from penstock.spark.options import tls_options
 
 # What dead letters of the pipeline are filed under.
 GATEWAY = "pipeline"
@@ -23,6 +26,8 @@ class Broker:
     data: str | None = None
     user: str | None = None
     password: str | None = None
+    tls: Tls | None = None
+    """Whom to trust, if ``server`` begins with ``penstock+tls://``."""
 
     def __post_init__(self) -> None:
         if (self.server is None) == (self.data is None):
@@ -35,6 +40,7 @@ class Broker:
             "path": self.data,
             "user": self.user,
             "password": self.password,
+            **tls_options(self.tls),
         }
         return {name: value for name, value in named.items() if value is not None}
 
@@ -52,8 +58,10 @@ class Broker:
             password=self.password,
         )
 
-    def _address(self) -> str | Path:
-        return self.server if self.server is not None else Path(self.data or "")
+    def _address(self) -> Remote | Path:
+        if self.server is not None:
+            return remote(self.server, self.tls)
+        return Path(self.data or "")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

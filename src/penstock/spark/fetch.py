@@ -270,10 +270,13 @@ class Broker:
         known = self._connection
         assert known.servers or known.path is not None, "one of them is given"
         problem: NotRunning | None = None
-        for address in map(remote, known.servers):
+        for server in known.servers:
             try:
                 return connect(
-                    address, user=known.user, password=known.secret(), name=NAME
+                    remote(server, known.tls),
+                    user=known.user,
+                    password=known.secret(),
+                    name=NAME,
                 )
             except NotRunning as error:
                 problem = error

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from penstock.client import Client, connect, line
+from penstock.client.address import remote
 from penstock.errors import NotRunning
 from penstock.spark.options import Connection
 
@@ -19,7 +20,8 @@ class Line(line.Line):
 
 def _opened(where: Connection) -> Client:
     away: NotRunning | None = None
-    for address in where.servers or (where.path or "",):
+    places = [remote(one, where.tls) for one in where.servers]
+    for address in places or (where.path or "",):
         try:
             return connect(address, user=where.user, password=where.secret(), name=NAME)
         except NotRunning as error:

@@ -15,13 +15,19 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from penstock.client.address import remote
+from penstock.client.tls import Tls
 from penstock.errors import InvalidOption, MissingOption, UnknownOption
 from penstock.spark.offsets import MOST, Bound, bound_of
 
 # How long a broker that is away is waited for: a restart with recovery takes seconds.
 RETRY_S = 60.0
 SERVERS = ("servers", "kafka.bootstrap.servers")
-CONNECTION = (*SERVERS, "path", "user", "password", "passwordFile", "retrySeconds")
+# Of TLS: the option, and what the client calls it.
+TLS = {"caFile": "ca_file", "certFile": "cert_file", "keyFile": "key_file"}
+CONNECTION = (
+    *(*SERVERS, "path", "user", "password", "passwordFile", "retrySeconds"),
+    *TLS,
+)
 READING = (
     "subscribe",
     "subscribePattern",
@@ -77,6 +83,7 @@ class Connection:
     password: str | None = field(default=None, repr=False)
     password_file: str | None = None
     retry_s: float = RETRY_S
+    tls: Tls = Tls()
 
     def secret(self) -> str | None:
         """The password; a file of it is read where it is needed."""
@@ -139,10 +146,13 @@ def connection_of(options: Mapping[str, str]) -> Connection:
         value = given[SERVERS[1]]
         raise InvalidOption(SERVERS[1], value, f"left out where {SERVERS[0]} is given")
     servers = tuple(filter(None, _split(given[name]))) if name else ()
+    tls = Tls(**{field: given.get(name.lower()) for name, field in TLS.items()})
     for server in servers:
-        remote(server)
+        remote(server, tls)
     if name and not servers:
         raise InvalidOption(name, given[name], "HOST:PORT, or several with commas")
+    if tls != Tls() and not servers:
+        raise InvalidOption("caFile", tls.ca_file, "left out without servers")
     return Connection(
         servers=servers,
         path=path,
@@ -150,7 +160,14 @@ def connection_of(options: Mapping[str, str]) -> Connection:
         password=given.get("password"),
         password_file=given.get("passwordfile"),
         retry_s=_seconds(given),
+        tls=tls,
     )
+
+
+def tls_options(tls: Tls | None) -> dict[str, str]:
+    """The options that say whom to trust."""
+    named = {name: getattr(tls, field, None) for name, field in TLS.items()}
+    return {name: value for name, value in named.items() if value is not None}
 
 
 def whole(name: str, text: str, *, at_least: int) -> int:

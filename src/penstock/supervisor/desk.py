@@ -6,6 +6,8 @@ from contextlib import suppress
 from pathlib import Path
 
 from penstock.client import Client, connect
+from penstock.client.address import SECURE, address_of
+from penstock.client.tls import Tls
 from penstock.errors import ClientError
 from penstock.supervisor import topics
 from penstock.supervisor.figures import Counted, counted, letters_of
@@ -16,11 +18,20 @@ ANSWER_S = 10.0
 
 
 class Desk:
-    """``login``: user and password file, if the broker asks for them."""
+    """``login``: user and password file, if the broker asks for them.
 
-    def __init__(self, server: str, login: tuple[str, str] | None) -> None:
+    ``ca_file``: whom to trust, if it speaks TLS.
+    """
+
+    def __init__(
+        self,
+        server: str,
+        login: tuple[str, str] | None,
+        ca_file: str | None = None,
+    ) -> None:
+        secure = server.startswith(SECURE)
+        self._where = address_of(server, Tls(ca_file=ca_file) if secure else None)
         self.counted = Counted({}, {})
-        self._server = server
         self._login = login
         self._client: Client | None = None
 
@@ -67,5 +78,5 @@ class Desk:
             user, file = self._login
             password = Path(file).read_text().partition("\n")[0].rstrip("\r")
         return connect(
-            self._server, user=user, password=password, name="up", timeout_s=ANSWER_S
+            self._where, user=user, password=password, name="up", timeout_s=ANSWER_S
         )

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
 
+from penstock.client.address import SECURE
 from penstock.store.store import VARIABLE
 from penstock.supervisor.part import Part, Places
 
@@ -40,7 +41,8 @@ class Wanted:
     """What a person asked for. ``store``: of his own, by URL; None: the one we run.
 
     ``ack_delay_s``: how long subscribers wait before each ack. ``login``: user and
-    password file, if the broker asks for them. ``last``: where streams end, by name.
+    password file, if the broker asks for them. ``ca_file``: whom to trust, if the
+    broker speaks TLS. ``last``: where streams end, by name.
     """
 
     rate: float
@@ -53,6 +55,7 @@ class Wanted:
     count: int | None = None
     ack_delay_s: float | None = None
     login: tuple[str, str] | None = None
+    ca_file: str | None = None
     last: Mapping[str, int] = field(default_factory=dict)
     serve: tuple[str, ...] = ()
 
@@ -114,7 +117,7 @@ def other_parts(
 ) -> list[Part]:
     """Those that talk to the first ones; ``store`` is a URL."""
     secret = {VARIABLE: store}
-    to_broker = ("--server", server, *_login(wanted))
+    to_broker = ("--server", server, *_login(wanted), *_trust(wanted, server))
     urls = [f"{tweets}/tweets/{number}" for number in STREAMS]
     ingest = Part(
         name="ingest",
@@ -174,6 +177,12 @@ def other_parts(
         for topic in read
     ]
     return [ingest, *([cdc, spark] if wanted.spark else []), *readers]
+
+
+def _trust(wanted: Wanted, server: str) -> tuple[str, ...]:
+    if wanted.ca_file is None or not server.startswith(SECURE):
+        return ()
+    return "--ca-file", wanted.ca_file
 
 
 def _login(wanted: Wanted) -> tuple[str, ...]:

@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 
+from penstock.client.address import SECURE
 from penstock.errors import PartFailed, StoreError
 from penstock.store.store import open_store, place_of
 from penstock.supervisor import kept
@@ -123,13 +124,14 @@ class Up:
         self._dashboard = self._way_in(
             str(self._process("broker").ready.get("login", ""))
         )
-        server = f"127.0.0.1:{ports.native}"
+        tls = "native" in str(self._process("broker").ready.get("tls", ""))
+        server = f"{SECURE if tls else ''}127.0.0.1:{ports.native}"
         if self._wanted.spark:
             self._store = self._store or str(self._process("store").ready["url"])
             where = place_of(self._store)
             if not self._aside(self._prepare, f"waiting for the store {where}"):
                 return
-        self._desk = Desk(server, self._wanted.login)
+        self._desk = Desk(server, self._wanted.login, self._wanted.ca_file)
         make = partial(self._desk.make_topics, spark=self._wanted.spark)
         if not self._aside(make, "waiting for the broker to make topics"):
             return

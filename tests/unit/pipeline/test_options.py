@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from penstock.client.tls import Tls
 from penstock.errors import InvalidOption
 from penstock.pipeline.options import Broker, PipelineOptions
 from tests.local_server import local_server
@@ -21,6 +22,10 @@ from tests.local_server import local_server
             Broker(server="h:1", user="u", password="p"),
             {"servers": "h:1", "user": "u", "password": "p"},
         ),
+        (
+            Broker(server="penstock+tls://h:1", tls=Tls(ca_file="c", cert_file="d")),
+            {"servers": "penstock+tls://h:1", "caFile": "c", "certFile": "d"},
+        ),
     ],
 )
 def test_a_broker_is_told_to_spark_as_options(
@@ -30,7 +35,7 @@ def test_a_broker_is_told_to_spark_as_options(
 
 
 @pytest.mark.parametrize("given", [{}, {"server": "h:1", "data": "d"}])
-def test_a_broker_is_at_one_place(given: dict[str, str]) -> None:
+def test_a_broker_is_at_one_place(given: dict[str, Any]) -> None:
     with pytest.raises(InvalidOption):
         Broker(**given)
 

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from penstock.client import Client, connect, line
+from penstock.client.address import Remote
 from penstock.errors import ConnectionLost, NotRunning, ServerRefused
 from penstock.spark import line as spark_line
 from penstock.spark.line import Line
@@ -105,10 +106,10 @@ def test_of_several_servers_one_that_runs_is_taken(
 ) -> None:
     asked: list[str] = []
 
-    def connected(address: str, **options: str | None) -> Client:
-        asked.append(address)
-        if address == "a:1":
-            raise NotRunning(address, "nobody listens there")
+    def connected(address: Remote, **options: str | None) -> Client:
+        asked.append(str(address))
+        if address.host == "a":
+            raise NotRunning(str(address), "nobody listens there")
         return connect(server.data, name=options["name"] or "")
 
     monkeypatch.setattr(spark_line, "connect", connected)
