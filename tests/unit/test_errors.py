@@ -207,6 +207,10 @@ CASES: list[tuple[PenstockError, str]] = [
         "no server for data directory d: there is none",
     ),
     (
+        errors.TlsFailed("h:1", "it speaks TLS there", "say penstock+tls://"),
+        "cannot talk to h:1: it speaks TLS there",
+    ),
+    (
         errors.PartFailed("source", 2, "port 4000 is taken"),
         "source could not be started (exit code 2): port 4000 is taken",
     ),

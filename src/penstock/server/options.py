@@ -112,8 +112,8 @@ class TlsOptions:
     )
     plain: str | None = option(
         None,
-        "ports that stay without TLS, such as `line,http`; a port that is without it "
-        "and not named here answers this machine only, `mqtt` too",
+        "ports that stay without TLS, such as `line,http`; beside a certificate `mqtt` "
+        "answers this machine only, unless it is named here",
     )
 
     @property
