@@ -42,9 +42,9 @@ class Target:
     user: str | None
     password: str | None
     name: str
-    token: str | None = field(default=None, repr=False)
     tls: Tls | None = None
     """Whom to trust, if the address begins with ``penstock+tls://``."""
+    token: str | None = field(default=None, repr=False)
 
     async def connect(self) -> AsyncClient:
         where = address_of(self.address, self.tls)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from penstock.broker.peer import Peer
-from penstock.errors import Busy, LoginRefused, PenstockError, TooManyAttempts
+from penstock.errors import Busy, LoginRefused, TooManyAttempts
 from penstock.gateway.gateway import LoginRequest
 from penstock.server import logins as module
 from penstock.server import password
@@ -21,7 +21,7 @@ from penstock.server.users_file import User, remove_user, set_password, set_rule
 from tests.unit.server.scene import House, house, run, turns
 
 NAMES = ("anna", "bert", "carl")
-Found = list[tuple[str, User | PenstockError]]
+Found = list[tuple[str, module.Found]]
 
 
 class Checks:
