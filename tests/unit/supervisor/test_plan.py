@@ -120,6 +120,16 @@ def test_tweets_come_when_spark_is_there() -> None:
     assert others(Wanted(rate=1, seed=1, spark=False))["ingest"].after == ()
 
 
+def test_parts_trust_a_broker_that_speaks_tls_as_they_are_told() -> None:
+    wanted = Wanted(rate=1, seed=1, ca_file="ca.pem")
+
+    secure = others(wanted, server="penstock+tls://h:1")["ingest"].command
+    plain = others(wanted)["ingest"].command
+
+    assert secure[secure.index("--ca-file") + 1] == "ca.pem"
+    assert "--ca-file" not in plain
+
+
 def test_subscribers_may_take_their_time() -> None:
     slow = others(Wanted(rate=1, seed=1, ack_delay_s=0.05))["subscriber tweets"]
     quick = others(Wanted(rate=1, seed=1))["subscriber tweets"]
@@ -144,8 +154,10 @@ def test_a_stream_may_be_told_where_it_ends() -> None:
     assert source.command[-2:] == ("--last=1=70", "--last=2=9")
 
 
-def others(wanted: Wanted, store: str = "postgresql://x") -> dict[str, Part]:
+def others(
+    wanted: Wanted, store: str = "postgresql://x", server: str = "h:1"
+) -> dict[str, Part]:
     parts = other_parts(
-        *(wanted, Places(Path("data"))), server="h:1", tweets="http://h:2", store=store
+        *(wanted, Places(Path("data"))), server=server, tweets="http://h:2", store=store
     )
     return {part.name: part for part in parts}
