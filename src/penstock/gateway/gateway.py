@@ -17,6 +17,10 @@ from typing import NamedTuple
 from penstock.broker.access import OPEN, Grants
 from penstock.errors import PenstockError
 
+# What a connection may hold before its peer has said who it is: anybody can open one. A
+# login is a few hundred bytes, a CONNECT with a will a few thousand.
+LOGIN_BYTES = 16 << 10
+
 
 class LoginRequest(NamedTuple):
     """Somebody at the door: a user with a password, or whoever has a token."""

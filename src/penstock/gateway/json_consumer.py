@@ -16,7 +16,7 @@ from penstock.broker.broker import Broker
 from penstock.delivery.consumer import Consumer
 from penstock.delivery.handshake import Answer, Stage
 from penstock.delivery.owed import Owed
-from penstock.gateway.gateway import LoginRequest
+from penstock.gateway.gateway import LOGIN_BYTES, LoginRequest
 from penstock.gateway.json_lines import JsonGateway
 from penstock.gateway.options import JsonOptions
 from penstock.model.policy import Policy
@@ -62,8 +62,9 @@ class ConsumerGateway(JsonGateway[ConsumerPacket, Share]):
         users: dict[str, ConsumerGateway],
         *,
         authenticate: bool = False,
+        login_bytes: int = LOGIN_BYTES,
     ) -> None:
-        super().__init__(broker, options, settled=False)
+        super().__init__(broker, options, settled=False, login_bytes=login_bytes)
         self._users = users
         """Who is connected; shared by all connections."""
         self._authenticate = authenticate
@@ -150,7 +151,7 @@ class ConsumerGateway(JsonGateway[ConsumerPacket, Share]):
             return
         self._user = self.who = user
         self._users[user] = self
-        self.settled = True
+        self._settle()
         self._outbox.now(replies.LOGGED_IN)
         if self._options.resume_on_login:
             for one in self._broker.subscriptions.of_subscriber(user):

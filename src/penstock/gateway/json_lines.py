@@ -6,7 +6,7 @@ from typing import Generic, TypeVar
 
 from penstock.broker.broker import Broker
 from penstock.errors import PenstockError
-from penstock.gateway.gateway import Gateway
+from penstock.gateway.gateway import LOGIN_BYTES, Gateway
 from penstock.gateway.json_letters import RawLetters
 from penstock.gateway.options import JsonOptions
 from penstock.gateway.outbox import Outbox
@@ -23,13 +23,21 @@ class JsonGateway(Gateway, Generic[Packet, Mark]):
     side: str
     """As the dead letters call it."""
 
-    def __init__(self, broker: Broker, options: JsonOptions, *, settled: bool) -> None:
+    def __init__(
+        self,
+        broker: Broker,
+        options: JsonOptions,
+        *,
+        settled: bool,
+        login_bytes: int = LOGIN_BYTES,
+    ) -> None:
         self.closing = False
         self.login = None
         self.settled = settled
         self._broker = broker
         self._options = options
-        self._splitter = LineSplitter(options.max_line_bytes)
+        limit = options.max_line_bytes
+        self._splitter = LineSplitter(limit if settled else min(limit, login_bytes))
         self._letters = RawLetters(broker, options)
         self._outbox: Outbox[Mark] = Outbox(broker.log)
         self._attempts = 0
@@ -37,6 +45,8 @@ class JsonGateway(Gateway, Generic[Packet, Mark]):
 
     def receive(self, data: bytes, now_s: float) -> None:
         self._lines(self._splitter.feed(data), now_s)
+        if not self.settled and not self.closing and self._splitter.overlong:
+            self._give_up()
 
     def eof(self, now_s: float) -> None:
         if self.settled and self._splitter.rest.strip():
@@ -79,6 +89,16 @@ class JsonGateway(Gateway, Generic[Packet, Mark]):
         """Whether the peer's certificate spares it the password."""
         return login.password is None and self.is_vouched(login.user)
 
+    def _settle(self) -> None:
+        """From now on lines may be as long as packets are."""
+        self.settled = True
+        self._splitter.max_bytes = self._options.max_line_bytes
+
+    def _give_up(self) -> None:
+        """No login is so long."""
+        self._outbox.now(replies.LOGIN_FAILED)
+        self.closing = True
+
     def _not_in(self) -> None:
         self._attempts += 1
         self.closing = self._attempts >= self._options.login_attempts
@@ -95,8 +115,10 @@ class JsonGateway(Gateway, Generic[Packet, Mark]):
                 return
             if self.settled:
                 self._line(line, now_s)
+            elif line == TOO_LONG:
+                self._give_up()
             else:
-                self._try_login(None if line == TOO_LONG else parse_login(line), now_s)
+                self._try_login(parse_login(line), now_s)
 
     def _line(self, line: bytes, now_s: float) -> None:
         if line == TOO_LONG:

@@ -12,7 +12,7 @@ from typing import assert_never
 
 from penstock.broker.broker import Broker
 from penstock.errors import InvalidPayload
-from penstock.gateway.gateway import LoginRequest
+from penstock.gateway.gateway import LOGIN_BYTES, LoginRequest
 from penstock.gateway.json_lines import JsonGateway
 from penstock.gateway.options import JsonOptions
 from penstock.wire.jsonq import (
@@ -34,9 +34,16 @@ class PublisherGateway(JsonGateway[PublisherPacket, None]):
     side = "publisher"
 
     def __init__(
-        self, broker: Broker, options: JsonOptions, *, authenticate: bool = False
+        self,
+        broker: Broker,
+        options: JsonOptions,
+        *,
+        authenticate: bool = False,
+        login_bytes: int = LOGIN_BYTES,
     ) -> None:
-        super().__init__(broker, options, settled=not authenticate)
+        super().__init__(
+            broker, options, settled=not authenticate, login_bytes=login_bytes
+        )
 
     def connected(self, now_s: float) -> None:
         """No greeting, unless a login is needed."""
@@ -64,7 +71,7 @@ class PublisherGateway(JsonGateway[PublisherPacket, None]):
             self.login = LoginRequest(login.user, login.password)
 
     def _enter(self, user: str, now_s: float) -> None:
-        self.settled = True
+        self._settle()
         self._outbox.now(replies.LOGGED_IN)
 
     def _packet(self, packet: PublisherPacket, now_s: float) -> None:

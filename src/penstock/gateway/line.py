@@ -19,7 +19,7 @@ from penstock.delivery.consumer import Consumer
 from penstock.delivery.owed import Owed
 from penstock.delivery.subscription import Subscription
 from penstock.errors import PenstockError, RemoteProtocolError
-from penstock.gateway.gateway import Gateway, LoginRequest
+from penstock.gateway.gateway import LOGIN_BYTES, Gateway, LoginRequest
 from penstock.gateway.line_pub import Publisher
 from penstock.gateway.line_share import Share
 from penstock.gateway.options import LineOptions
@@ -39,20 +39,31 @@ from penstock.wire.line import (
 from penstock.wire.lines import TOO_LONG, LineSplitter
 
 _connections = count(1)
+# Lines of somebody unknown that are no login: each earns an answer, which nobody may
+# read. A person who finds out how to log in needs fewer.
+STRAY_LINES = 16
 
 
 class LineGateway(Gateway):
     """One connection of the line protocol."""
 
     def __init__(
-        self, broker: Broker, options: LineOptions, *, authenticate: bool = False
+        self,
+        broker: Broker,
+        options: LineOptions,
+        *,
+        authenticate: bool = False,
+        login_bytes: int = LOGIN_BYTES,
     ) -> None:
         self.closing = False
         self.login: LoginRequest | None = None
         self.settled = not authenticate
         self._broker = broker
         self._options = options
-        self._splitter = LineSplitter(options.max_line_bytes)
+        limit = options.max_line_bytes
+        self._splitter = LineSplitter(
+            min(limit, login_bytes) if authenticate else limit
+        )
         self._name: str | None = None
         self._number = next(_connections)
         self._window = options.window
@@ -61,6 +72,7 @@ class LineGateway(Gateway):
         self._publisher = Publisher(broker, self._outbox)
         self._held: list[bytes] = []
         self._attempts = 0
+        self._strays = 0
 
     def connected(self, now_s: float) -> None:
         self._outbox.now(replies.GREETING)
@@ -71,6 +83,8 @@ class LineGateway(Gateway):
             self._lines(self._splitter.feed(data), now_s)
         elif block and not (self.settled and self._run(block, now_s)):
             self._lines(block[:-1].split(b"\n"), now_s)
+        if not self.settled and self._splitter.overlong:
+            self._too_long()
 
     def eof(self, now_s: float) -> None:
         """A line without an end is carried out too, as a person's last one may be."""
@@ -170,13 +184,21 @@ class LineGateway(Gateway):
             if at < end:
                 self._command(lines[at], now_s)
                 at += 1
+                if not self.settled and self.login is None:
+                    self._strays += 1
+                    self.closing |= self._strays >= STRAY_LINES
             if self.login is not None:
                 self._held = lines[at:]
                 return
 
+    def _too_long(self) -> None:
+        """The connection goes on with the next line, once it is known whose it is."""
+        self._outbox.now(replies.line_too_long(self._splitter.max_bytes))
+        self.closing |= not self.settled
+
     def _command(self, line: bytes, now_s: float) -> None:
         if line == TOO_LONG:
-            self._outbox.now(replies.line_too_long(self._options.max_line_bytes))
+            self._too_long()
             return
         parts = split(line)
         word = parts[0]
@@ -229,6 +251,7 @@ class LineGateway(Gateway):
 
     def _enter(self, user: str) -> None:
         self.settled = True
+        self._splitter.max_bytes = self._options.max_line_bytes
         self._publisher.grants = self.grants
         self._name_subscriber(user)
 

@@ -28,7 +28,7 @@ from penstock.broker.desk_verbs import Promise, Verb, call
 from penstock.delivery.consumer import Consumer
 from penstock.delivery.owed import Owed
 from penstock.errors import LoginRefused, PenstockError, RemoteProtocolError
-from penstock.gateway.gateway import Gateway, LoginRequest
+from penstock.gateway.gateway import LOGIN_BYTES, Gateway, LoginRequest
 from penstock.gateway.native_events import messages
 from penstock.gateway.native_fetch import Fetcher
 from penstock.gateway.native_pub import Publisher, not_stored, problem
@@ -59,8 +59,6 @@ from penstock.wire.native import (
     encode,
 )
 
-# Until somebody has said who it is.
-HELLO_BYTES = 1 << 16
 # Answered when all that was settled before is stored.
 SETTLED = "settled"
 # Events that are asked for at once; the window and the bytes limit it first.
@@ -91,6 +89,7 @@ class NativeGateway(Gateway):
         *,
         authenticate: bool = False,
         grants: Grants = OPEN,
+        login_bytes: int = LOGIN_BYTES,
     ) -> None:
         """``grants``: of whoever comes in without a login."""
         self.settled = False
@@ -100,7 +99,7 @@ class NativeGateway(Gateway):
         self._desk = desk
         self._options = options
         self._authenticate = authenticate
-        limit = min(HELLO_BYTES, options.max_message_bytes)
+        limit = min(login_bytes, options.max_message_bytes)
         self._splitter = FrameSplitter(limit)
         self._number = next(_connections)
         self._outbox: Outbox[Channel] = Outbox(broker.log)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from penstock import __version__
 from penstock.broker.access import ADMINISTRATOR, Grants, Rule
 from penstock.broker.options import BrokerOptions
-from penstock.gateway import native
+from penstock.gateway.gateway import LOGIN_BYTES
 from penstock.gateway.options import NativeOptions
 from penstock.model.failure import MAX_MESSAGE_CHARACTERS
 from penstock.wire.native import (
@@ -140,13 +140,13 @@ def test_a_wrong_login_ends_the_connection(
 def test_before_hello_messages_are_small(scene: Scene) -> None:
     peer = NativePeer(scene, None)
 
-    peer.peer.send((native.HELLO_BYTES + 1).to_bytes(4, "little"))
+    peer.peer.send((LOGIN_BYTES + 1).to_bytes(4, "little"))
 
     (answer,) = peer.read()
     assert answer == Problem(
         0,
         "RemoteProtocolError",
-        "native protocol: message of 65537 bytes exceeds 65536",
+        "native protocol: message of 16385 bytes exceeds 16384",
     )
     assert peer.peer.closed
 

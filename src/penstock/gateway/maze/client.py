@@ -18,6 +18,9 @@ from penstock.wire.maze import parse_client_id
 
 logger = logging.getLogger(__name__)
 
+# An id is a number; anybody can open a connection and begin one.
+MAX_ID_BYTES = 1 << 10
+
 
 class MazeClient(Gateway):
     """The gateway of one connection on the client port."""
@@ -33,7 +36,8 @@ class MazeClient(Gateway):
         self._unsent = bytearray()
 
     def connected(self, now_s: float) -> None:
-        self._splitter = LineSplitter(self._hub.options.max_line_bytes)
+        limit = min(self._hub.options.max_line_bytes, MAX_ID_BYTES)
+        self._splitter = LineSplitter(limit)
         self._hub.unregistered += 1
         self._hub.arrivals += 1
 
@@ -43,6 +47,8 @@ class MazeClient(Gateway):
         lines = self._splitter.feed(data)
         if lines:
             self._identify(lines[0])
+        elif self._splitter.overlong:
+            self._identify(TOO_LONG)
 
     def eof(self, now_s: float) -> None:
         if self._splitter is not None and self._splitter.rest:
@@ -86,9 +92,9 @@ class MazeClient(Gateway):
         self._hub.broker.awake[self] = None
 
     def _identify(self, line: bytes) -> None:
+        limit = 0 if self._splitter is None else self._splitter.max_bytes
         self._end_waiting()
         if line == TOO_LONG:
-            limit = self._hub.options.max_line_bytes
             self._refuse(f"client id exceeds {limit} bytes", b"")
             return
         try:

@@ -9,7 +9,7 @@ from penstock.delivery.consumer import Consumer
 from penstock.delivery.handshake import Answer
 from penstock.delivery.owed import Owed
 from penstock.errors import Busy, NotAllowed, PenstockError
-from penstock.gateway.gateway import Gateway, LoginRequest
+from penstock.gateway.gateway import LOGIN_BYTES, Gateway, LoginRequest
 from penstock.gateway.mqtt.hub import MqttHub
 from penstock.gateway.mqtt.opening import Opened, open_session, refusal
 from penstock.gateway.mqtt.subscribing import Subscribing
@@ -48,12 +48,18 @@ class MqttGateway(Gateway):
 
     lingers = True
 
-    def __init__(self, hub: MqttHub, *, authenticate: bool = False) -> None:
+    def __init__(
+        self,
+        hub: MqttHub,
+        *,
+        authenticate: bool = False,
+        login_bytes: int = LOGIN_BYTES,
+    ) -> None:
         self.settled = False
         self.patience_s = 0.0
         self._hub = hub
         self._authenticate = authenticate
-        self._parser = Parser(hub.options.max_packet_bytes)
+        self._parser = Parser(hub.options.max_packet_bytes, login_bytes)
         self._outbox: Outbox[Mark] = Outbox(hub.broker.log)
         self._connect: Connect | None = None
         self._opened: Opened | None = None

@@ -89,6 +89,14 @@ def read_topic(field: bytes, packet: str = "PUBLISH") -> str:
 topic_of = lru_cache(_KEPT_TOPICS)(read_topic)
 
 
+def client_id_bytes(body: Body, version: int) -> int:
+    """How long a client id says it is, of a CONNECT behind its protocol level."""
+    body.byte()
+    body.two_bytes()
+    _properties(body, Kind.CONNECT, version)
+    return body.two_bytes()
+
+
 def connect(body: Body, version: int) -> Connect:
     """A CONNECT behind its protocol level."""
     flags = body.byte()

@@ -49,6 +49,8 @@ class _PacketParser(ABC, Generic[Parsed]):
         "_held",
         "_kinds",
         "_max_bytes",
+        "_max_first_bytes",
+        "_max_packet_bytes",
         "_needed",
         "_side",
         "_state",
@@ -56,10 +58,19 @@ class _PacketParser(ABC, Generic[Parsed]):
         "version",
     )
 
-    def __init__(self, max_packet_bytes: int, side: Side, version: int) -> None:
+    def __init__(
+        self,
+        max_packet_bytes: int,
+        side: Side,
+        version: int,
+        max_first_bytes: int | None = None,
+    ) -> None:
         self.version = version
         self.failed: Malformed | None = None
-        self._max_bytes = max_packet_bytes
+        self._max_packet_bytes = max_packet_bytes
+        self._max_first_bytes = min(
+            max_first_bytes or max_packet_bytes, max_packet_bytes
+        )
         self._side = side
         self._held = bytearray()
         self._needed = 0
@@ -88,7 +99,7 @@ class _PacketParser(ABC, Generic[Parsed]):
                     self._held += memoryview(data)[at:]
                     break
         except Malformed as error:
-            self.failed = error
+            self.failed = self._explained(error, data, at)
         # The table of its side lets in nothing else.
         return cast("list[Parsed]", packets)
 
@@ -100,6 +111,8 @@ class _PacketParser(ABC, Generic[Parsed]):
     def _enter(self, state: State) -> None:
         self._state = state
         self._kinds = first_bytes(self._side, state, self.version)
+        new = state is State.NEW
+        self._max_bytes = self._max_first_bytes if new else self._max_packet_bytes
 
     def _take(self, data: bytes, at: int, packets: list[Packet]) -> int:
         """Append what stands at ``at``, with neighbours; where it ends, or ``at``."""
@@ -249,6 +262,10 @@ class _PacketParser(ABC, Generic[Parsed]):
             return 0, 0
         return (start, end) if end <= len(data) else (0, 0)
 
+    def _explained(self, error: Malformed, data: bytes, at: int) -> Malformed:
+        """What is wrong with the packet that stands at ``at``."""
+        return error
+
     @abstractmethod
     def _single(self, body: Body, kind: Kind) -> Packet:
         """A packet of a kind that does not come in runs."""
@@ -259,12 +276,15 @@ class Parser(_PacketParser[ClientPacket]):
 
     If a CONNECT has a protocol level that does not exist, ``version`` is that of the
     answer, 4 or 5; if it is not even MQTT, ``version`` stays 0: close without one.
+    CONNECT may have a limit of its own, as anybody can send one.
     """
 
     __slots__ = ()
 
-    def __init__(self, max_packet_bytes: int) -> None:
-        super().__init__(max_packet_bytes, Side.CLIENT, 0)
+    def __init__(
+        self, max_packet_bytes: int, max_connect_bytes: int | None = None
+    ) -> None:
+        super().__init__(max_packet_bytes, Side.CLIENT, 0, max_connect_bytes)
 
     def _single(self, body: Body, kind: Kind) -> ClientPacket:
         match kind:
@@ -281,6 +301,22 @@ class Parser(_PacketParser[ClientPacket]):
             case Kind.DISCONNECT:
                 return bodies.disconnect(body, self.version, Side.CLIENT)
         return bodies.auth(body, self.version, Side.CLIENT)
+
+    def _explained(self, error: Malformed, data: bytes, at: int) -> Malformed:
+        """A CONNECT that is too large is answered, as far as it has come."""
+        if self._state is not State.NEW or error.reason != Reason.PACKET_TOO_LARGE:
+            return error
+        start, _ = self._long_frame(data, at)
+        body = Body(data, start, len(data), Kind.CONNECT.name)
+        try:
+            self._agree(body)
+            length = bodies.client_id_bytes(body, self.version)
+        except Malformed:
+            return error
+        if length <= self._max_first_bytes:
+            return error
+        text = f"client id of {length} bytes exceeds {self._max_first_bytes}"
+        return Malformed(Reason.CLIENT_IDENTIFIER_NOT_VALID, text)
 
     def _agree(self, body: Body) -> None:
         """Take the version of a CONNECT, or raise Malformed."""
