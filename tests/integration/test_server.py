@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from penstock.log import Reader
+from penstock.server.listeners import LOCAL_RESERVE
 from penstock.server.users_file import set_password
 from tests.serving import PENSTOCK, serving
 from tests.wire_client import PATIENCE_S, Wire
@@ -202,14 +203,17 @@ def test_connections_have_limits_in_all_and_for_each_address(tmp_path: Path) -> 
                 b"error: too many connections from 127.0.0.1, limit 3\r\n"
             )
         path = str(server.data / "penstock.sock")
-        with (
-            socket.socket(socket.AF_UNIX) as local,
-            socket.socket(socket.AF_UNIX) as one_more,
-        ):
+        most = 4 + LOCAL_RESERVE
+        locals_ = [
+            stack.enter_context(socket.socket(socket.AF_UNIX)) for _ in range(most)
+        ]
+        for local in locals_:
             local.connect(path)
-            one_more.connect(path)
-            one_more.settimeout(PATIENCE_S)
-            assert one_more.recv(100) == b"error: too many connections, limit 4\r\n"
+        locals_[-1].settimeout(PATIENCE_S)
+        full = f"error: too many connections, limit {most}\r\n".encode()
+        assert locals_[-1].recv(100) == full
+        for local in locals_:
+            local.close()
         wires[0].sock.close()
 
         assert let_in(server.ports["line"]) == GREETING

@@ -99,7 +99,7 @@ class LocalLink:
         sock = self._stack.enter_context(bind_local(directory))
         native = NativeOptions()
         self._listeners = Listeners(self.engine, options, None)
-        await self._listeners.listen(
+        self._listeners.listen(
             Port(
                 name="local",
                 sock=sock,

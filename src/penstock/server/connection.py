@@ -3,7 +3,10 @@
 Reading stops while the server is congested, while a password is checked, while a user
 has to wait who publishes faster than it may, and while the peer does not read what it
 was sent: so what a connection costs in memory is bounded by one read and its output
-buffer.
+buffer. Until the peer has said who it is both are small.
+
+A connection that is closed has a little time for the rest of its output. Then it is
+cut off, whatever its peer does.
 """
 
 from __future__ import annotations
@@ -13,6 +16,7 @@ import logging
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol, cast
 
+from penstock.broker.access import Grants
 from penstock.broker.account import Account
 from penstock.broker.peer import Peer
 from penstock.errors import LoginRefused, PenstockError, QuotaReached
@@ -20,16 +24,23 @@ from penstock.gateway.gateway import Gateway, LoginRequest
 from penstock.server.engine import Engine
 from penstock.server.logins import Answer, Found
 from penstock.server.options import ServerOptions
+from penstock.server.taking import Taking, has_sent
 from penstock.server.users_file import User
+from penstock.wire.http_guess import FIRST_BYTES, Guess, guess
 
 logger = logging.getLogger(__name__)
 
+# Most bytes of a read before a login. Who is checked waits with what was read, and
+# packets of two bytes become objects of a hundred.
+LOGIN_READ_BYTES = 1 << 10
 # A gateway that gave this much at once may have more.
 _MORE_BYTES = 1 << 16
 # How long a peer that was sent the last word may go on.
 LINGER_S = 2.0
 # How long somebody who was cut off may take to read why.
 CUT_OFF_S = 0.5
+# How long one may take nothing of the last output, before it is cut off.
+CLOSE_S = 5.0
 
 PeerCertificate = Mapping[str, Any] | None
 """What was verified of a client's certificate, as ``getpeercert`` has it."""
@@ -38,10 +49,8 @@ PeerCertificate = Mapping[str, Any] | None
 class Door(Protocol):
     """Who is let in."""
 
-    def enter(self, connection: Connection) -> str | None:
-        """Count a connection in; or why it may not come in."""
-
-    def leave(self, connection: Connection) -> None: ...
+    def named(self, peercert: PeerCertificate) -> User | None:
+        """The user that a certificate names; raises LoginRefused if nobody knows it."""
 
     def check(self, request: LoginRequest, answer: Answer, peer: Peer) -> None:
         """Have a password checked; ``answer`` is called in the loop."""
@@ -56,9 +65,10 @@ class Connection(asyncio.BufferedProtocol):
         self.engine = engine
         self.gateway = gateway
         self.address = ""
-        self.local_only = ""
-        """Why peers beyond this machine are refused; nothing if they are not."""
-        self.peercert: PeerCertificate = None
+        self.leave: Callable[[], None] | None = None
+        """Gives the connection's place back, once it is gone."""
+        self.http_answer: bytes | None = None
+        """To a peer that speaks HTTP; None where that is not looked for."""
         self.since_s = engine.now_s()
         self.active_s = self.since_s
         self.peer = Peer("", self.since_s)
@@ -67,7 +77,13 @@ class Connection(asyncio.BufferedProtocol):
         """Who has logged in, as the users file had it then."""
         self._options = options
         self._door = door
-        self._inside = False
+        self._known = False
+        """Whether the peer was found to be settled, and has its full measure."""
+        self._first = b""
+        """What came first, until it is enough to tell that it is not HTTP."""
+        self._shut_s: float | None = None
+        """Since when it is to end."""
+        self._taking: Taking | None = None
         self._buffer = memoryview(bytearray(0))
         self._transport: asyncio.Transport | None = None
         self._held: list[bytes] = []
@@ -93,32 +109,86 @@ class Connection(asyncio.BufferedProtocol):
         # uvloop's transports have the methods of asyncio.Transport, not its name.
         transport = self._transport = cast(asyncio.Transport, transport)
         self.address = self.peer.address = _address(transport)
-        self.peercert = transport.get_extra_info("peercert")
-        refusal = self._door.enter(self)
-        if refusal is not None:
-            transport.write(f"error: {refusal}\r\n".encode())
-            self.close(refusal)
-            return
-        self._inside = True
-        transport.set_write_buffer_limits(high=self._options.output_buffer_bytes)
+        self._limit(transport)
         self.engine.enter(self)
+        try:
+            self._name(self._door.named(transport.get_extra_info("peercert")))
+        except (LoginRefused, QuotaReached) as error:
+            transport.write(f"error: {error}\r\n".encode())
+            self.stop_reading()
+            self.close(str(error))
+            return
         self._guarded(lambda: self.gateway.connected(self.engine.now_s()))
         self.flush(self.engine.now_s())
 
+    def _limit(self, transport: asyncio.Transport) -> None:
+        """Let the peer have as much of input and output as it may have by now."""
+        self._known = self.gateway.settled
+        options = self._options
+        size = options.read_bytes
+        if not self._known:
+            size = min(size, LOGIN_READ_BYTES)
+        elif self._account is not None and self._account.paced:
+            # A debt of seconds, not of all that a whole buffer can hold.
+            size = min(size, self._account.read_bytes)
+        self._buffer = self.engine.buffer(options.read_bytes)[:size]
+        room = options.output_buffer_bytes
+        high = room if self._known else min(room, options.login_bytes)
+        transport.set_write_buffer_limits(high=high)
+        # TLS and WebSockets take in on their own what nobody has asked for yet.
+        if hasattr(transport, "set_read_buffer_limits"):
+            transport.set_read_buffer_limits(high=max(size, LOGIN_READ_BYTES))
+
     def get_buffer(self, sizehint: int) -> memoryview:
-        if not self._buffer:
-            self._buffer = self.engine.buffer(self._options.read_bytes)
         return self._buffer
 
     def buffer_updated(self, nbytes: int) -> None:
         if self._lingering:
             return
-        self.take_in(bytes(self._buffer[:nbytes]))
+        data = bytes(self._buffer[:nbytes])
+        if self.http_answer is not None:
+            data = self._look(data)
+        if data:
+            self.arrived(data)
+
+    def arrived(self, data: bytes) -> None:
+        """Bytes have come that are for the gateway."""
+        self.take_in(data)
+
+    def _look(self, data: bytes) -> bytes:
+        """What of the first bytes the gateway may have by now."""
+        data, self._first = self._first + data, b""
+        match guess(data):
+            case Guess.PERHAPS:
+                self._first = data[:FIRST_BYTES]
+                return b""
+            case Guess.OTHER:
+                self.http_answer = None
+                return data
+            case Guess.HTTP:
+                self._turn_away(self.http_answer or b"")
+            case Guess.TLS:
+                self._turn_away(b"")
+        return b""
+
+    def _turn_away(self, last_word: bytes) -> None:
+        """Answer who speaks another protocol here; nothing it sends means anything."""
+        logger.info(
+            "connection of %s closed: it speaks another protocol",
+            self.address,
+            extra={"action": "connection_closed", "peer": self.address},
+        )
+        if self._transport is not None:
+            self._transport.write(last_word)
+            self._hear_out(self._transport)
 
     def eof_received(self) -> bool:
         self._ended = True
+        if self._first:
+            first, self._first = self._first, b""
+            self.take_in(first)
         if self._lingering and self._transport is not None:
-            self._transport.close()
+            self._shut(self._transport)
         elif not self._held:
             self._end()
         return True  # we close when our side has been said
@@ -133,13 +203,13 @@ class Connection(asyncio.BufferedProtocol):
         self.resume()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._transport = None
-        if not self._inside:
-            return
-        self._door.leave(self)
+        self._transport = self._taking = None
+        self._held.clear()
         self._leave_account()
         self._guarded(lambda: self.gateway.disconnected(self.engine.now_s()))
         self.engine.leave(self)
+        if self.leave is not None:
+            self.leave()
 
     # Called by the engine
 
@@ -170,12 +240,48 @@ class Connection(asyncio.BufferedProtocol):
         may never see what was sent before.
         """
         if self._ended or not self.gateway.lingers or not transport.can_write_eof():
-            transport.close()
+            self._shut(transport)
         elif not self._lingering:
-            self._lingering = True
+            self._hear_out(transport)
+
+    def _hear_out(self, transport: asyncio.Transport) -> None:
+        """Say no more, and let the peer go on for a moment."""
+        self._lingering = True
+        self._shut_s = self.engine.now_s()
+        self._resume_reading()
+        if transport.can_write_eof():
             transport.write_eof()
-            self._guarded(lambda: self.gateway.disconnected(self.engine.now_s()))
-            self.engine.loop.call_later(LINGER_S, transport.close)
+        self._guarded(lambda: self.gateway.disconnected(self.engine.now_s()))
+        self.engine.loop.call_later(LINGER_S, transport.close)
+
+    def shift(self, step_s: float) -> None:
+        """The clock was set: what was a while ago still was."""
+        self.since_s += step_s
+        self.active_s += step_s
+        if self._shut_s is not None:
+            self._shut_s += step_s
+
+    def _shut(self, transport: asyncio.Transport) -> None:
+        if self._shut_s is None:
+            self._shut_s = self.engine.now_s()
+        transport.close()
+
+    def ends(self, now_s: float) -> bool:
+        """Whether it is to end; then it is cut off, should it not do so by itself.
+
+        A peer that was known may take its time, as long as it takes something.
+        """
+        transport = self._transport
+        if self._shut_s is None and self.gateway.closing:
+            self._shut_s = now_s  # perhaps nobody reads the last word
+        if self._shut_s is None or transport is None:
+            return False
+        if self._taking is None:
+            self._taking = Taking(transport)
+        late = now_s - self._shut_s > CLOSE_S
+        if self._taking.stuck(now_s, CLOSE_S) or (late and not self._known):
+            transport.abort()
+        return True
 
     def resume(self) -> None:
         """Go on with what was held, then with reading."""
@@ -187,8 +293,13 @@ class Connection(asyncio.BufferedProtocol):
             self._end()
         elif self._blocked():
             self._hold_up()  # to be resumed when there is room again
-        elif not self._reading and self._transport is not None:
+        else:
+            self._resume_reading()
+
+    def _resume_reading(self) -> None:
+        if not self._reading and self._transport is not None:
             self._reading = True
+            self.active_s = self.engine.now_s()  # until now nobody listened
             self._transport.resume_reading()
 
     def stop_reading(self) -> None:
@@ -202,7 +313,7 @@ class Connection(asyncio.BufferedProtocol):
         self._guarded(lambda: self.gateway.part(now_s))
         self.flush(now_s)
         if self._transport is not None:
-            self._transport.close()
+            self._shut(self._transport)
 
     def close(self, reason: str) -> None:
         """End the connection for a reason of ours."""
@@ -213,7 +324,7 @@ class Connection(asyncio.BufferedProtocol):
                 reason,
                 extra={"action": "connection_closed", "peer": self.address},
             )
-            self._transport.close()
+            self._shut(self._transport)
 
     def cut_off(self, reason: str) -> None:
         """Say that the login counts no more, and end: whether the peer reads or not."""
@@ -265,6 +376,8 @@ class Connection(asyncio.BufferedProtocol):
             return
         if gateway.login is not None:
             self._log_in(gateway.login)
+        if not self._known and gateway.settled and self._transport is not None:
+            self._limit(self._transport)
         if gateway.errands:
             engine.errand(gateway)
         self.flush(now_s)
@@ -278,7 +391,10 @@ class Connection(asyncio.BufferedProtocol):
     def times_out(self, now_s: float) -> bool:
         """Whether the peer was silent for longer than its protocol has it."""
         patience_s = self.gateway.patience_s
-        return bool(patience_s) and now_s - self.active_s > patience_s
+        if not patience_s or now_s - self.active_s <= patience_s:
+            return False
+        # Who is not listened to may have said something.
+        return self._reading or self._transport is None or not has_sent(self._transport)
 
     def time_out(self, now_s: float) -> None:
         """Tell the peer, as far as it has to be told, and close."""
@@ -321,6 +437,8 @@ class Connection(asyncio.BufferedProtocol):
                 return  # it has gone meanwhile
             now_s = self.engine.now_s()
             self._guarded(lambda: self._answer_login(found, now_s))
+            if self.gateway.settled and self._transport is not None:
+                self._limit(self._transport)
             if self.gateway.login is not None:
                 self._log_in(self.gateway.login)
             self.flush(now_s)
@@ -338,22 +456,29 @@ class Connection(asyncio.BufferedProtocol):
             self.gateway.logged_in(False, now_s)
             return
         grants = found.grants if isinstance(found, User) else found
-        account = self.engine.broker.accounts.of(grants)
         try:
-            if account is not None:
-                account.enter()
+            self._enter_account(grants)
         except QuotaReached as error:
             self.gateway.turned_away(error, now_s)
             return
         self.gateway.grants = grants
         self.user = found if isinstance(found, User) else None
-        self._account = account
-        if account is not None and account.paced:
-            # A debt of seconds, not of all that a whole buffer can hold.
-            size = min(account.read_bytes, self._options.read_bytes)
-            self._buffer = self.engine.buffer(self._options.read_bytes)[:size]
-            self._owe(account)
         self._for_user(lambda: self.gateway.logged_in(True, now_s))
+
+    def _name(self, user: User | None) -> None:
+        """The peer's certificate names a user; raises QuotaReached."""
+        if user is not None:
+            self._enter_account(user.grants)
+            self.gateway.vouched = user.grants
+            self.user = user
+
+    def _enter_account(self, grants: Grants) -> None:
+        account = self.engine.broker.accounts.of(grants)
+        if account is not None:
+            account.enter()
+            self._account = account
+            if account.paced:
+                self._owe(account)
 
     def _for_user(self, step: Callable[[], None]) -> None:
         """Do something on the user's account; if it is in debt then, wait."""

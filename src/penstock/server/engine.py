@@ -199,8 +199,7 @@ class Engine:
             self.broker.timers.shift(step_s)
             self.broker.sessions.shift(step_s)
             for connection in self.connections.values():
-                connection.since_s += step_s
-                connection.active_s += step_s
+                connection.shift(step_s)
             logger.warning(
                 "the clock was set by %+.1f s",
                 step_s,

@@ -9,24 +9,19 @@ request, or does not take its answer, is closed.
 from __future__ import annotations
 
 import asyncio
-import fcntl
-import logging
 import socket
 import ssl
 import sys
-import termios
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from functools import partial
 from http import HTTPStatus
-from typing import Any, Protocol, cast
+from typing import Any, Protocol
 
 import h11
 import uvicorn
 from starlette.types import ASGIApp
+from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT
 from uvicorn.protocols.http.h11_impl import H11Protocol
-from uvicorn.protocols.websockets.websockets_sansio_impl import (
-    WebSocketsSansIOProtocol,
-)
 
 from penstock.errors import (
     BadRequest,
@@ -35,20 +30,25 @@ from penstock.errors import (
     TooLarge,
     TooSlow,
 )
+from penstock.gateway.gateway import LOGIN_BYTES
 from penstock.http import problem
 from penstock.http.answers import SECURITY
 from penstock.http.guard import PEER_CERTIFICATE
 from penstock.http.options import HttpOptions
-
-# What uvicorn has to say, our application has said already.
-_silent = logging.getLogger(f"{__name__}.uvicorn")
-_silent.setLevel(logging.CRITICAL + 1)
+from penstock.server.accepting import Acceptor, Entrance, Leave, no_tls
+from penstock.server.reads import Reads
+from penstock.server.taking import Taking
+from penstock.server.websocket import WebSocket, silent
 
 # How long a peer may go on sending a body that was refused, before it is cut off: who
 # is still sending does not see an answer on a connection that is closed at once.
 LINGER_S = 2.0
 HEADERS_TOO_LARGE = HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE.value
 DRAIN_TICK_S = 0.05
+# Most bytes of a read, of anybody and of whoever has its body taken by an application:
+# that one was asked who it is.
+READ_BYTES = 16 << 10
+BODY_READ_BYTES = 256 << 10
 # Who takes nothing for so long while the server ends does not keep it from ending.
 DRAIN_WRITE_S = 3.0
 
@@ -56,10 +56,15 @@ DRAIN_WRITE_S = 3.0
 class Door(Protocol):
     """Who is let in; see listeners.py."""
 
-    def admit(self, address: str) -> LimitReached | None:
-        """Count a connection in; or why it may not come in."""
+    def entrance(
+        self,
+        sock: socket.socket,
+        make: Callable[[Leave], asyncio.BaseProtocol],
+        refusal: Callable[[LimitReached], bytes],
+        tls: Callable[[], ssl.SSLContext | None],
+    ) -> Entrance: ...
 
-    def let_go(self, address: str) -> None: ...
+    def accept(self, entrance: Entrance) -> Acceptor: ...
 
 
 class HttpServer:
@@ -71,16 +76,24 @@ class HttpServer:
         options: HttpOptions,
         door: Door,
         end_streams: Callable[[], None],
-        tls: ssl.SSLContext | None = None,
+        *,
+        login_inside: Collection[str] = (),
+        login_bytes: int = LOGIN_BYTES,
     ) -> None:
-        self._tls = tls
+        """``login_inside``: paths of WebSockets whose peers log in once they are open;
+        until then they may send ``login_bytes``.
+        """
+        self._door = door
+        self._acceptor: Acceptor | None = None
         self._options = options
         self._end_streams = end_streams
         self._config = uvicorn.Config(
             app,
             # uvicorn calls them as the classes they are made from.
-            http=partial(_Http, door=door),  # type: ignore[arg-type]
-            ws=partial(_WebSocket, door=door),  # type: ignore[arg-type]
+            http=_Http,
+            ws=partial(  # type: ignore[arg-type]
+                WebSocket, login_inside=login_inside, login_bytes=login_bytes
+            ),
             ws_max_size=options.max_body_bytes,
             lifespan="off",
             interface="asgi3",
@@ -93,15 +106,28 @@ class HttpServer:
         )
         self._server = uvicorn.Server(self._config)
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._buffer = memoryview(bytearray(BODY_READ_BYTES))
+        """Where reads go: one for all, as what was read is copied at once."""
 
-    async def start(self, sock: socket.socket) -> None:
+    async def start(
+        self,
+        sock: socket.socket,
+        tls: Callable[[], ssl.SSLContext | None] = no_tls,
+    ) -> None:
         """Accept connections at a socket that is bound."""
         self._config.load()
-        self._config.ssl = self._tls
         self._loop = asyncio.get_running_loop()
         self._server.lifespan = self._config.lifespan_class(self._config)
         await self._server.on_tick(0)  # the date in the first answers
-        await self._server.startup([sock])
+        entrance = self._door.entrance(sock, self._make, _refusal, tls)
+        self._acceptor = self._door.accept(entrance)
+
+    def _make(self, leave: Leave) -> asyncio.BaseProtocol:
+        made = _Http(
+            self._config, self._server.server_state, self._server.lifespan.state
+        )
+        made.leave = leave
+        return _HttpReads(made, self._buffer)
 
     async def tick(self) -> None:
         """Note the date, and close connections that take too long."""
@@ -122,8 +148,8 @@ class HttpServer:
 
     def close(self) -> None:
         """Accept no more."""
-        for server in getattr(self._server, "servers", ()):
-            server.close()
+        if self._acceptor is not None:
+            self._acceptor.close()
 
     async def drain(self) -> None:
         """Answer what was begun, end streams; return when all have gone."""
@@ -153,84 +179,62 @@ class HttpServer:
             await asyncio.wait(tasks)
 
 
-class _Taking:
-    """Whether a peer takes what it is sent.
-
-    Bytes that wait here and in the system are looked at now and then: they become
-    others while the peer reads, however slowly.
-    """
-
-    __slots__ = ("_left", "_since_s", "_transport")
-
-    def __init__(self, transport: asyncio.Transport) -> None:
-        self._transport = transport
-        self._left: tuple[int, int] | None = None
-        self._since_s = 0.0
-        """Since when they are the same."""
-
-    def check(self, now_s: float, write_s: float) -> None:
-        """Cut the peer off if it has taken nothing for so long."""
-        waiting = self._transport.get_write_buffer_size()
-        left = (waiting, self._unsent()) if waiting else None
-        if left is None or left != self._left:
-            self._left, self._since_s = left, now_s
-        elif now_s - self._since_s > write_s:
-            self._transport.abort()
-
-    def _unsent(self) -> int:
-        """Bytes that the system has and the peer's system has not."""
-        sock = self._transport.get_extra_info("socket")
-        try:
-            found = fcntl.ioctl(sock.fileno(), termios.TIOCOUTQ, bytes(4))
-        except (OSError, ValueError):  # it is closed already
-            return 0
-        return int.from_bytes(found, sys.byteorder)
-
-
 class _Http(H11Protocol):
     """A connection that is counted, and watched while it takes its time."""
 
-    def __init__(self, *args: Any, door: Door, **kwargs: Any) -> None:
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.logger = self.access_logger = _silent
+        self.logger = self.access_logger = silent
         self.access_log = False
-        self._door = door
-        self._inside = False
+        self.leave: Leave | None = None
+        """Gives the connection's place back, once it is gone."""
         self._since_s = self.loop.time()
         """When it began to wait for a request."""
         self._began_s: float | None = None
         """When the first byte of a request came that is not here yet."""
+        self.taken = 0
+        """Bytes of the request, as far as they were taken in."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        self.taking = _Taking(transport)
+        self.taking = Taking(transport)
         shown = transport.get_extra_info("peercert")
         if shown:  # for whoever asks who it is
             self.app_state = {**self.app_state, PEER_CERTIFICATE: shown}
-        refused = self._door.admit(self._address)
-        if refused is None:
-            self._inside = True
-        else:
-            self._refuse(refused)
 
     def connection_lost(self, exc: Exception | None) -> None:
         super().connection_lost(exc)
-        self._leave()
+        if self.leave is not None:
+            self.leave()
+        self._let_go()
+
+    def _let_go(self) -> None:
+        """Be free without a collector: nothing refers to this in a circle."""
+        self._unset_keepalive_if_required()
+        if self._asked:
+            self.cycle.on_response = _nothing
 
     def data_received(self, data: bytes) -> None:
         if self._idle and self._began_s is None:
             self._began_s = self.loop.time()
+        self.taken += len(data)
         super().data_received(data)
         if not self._idle:
             self._began_s = None
 
     def on_response_complete(self) -> None:
         self._since_s = self.loop.time()
+        self.taken = 0
+        self.cycle.body = bytearray()  # nobody takes it any more
         super().on_response_complete()
 
     def handle_websocket_upgrade(self, event: h11.Request) -> None:
-        self._leave()  # the WebSocket is counted in its place
+        leave, self.leave = self.leave, None
         super().handle_websocket_upgrade(event)
+        made: WebSocket = self.transport.get_protocol()  # type: ignore[assignment]
+        made.leave = leave  # it has the place of this one now
+        made.begin()
+        self._let_go()
 
     def check(self, now_s: float, options: HttpOptions) -> None:
         """Close it if it takes too long."""
@@ -247,10 +251,7 @@ class _Http(H11Protocol):
             self.transport.close()
 
     def send_400_response(self, msg: str) -> None:
-        error = sys.exc_info()[1]
-        if isinstance(error, h11.RemoteProtocolError) and (
-            error.error_status_hint == HEADERS_TOO_LARGE
-        ):
+        if _headers_too_large():
             size, limit = len(self.conn.trailing_data[0]), self.conn_limit
             large = TooLarge(
                 "what came of request line and headers",
@@ -284,47 +285,48 @@ class _Http(H11Protocol):
         """Whether there was a request; until then there is no cycle, as typed."""
         return bool(self.cycle)
 
-    @property
-    def _address(self) -> str:
-        return "" if self.client is None else self.client[0]
-
-    def _leave(self) -> None:
-        if self._inside:
-            self._inside = False
-            self._door.let_go(self._address)
-
     def _refuse(self, error: PenstockError, status: int | None = None) -> None:
         """Answer before there is a request that could be answered, and close."""
-        answer = problem.refusal(error, status)
-        lines = [
-            f"HTTP/1.1 {answer.status_code} Refused".encode(),
-            b"connection: close",
-        ]
-        headers = [*answer.raw_headers, *SECURITY]
-        lines += [name + b": " + value for name, value in headers]
-        self.transport.write(b"\r\n".join(lines) + b"\r\n\r\n" + bytes(answer.body))
+        self.transport.write(_refusal(error, status))
         self.transport.close()
 
 
-class _WebSocket(WebSocketsSansIOProtocol):
-    def __init__(self, *args: Any, door: Door, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self.logger = _silent
-        self.conn.logger = _silent
-        self._door = door
-        self._inside = False
+class _HttpReads(Reads):
+    def __init__(self, http: _Http, buffer: memoryview) -> None:
+        super().__init__(http, buffer[:READ_BYTES])
+        self._http = http
+        self._all = buffer
 
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        super().connection_made(transport)
-        self.taking = _Taking(cast("asyncio.Transport", transport))
-        self._inside = self._door.admit(self._address) is None
+    def get_buffer(self, sizehint: int) -> memoryview:
+        # uvicorn reads no further than this before the application takes it.
+        return self._all if self._http.taken > 2 * HIGH_WATER_LIMIT else self._buffer
 
-    def connection_lost(self, exc: Exception | None) -> None:
-        super().connection_lost(exc)
-        if self._inside:
-            self._inside = False
-            self._door.let_go(self._address)
+    def buffer_updated(self, nbytes: int) -> None:
+        self._http.data_received(bytes(self._all[:nbytes]))
 
-    @property
-    def _address(self) -> str:
-        return "" if self.client is None else self.client[0]
+
+def _refusal(error: PenstockError, status: int | None = None) -> bytes:
+    answer = problem.refusal(error, status)
+    lines = [
+        f"HTTP/1.1 {answer.status_code} Refused".encode(),
+        b"connection: close",
+    ]
+    headers = [*answer.raw_headers, *SECURITY]
+    lines += [name + b": " + value for name, value in headers]
+    return b"\r\n".join(lines) + b"\r\n\r\n" + bytes(answer.body)
+
+
+def _headers_too_large() -> bool:
+    """Whether that is the error that is being handled; where it was is forgotten.
+
+    It refers to itself there, and to the connection, which would stay with it.
+    """
+    error = sys.exc_info()[1]
+    if not isinstance(error, h11.RemoteProtocolError):
+        return False
+    error.__traceback__ = None
+    return error.error_status_hint == HEADERS_TOO_LARGE
+
+
+def _nothing() -> None:
+    """Whoever was to be told has gone."""

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import ipaddress
-import logging
 import os
 import socket
+import ssl
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from penstock.broker.access import Grants
@@ -18,19 +19,23 @@ from penstock.errors import LimitReached, LoginRefused, PenstockError
 from penstock.gateway.gateway import Gateway, LoginRequest
 from penstock.http.key_file import Key
 from penstock.http.keys import Keys, grants_of
+from penstock.server.accepting import Acceptor, Entrance, Leave, no_tls
 from penstock.server.connection import Connection, PeerCertificate
+from penstock.server.descriptors import room_for_connections
 from penstock.server.engine import Engine
 from penstock.server.logins import Answer, Logins
 from penstock.server.options import ServerOptions
-from penstock.server.tls import Certificates, named_by
+from penstock.server.tls import named_by
 from penstock.server.users import Users
-
-logger = logging.getLogger(__name__)
+from penstock.server.users_file import User
 
 BACKLOG = 1024
 SOCKET_NAME = "penstock.sock"
 # Of one user from one address, that may fail within a minute.
 LOGIN_ATTEMPTS = 10
+# Places at the local socket when all others are taken: whoever administers the server
+# has to come in just then.
+LOCAL_RESERVE = 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +48,10 @@ class Port:
     connection: type[Connection] = Connection
     local_only: str = ""
     """Why peers beyond this machine are refused; nothing if they are not."""
-    tls: Certificates | None = None
+    tls: Callable[[], ssl.SSLContext | None] = no_tls
+    """Asked for every connection; None is plain."""
+    http_answer: bytes | None = None
+    """To those who speak HTTP where lines are spoken; None where nobody looks."""
 
 
 def bind(host: str, port: int, name: str) -> socket.socket:
@@ -104,37 +112,71 @@ class Listeners:
         self.logins = Logins(
             engine.loop, engine.now_s, engine.broker.traffic, users, login_attempts
         )
-        self._servers: list[asyncio.Server] = []
+        self._acceptors: list[Acceptor] = []
         self._addresses: Counter[str] = Counter()
+        self._most = min(options.max_connections, room_for_connections())
+        self.closed = 0
+        """Connections that have ended so far."""
 
-    async def listen(self, port: Port) -> None:
-        def make() -> Connection:
+    def listen(self, port: Port) -> None:
+        """Accept connections that speak as the port does."""
+        self.accept(self.way_in(port))
+
+    def way_in(self, port: Port) -> Entrance:
+        """Whom a port lets in, and what it makes of them."""
+
+        def make(leave: Leave) -> Connection:
             gateway = port.make_gateway()
             made = port.connection(self._engine, gateway, self._options, self)
-            made.local_only = port.local_only
+            made.leave = leave
+            made.http_answer = port.http_answer
             made.peer.gateway = port.name
             return made
 
-        loop = self._engine.loop
-        if port.sock.family == socket.AF_UNIX:
-            server = await loop.create_unix_server(make, sock=port.sock)
-        else:
-            tls = None if port.tls is None else port.tls.front()
-            server = await loop.create_server(
-                make, sock=port.sock, backlog=BACKLOG, ssl=tls
-            )
-        self._servers.append(server)
+        entrance = self.entrance(port.sock, make, _refusal, port.tls)
+        if not port.local_only:
+            return entrance
+        admit = partial(_local, port.local_only, entrance.admit)
+        return replace(entrance, admit=admit)
+
+    def entrance(
+        self,
+        sock: socket.socket,
+        make: Callable[[Leave], asyncio.BaseProtocol],
+        refusal: Callable[[LimitReached], bytes],
+        tls: Callable[[], ssl.SSLContext | None] = no_tls,
+    ) -> Entrance:
+        """A way in within the limits; ``refusal`` says no as the protocol has it."""
+
+        def admit(address: str) -> bytes | None:
+            full = self.admit(address)
+            return None if full is None else refusal(full)
+
+        return Entrance(
+            sock=sock,
+            admit=admit,
+            leave=self.let_go,
+            make=make,
+            tls=tls,
+            handshake_s=self._options.login_s,
+        )
+
+    def accept(self, entrance: Entrance) -> Acceptor:
+        """Accept there until it, or all of this, is closed."""
+        acceptor = Acceptor(self._engine.loop, entrance)
+        self._acceptors.append(acceptor)
+        return acceptor
 
     def beside(self, gateway: Gateway, name: str) -> Connection:
         """A connection whose bytes come through one that is counted already."""
-        made = Connection(self._engine, gateway, self._options, _Inside(self))
+        made = Connection(self._engine, gateway, self._options, self)
         made.peer.gateway = name
         return made
 
     def close(self) -> None:
         """Accept no more; who is inside may still log in."""
-        for server in self._servers:
-            server.close()
+        for acceptor in self._acceptors:
+            acceptor.close()
 
     def end(self) -> None:
         """Check no more logins: nobody is left who could need it."""
@@ -142,18 +184,8 @@ class Listeners:
 
     # The door
 
-    def enter(self, connection: Connection) -> str | None:
-        if connection.local_only and not is_loopback(connection.address):
-            return connection.local_only
-        try:
-            connection.gateway.vouched = self.vouched(connection.peercert)
-        except LoginRefused as error:
-            return str(error)
-        full = self.admit(connection.address)
-        return None if full is None else f"too many {full.what}, limit {full.limit}"
-
-    def vouched(self, peercert: PeerCertificate) -> Grants | None:
-        """What a user may do who is named by a certificate; None if it names nobody.
+    def named(self, peercert: PeerCertificate) -> User | None:
+        """The user that a certificate names; None if it names nobody.
 
         Raises LoginRefused if the users file does not know the user.
         """
@@ -165,15 +197,20 @@ class Listeners:
         known = self._users.find(name)
         if known is None:
             raise LoginRefused(f"the certificate's user {name[:80]} is not known here")
-        return known.grants
+        return known
 
-    def leave(self, connection: Connection) -> None:
-        self.let_go(connection.address)
+    def vouched(self, peercert: PeerCertificate) -> Grants | None:
+        """What a user may do who is named by a certificate; as ``named``."""
+        user = self.named(peercert)
+        return None if user is None else user.grants
 
     def admit(self, address: str) -> LimitReached | None:
-        """Count a connection in; or why it may not come in."""
+        """Count a connection in; or why it may not come in.
+
+        One without an address is at the local socket, and has places of its own.
+        """
         options = self._options
-        most = options.max_connections
+        most = self._most if address else self._most + LOCAL_RESERVE
         if self._addresses.total() >= most:
             return LimitReached("connections", most, "max_connections")
         limit = options.max_connections_per_address
@@ -185,6 +222,7 @@ class Listeners:
 
     def let_go(self, address: str) -> None:
         """Count a connection out."""
+        self.closed += 1
         self._addresses[address] -= 1
         if not self._addresses[address]:
             del self._addresses[address]
@@ -214,6 +252,8 @@ class Listeners:
         self._check_tokens(now_s)
         for connection in list(self._engine.connections.values()):
             waiting_s = now_s - connection.since_s
+            if connection.ends(now_s):
+                continue
             if connection.waits_for_login and waiting_s > options.login_s:
                 connection.close(f"no login within {options.login_s:g} s")
             elif connection.times_out(now_s):
@@ -246,19 +286,12 @@ def is_loopback(address: str) -> bool:
     return not address or ipaddress.ip_address(address.split("%")[0]).is_loopback
 
 
-class _Inside:
-    """The door of those who are in: only who they are is looked at."""
+def _refusal(full: LimitReached) -> bytes:
+    return f"error: too many {full.what}, limit {full.limit}\r\n".encode()
 
-    def __init__(self, door: Listeners) -> None:
-        self.check = door.check
-        self._door = door
 
-    def enter(self, connection: Connection) -> str | None:
-        try:
-            connection.gateway.vouched = self._door.vouched(connection.peercert)
-        except LoginRefused as error:
-            return str(error)
-        return None
-
-    def leave(self, connection: Connection) -> None:
-        """It was not counted."""
+def _local(
+    reason: str, admit: Callable[[str], bytes | None], address: str
+) -> bytes | None:
+    """Let in who is on this machine."""
+    return admit(address) if is_loopback(address) else f"error: {reason}\r\n".encode()

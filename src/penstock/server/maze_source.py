@@ -11,15 +11,16 @@ from __future__ import annotations
 from penstock.gateway.maze import MazeSource
 from penstock.server.connection import Connection
 
-# Turns of the loop from a connection in the backlog to its id: accepted, made, read.
-TURNS = 4
+# Turns of the loop from a connection in the backlog to its id: accepted, begun, made,
+# read, and some that a loop may take in between.
+TURNS = 8
 # Clients that keep arriving must not hold up the events for ever.
 MAX_TURNS = 10_000
 
 
 class MazeSourceConnection(Connection):
-    def buffer_updated(self, nbytes: int) -> None:
-        self._held.append(bytes(self._buffer[:nbytes]))
+    def arrived(self, data: bytes) -> None:
+        self._held.append(data)
         self._stop_reading()
         self._turn(TURNS, MAX_TURNS, self._arrivals())
 

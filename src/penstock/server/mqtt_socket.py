@@ -10,20 +10,35 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any
+from typing import Any, Protocol
 
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from penstock.errors import PenstockError
 from penstock.http.guard import PEER_CERTIFICATE
-from penstock.server.connection import Connection, PeerCertificate
+from penstock.server.connection import LOGIN_READ_BYTES, Connection, PeerCertificate
+from penstock.server.websocket import UNDERNEATH
 
 PATH = "/mqtt"
 # MQTT-6.0.0-3; the second is of MQTT 3.1.
 SUBPROTOCOLS = ("mqtt", "mqttv3.1")
 # RFC 6455: data of a kind that cannot be accepted; a policy is violated.
 NOT_BINARY, REFUSED, DONE = 1003, 1008, 1000
+
+
+class Underneath(Protocol):
+    """The WebSocket itself."""
+
+    def hold(self) -> None:
+        """Read nothing for the time being."""
+
+    def go_on(self) -> None: ...
+
+    def let_in(self) -> None:
+        """The peer has logged in: it may send more at a time."""
+
+    def cut_off(self) -> None: ...
 
 
 class MqttSockets:
@@ -59,7 +74,9 @@ class MqttSockets:
         await send({"type": "websocket.accept", "subprotocol": spoken[0]})
         connection = self._make()
         shown = scope.get("state", {}).get(PEER_CERTIFICATE)
-        transport = SocketTransport(connection, scope.get("client"), shown)
+        # Taken out: what refers to itself is free only when somebody looks for it.
+        underneath = scope.get("extensions", {}).pop(UNDERNEATH, None)
+        transport = SocketTransport(connection, scope.get("client"), underneath, shown)
         connection.connection_made(transport)
         sending = transport.sending = asyncio.ensure_future(transport.run(send))
         hearing = asyncio.ensure_future(transport.hear(receive))
@@ -77,13 +94,18 @@ class SocketTransport(asyncio.Transport):
     """What a connection writes to, over a WebSocket."""
 
     def __init__(
-        self, connection: Connection, client: Any, peercert: PeerCertificate = None
+        self,
+        connection: Connection,
+        client: Any,
+        underneath: Underneath | None = None,
+        peercert: PeerCertificate = None,
     ) -> None:
         peername = tuple(client) if client else None
         super().__init__({"peername": peername, "peercert": peercert})
         self.sending: asyncio.Future[None] | None = None
         """What sends, as long as it does."""
         self._connection = connection
+        self._underneath = underneath
         self._out: list[bytes] = []
         self._size = 0
         self._most = 1 << 20
@@ -139,11 +161,22 @@ class SocketTransport(asyncio.Transport):
     ) -> None:
         self._most = high or self._most
 
+    def get_write_buffer_size(self) -> int:
+        return self._size
+
+    def set_read_buffer_limits(self, high: int) -> None:
+        if high > LOGIN_READ_BYTES and self._underneath is not None:
+            self._underneath.let_in()
+
     def pause_reading(self) -> None:
         self._reading.clear()
+        if self._underneath is not None:
+            self._underneath.hold()
 
     def resume_reading(self) -> None:
         self._reading.set()
+        if self._underneath is not None:
+            self._underneath.go_on()
 
     def can_write_eof(self) -> bool:
         return False
@@ -158,5 +191,7 @@ class SocketTransport(asyncio.Transport):
     def abort(self) -> None:
         self._out.clear()
         self._closing = True
+        if self._underneath is not None:
+            self._underneath.cut_off()
         if self.sending is not None:  # perhaps the peer does not read
             self.sending.cancel()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from penstock.errors import InvalidOption
+from penstock.gateway.gateway import LOGIN_BYTES
 from penstock.model.option import check_options, option
 
 KIB = 1 << 10
@@ -41,7 +42,16 @@ class ServerOptions:
         "a connection that sends nothing for so long is closed; 0 is never",
         least=0,
     )
-    login_s: float = option(30.0, "time to log in, at ports that ask for it", above=0)
+    login_s: float = option(
+        30.0,
+        "time to log in, at ports that ask for it, and for a TLS handshake",
+        above=0,
+    )
+    login_bytes: int = option(
+        LOGIN_BYTES,
+        "longest line, message or packet of a client that has not said who it is",
+        least=KIB,
+    )
     output_buffer_bytes: int = option(
         MIB, "output kept for a connection that does not read; no more is made", least=1
     )

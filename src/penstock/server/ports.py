@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import logging
 import socket
+import ssl
 from collections.abc import Callable
+from typing import TypedDict
 
 from penstock.broker.access import ADMINISTRATOR
 from penstock.broker.broker import Broker
@@ -18,6 +20,7 @@ from penstock.gateway.maze import MazeClient, MazeHub, MazeSource, MazeState
 from penstock.gateway.mqtt import MqttGateway, MqttHub
 from penstock.gateway.native import NativeGateway
 from penstock.log import TopicOptions
+from penstock.server.accepting import no_tls
 from penstock.server.connection import Connection
 from penstock.server.listeners import Port
 from penstock.server.maze_source import MazeSourceConnection
@@ -35,10 +38,19 @@ HTTP = "http"
 SECURE = (ALWAYS_TLS,)
 
 _CONNECTIONS: dict[str, type[Connection]] = {"maze_event": MazeSourceConnection}
+# Protocols of lines: what a page in a browser sends there would be lines too.
+_LINES = ("line", "consumer", "publisher", "maze_event", "maze_client", "control")
 # Protocols that have no word for a login.
 _WITHOUT_LOGIN = ("maze_event", "maze_client", "control")
 _NO_LOGIN = "this port has no login, so it is open to this machine only"
 _NO_TLS = "this port is without TLS, so it is open to this machine only (see tls.plain)"
+
+
+class _Login(TypedDict):
+    """How gateways meet those whom they do not know."""
+
+    authenticate: bool
+    login_bytes: int
 
 
 class Ports:
@@ -64,7 +76,6 @@ class Ports:
     def ports(self, *, authenticate: bool) -> list[Port]:
         """All listeners that have a socket, and a gateway behind it."""
         makers = self._makers(authenticate=authenticate)
-        tls = self._settings.tls
         return [
             Port(
                 name=name,
@@ -72,17 +83,35 @@ class Ports:
                 make_gateway=makers[name],
                 connection=_CONNECTIONS.get(name, Connection),
                 local_only=self._confined(name, authenticate=authenticate),
-                tls=self._certificates if tls.covers(name) else None,
+                tls=self._tls(name),
+                http_answer=self._http_answer(name) if name in _LINES else None,
             )
             for name, sock in self._sockets.items()
             if name != HTTP
         ]
+
+    def _tls(self, name: str) -> Callable[[], ssl.SSLContext | None]:
+        """What a port's connections are encrypted by."""
+        if self._certificates is None or not self._settings.tls.covers(name):
+            return no_tls
+        return self._certificates
 
     def _confined(self, name: str, *, authenticate: bool) -> str:
         """Why a port answers this machine only; nothing if it does not."""
         if authenticate and name in _WITHOUT_LOGIN:
             return _NO_LOGIN
         return _NO_TLS if self._settings.tls.confines(name) else ""
+
+    def _http_answer(self, name: str) -> bytes:
+        """To who speaks HTTP at a port of lines."""
+        where = "is off"
+        if HTTP in self._sockets:
+            where = f"is at port {self._sockets[HTTP].getsockname()[1]}"
+        body = f"This is the {name} port of Penstock. HTTP {where}.\n"
+        return (
+            "HTTP/1.1 400 Bad Request\r\ncontent-type: text/plain\r\n"
+            f"content-length: {len(body)}\r\nconnection: close\r\n\r\n{body}"
+        ).encode()
 
     def tick(self, now_s: float) -> None:
         """What time brings to the gateways themselves."""
@@ -95,31 +124,30 @@ class Ports:
 
     def mqtt(self, *, authenticate: bool) -> MqttGateway:
         """One more MQTT connection, however its bytes come."""
-        return MqttGateway(self._mqtt, authenticate=authenticate)
+        login_bytes = self._settings.server.login_bytes
+        return MqttGateway(
+            self._mqtt, authenticate=authenticate, login_bytes=login_bytes
+        )
 
     def _makers(self, *, authenticate: bool) -> dict[str, Callable[[], Gateway]]:
         settings, broker, hub = self._settings, self._broker, self._hub
         users: dict[str, ConsumerGateway] = {}
         desk = self._desk
         native = settings.native
+        login: _Login = {
+            "authenticate": authenticate,
+            "login_bytes": settings.server.login_bytes,
+        }
         return {
-            "line": lambda: LineGateway(
-                broker, settings.line, authenticate=authenticate
-            ),
-            "consumer": lambda: ConsumerGateway(
-                broker, settings.json, users, authenticate=authenticate
-            ),
-            "publisher": lambda: PublisherGateway(
-                broker, settings.json, authenticate=authenticate
-            ),
+            "line": lambda: LineGateway(broker, settings.line, **login),
+            "consumer": lambda: ConsumerGateway(broker, settings.json, users, **login),
+            "publisher": lambda: PublisherGateway(broker, settings.json, **login),
             "mqtt": lambda: self.mqtt(authenticate=authenticate),
             "mqtts": lambda: self.mqtt(authenticate=authenticate),
             "maze_event": lambda: MazeSource(hub),
             "maze_client": lambda: MazeClient(hub),
             "control": lambda: ControlGateway(broker, settings.control),
-            "native": lambda: NativeGateway(
-                broker, desk, native, authenticate=authenticate
-            ),
+            "native": lambda: NativeGateway(broker, desk, native, **login),
             LOCAL: lambda: NativeGateway(broker, desk, native, grants=ADMINISTRATOR),
         }
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import errno
-import gc
 import json
 import logging
 import os
@@ -36,8 +35,10 @@ from penstock.log import Log
 from penstock.log.layout import Layout
 from penstock.log.lock import holder_pid, is_held
 from penstock.server.around import ServerAround
+from penstock.server.descriptors import raise_limit
 from penstock.server.engine import TICK_S, Engine
-from penstock.server.listeners import Listeners, Port, bind, bind_local
+from penstock.server.garbage import Garbage
+from penstock.server.listeners import Listeners, bind, bind_local
 from penstock.server.ports import HTTP, LOCAL, SECURE, Ports
 from penstock.server.ready import Ready
 from penstock.server.settings import Settings
@@ -52,10 +53,6 @@ logger = logging.getLogger(__name__)
 # A thread that has synced wants the interpreter back at once, not after 5 ms.
 SWITCH_INTERVAL_S = 0.0005
 
-# Deliveries in flight are many small objects without cycles: looking for garbage among
-# them all the time costs more than it finds.
-GC_THRESHOLD = 100_000
-
 Announce = Callable[[Ready], None]
 
 
@@ -68,7 +65,7 @@ def serve(settings: Settings, *, ready_file: str | None, announce: Announce) -> 
     tracing = of_options(settings.tracing)
     _check_users(settings)
     sys.setswitchinterval(SWITCH_INTERVAL_S)
-    gc.set_threshold(GC_THRESHOLD)
+    raise_limit(settings.server.max_connections)
     with ExitStack() as stack:
         sockets = _bind(settings, stack)
         state = MazeState()
@@ -212,10 +209,12 @@ class Server:
         listeners.keys = _keys(options.data, int(clock.now_s() * 1000))
         self._catch_signals(loop)
         try:
-            await self._listen(listeners, ports.ports(authenticate=users is not None))
+            for port in ports.ports(authenticate=users is not None):
+                listeners.listen(port)
             await web.start()
             self._say_ready(ready_file, announce, web)
-            await self._tick(engine, ports, self._upkeep(), listeners, web)
+            garbage = Garbage()
+            await self._tick(engine, ports, self._upkeep(), listeners, web, garbage)
         finally:
             listeners.close()
             web.close()
@@ -231,10 +230,6 @@ class Server:
     def _upkeep(self) -> Upkeep:
         return Upkeep(self._broker.log, self._broker.chains)
 
-    async def _listen(self, listeners: Listeners, ports: list[Port]) -> None:
-        for port in ports:
-            await listeners.listen(port)
-
     async def _tick(
         self,
         engine: Engine,
@@ -242,6 +237,7 @@ class Server:
         upkeep: Upkeep,
         listeners: Listeners,
         web: Web,
+        garbage: Garbage,
     ) -> None:
         """What time brings, until told to stop."""
         seconds = 0.0
@@ -257,6 +253,7 @@ class Server:
                 listeners.check_idle(now_s)
                 ports.tick(now_s)
                 await web.tick()
+                garbage.tick(engine.loop.time(), listeners.closed)
                 if engine.idle:
                     upkeep.step(now_s)
             try:

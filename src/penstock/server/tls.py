@@ -38,19 +38,6 @@ class Certificates:
         """What the next handshake goes by."""
         return self._context
 
-    def front(self) -> ssl.SSLContext:
-        """One for a listener that keeps it: each handshake goes by the newest."""
-
-        def renewed(end: ssl.SSLSocket | ssl.SSLObject, *_: object) -> None:
-            end.context = self._context
-
-        context = context_of(self._options)
-        context.sni_callback = renewed
-        # What was checked by files of before must not count again.
-        context.options |= ssl.OP_NO_TICKET
-        context.num_tickets = 0
-        return context
-
     def check(self) -> None:
         """Load the files anew if they have changed; called now and then."""
         stamps = self._stamps()

@@ -19,6 +19,7 @@ from penstock.errors import PenstockError
 from penstock.gateway.gateway import Gateway, LoginRequest
 from penstock.http.key_file import KeyFile
 from penstock.http.links import login_link
+from penstock.server.accepting import no_tls
 from penstock.server.connection import Connection
 from penstock.server.engine import Engine
 from penstock.server.listeners import Listeners
@@ -72,7 +73,7 @@ class Web:
         from penstock.http.house import House
         from penstock.http.keys import Keys
         from penstock.server.http import HttpServer
-        from penstock.server.mqtt_socket import MqttSockets
+        from penstock.server.mqtt_socket import PATH, MqttSockets
         from penstock.server.promises import EnginePromises
 
         settings = self._settings
@@ -102,9 +103,13 @@ class Web:
             make = partial(self._beside, mqtt)
             app = MqttSockets(app, Guard(house).check_origin, make)
         app = Doorstep(app, settings.http, settings.server.host)
-        context = self._certificates.front() if tls and self._certificates else None
         self._server = HttpServer(
-            app, settings.http, self._listeners, house.opened.end, context
+            app,
+            settings.http,
+            self._listeners,
+            house.opened.end,
+            login_inside=(PATH,),
+            login_bytes=settings.server.login_bytes,
         )
         self._sock = sock
         self._opened = house.opened
@@ -115,7 +120,10 @@ class Web:
     async def start(self) -> None:
         """Accept, if that was prepared."""
         if self._server is not None and self._sock is not None:
-            await self._server.start(self._sock)
+            tls = no_tls
+            if self._certificates and self._settings.tls.covers("http"):
+                tls = self._certificates
+            await self._server.start(self._sock, tls)
 
     async def tick(self) -> None:
         """What time brings; called every second."""

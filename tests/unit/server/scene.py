@@ -119,7 +119,7 @@ class House:
 
         sock = bind("127.0.0.1", 0, "test")
         self.addresses.append(sock.getsockname())
-        await self.listeners.listen(
+        self.listeners.listen(
             Port(name="test", sock=sock, make_gateway=make, connection=connection)
         )
 

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import socket
 from pathlib import Path
 
@@ -12,7 +11,7 @@ from penstock.broker.peer import Peer
 from penstock.errors import LoginRefused
 from penstock.gateway.gateway import LoginRequest
 from penstock.server import connection as connection_module
-from penstock.server.connection import Connection
+from penstock.server.connection import Connection, PeerCertificate
 from penstock.server.logins import Answer
 from penstock.server.options import ServerOptions
 from penstock.server.password import Password
@@ -344,26 +343,6 @@ def test_a_second_login_behind_the_first_is_checked_after_it(tmp_path: Path) -> 
     run(scene())
 
 
-def test_whoever_is_not_let_in_is_told_why(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    caplog.set_level(logging.INFO)
-
-    async def scene() -> None:
-        async with house(tmp_path) as one:
-            door = Door(refusal="no room")
-            client = await behind(one, door)
-
-            assert await client.rest() == b"error: no room\r\n"
-            assert not one.engine.connections
-            assert not door.gateway.left
-            await turns(10)
-
-    run(scene())
-
-    assert "connection of 127.0.0.1 closed: no room" in caplog.text
-
-
 def test_what_came_while_the_server_is_congested_is_taken_in_later(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -432,20 +411,16 @@ def test_a_peer_at_a_local_socket_has_no_address(tmp_path: Path) -> None:
 
 
 class Door:
-    """Lets everybody in, or nobody, and keeps the passwords for later."""
+    """Keeps the passwords for later."""
 
-    def __init__(self, gateway: Echo | None = None, refusal: str | None = None) -> None:
+    def __init__(self, gateway: Echo | None = None) -> None:
         self.gateway = gateway or Echo()
         self.requests: list[LoginRequest] = []
         self.answers: list[Answer] = []
         self.made: list[Connection] = []
-        self._refusal = refusal
 
-    def enter(self, connection: Connection) -> str | None:
-        return self._refusal
-
-    def leave(self, connection: Connection) -> None:
-        assert self._refusal is None, "it was never inside"
+    def named(self, peercert: PeerCertificate) -> User | None:
+        return None
 
     def check(self, request: LoginRequest, answer: Answer, peer: Peer) -> None:
         self.requests.append(request)

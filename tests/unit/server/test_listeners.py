@@ -131,7 +131,7 @@ def test_the_local_socket_has_no_address_to_be_limited(
         async with house(tmp_path, options) as one:
             with bind_local(str(tmp_path)) as sock:
                 port = Port(name="local", sock=sock, make_gateway=Echo)
-                await one.listeners.listen(port)
+                one.listeners.listen(port)
                 for _ in range(3):
                     client = socket.socket(socket.AF_UNIX)
                     client.setblocking(False)

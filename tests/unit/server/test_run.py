@@ -35,6 +35,7 @@ def as_before() -> Iterator[None]:
     yield
     sys.setswitchinterval(interval)
     gc.set_threshold(*threshold)
+    gc.unfreeze()
 
 
 def settings(folder: Path, **ports: int | None) -> Settings:

@@ -1,0 +1,139 @@
+"""A WebSocket: uvicorn's, within the limits of those whom nobody knows yet.
+
+Nothing is read before the application has accepted it. Where peers log in inside (MQTT)
+nothing is compressed, and reads are small until they have: a few bytes that unfold to
+many would be there before anybody was asked who it is.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Collection
+from typing import Any, Final, cast
+
+from uvicorn.protocols.websockets.websockets_sansio_impl import (
+    WebSocketsSansIOProtocol,
+)
+from websockets.frames import CloseCode
+from websockets.http11 import Request
+
+from penstock.server.accepting import Leave
+from penstock.server.connection import LOGIN_READ_BYTES
+from penstock.server.reads import Reads
+from penstock.server.taking import Taking
+
+# What uvicorn has to say, our application has said already.
+silent = logging.getLogger(f"{__name__}.uvicorn")
+silent.setLevel(logging.CRITICAL + 1)
+
+# Where the scope of a WebSocket has it, if peers log in inside.
+UNDERNEATH: Final = "penstock.underneath"
+# Of the largest frame, around its payload.
+FRAME_BYTES = 14
+
+
+class WebSocket(WebSocketsSansIOProtocol):
+    def __init__(
+        self,
+        *args: Any,
+        login_inside: Collection[str],
+        login_bytes: int,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(*args, **kwargs)
+        self.logger = silent
+        self.conn.logger = silent
+        self.leave: Leave | None = None
+        """Gives the connection's place back, once it is gone."""
+        self._login_inside = login_inside
+        self._login_bytes = login_bytes
+        self._unknown = False
+        """Whether the peer has yet to log in."""
+        self._held = False
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        super().connection_made(transport)
+        self.taking = Taking(cast("asyncio.Transport", transport))
+
+    def begin(self) -> None:
+        """It is the transport's protocol now."""
+        self.hold()
+        if self._unknown:
+            self.transport.set_protocol(_Measured(self, self._login_bytes))
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        super().connection_lost(exc)
+        if self.leave is not None:
+            self.leave()
+        # Be free without a collector: what parses refers to what it parses for.
+        self.conn.parser.close()
+        self.conn.parser_exc = self.conn.handshake_exc = None
+        self.conn.reader.discard()
+        self.frames.clear()
+
+    def handle_connect(self, event: Request) -> None:
+        self._unknown = event.path.partition("?")[0] in self._login_inside
+        if self._unknown:
+            self.conn.available_extensions = []
+        super().handle_connect(event)
+        if self._unknown and self.response.status_code == 101:
+            extensions = cast("dict[str, object]", self.scope["extensions"])
+            extensions[UNDERNEATH] = self
+
+    def handle_ping(self) -> None:
+        pongs = b"".join(self.conn.data_to_send())
+        # RFC 6455, 5.5.3: whoever does not read need not be sent an answer to each.
+        if self.writable.is_set():
+            self.transport.write(pongs)
+
+    async def send(self, message: Any) -> None:
+        await super().send(message)
+        if message["type"] == "websocket.accept":
+            self.go_on()
+
+    # Called by who speaks MQTT
+
+    def hold(self) -> None:
+        """Read nothing for the time being."""
+        if not self._held:
+            self._held = True
+            self.transport.pause_reading()
+
+    def go_on(self) -> None:
+        if self._held:
+            self._held = False
+            if not self.read_paused:
+                self.transport.resume_reading()
+
+    def let_in(self) -> None:
+        """The peer has logged in."""
+        if self._unknown and not self.transport.is_closing():
+            self._unknown = False
+            self.transport.set_protocol(self)
+
+    def cut_off(self) -> None:
+        self.transport.abort()
+
+    def refuse_large(self, limit: int) -> None:
+        """More came than a peer may send that nobody knows."""
+        text = f"more than {limit} bytes before the login"
+        self.conn.fail(CloseCode.MESSAGE_TOO_BIG, text)
+        self.handle_parser_exception()
+
+
+class _Measured(Reads):
+    """Reads for a WebSocket a little at a time, and up to a limit for one message."""
+
+    def __init__(self, socket: WebSocket, limit: int) -> None:
+        super().__init__(socket, memoryview(bytearray(LOGIN_READ_BYTES)))
+        self._socket = socket
+        self._limit = limit
+        self._got = 0
+        """Since the last message that has come to its end."""
+
+    def buffer_updated(self, nbytes: int) -> None:
+        super().buffer_updated(nbytes)
+        self._got = 0 if self._socket.read_paused else self._got + nbytes
+        if self._got > self._limit + FRAME_BYTES and not self._socket.close_sent:
+            self._socket.refuse_large(self._limit)

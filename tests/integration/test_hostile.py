@@ -1,0 +1,68 @@
+"""What pages in a browser and strangers can do to a server as it is by default."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.serving import Serving, serving
+from tests.wire_client import PATIENCE_S, Wire
+
+pytestmark = pytest.mark.slow
+
+# What fetch(…, {method: "POST", mode: "no-cors", body: …}) sends, with lines that mean
+# something to each of the protocols.
+BODY = (
+    b'x\npub stolen {"id":"1"}\nlog mallory\n{"type":"SUB","topic":"stolen"}\n'
+    b'{"type":"PUB","topic":"stolen","msg":"x"}\n1|B\ntwitter\n'
+)
+FETCH = (
+    b"POST / HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: text/plain\r\n"
+    b"Content-Length: %d\r\n\r\n%b" % (len(BODY), BODY)
+)
+LINES = ("line", "consumer", "publisher", "maze_event", "maze_client", "control")
+
+
+def test_pages_cannot_publish_through_ports_that_speak_lines(tmp_path: Path) -> None:
+    config = tmp_path / "penstock.toml"
+    config.write_text("[listen]\ncontrol_port = 0\n")
+    with serving(tmp_path, "--config", str(config)) as server:
+        topics = topics_of(server)
+        for name in LINES:
+            with Wire(server.ports[name]) as wire:
+                wire.sock.sendall(FETCH)
+                said = rest(wire)
+            assert b"HTTP/1.1 400 Bad Request\r\n" in said, name
+            assert f"HTTP is at port {server.ports['http']}".encode() in said
+
+        assert topics_of(server) == topics
+        found = server.run("dead-letters", "list", "--json")
+        assert found.returncode == 0, found.stderr
+        assert json.loads(found.stdout) == []
+        # Nobody was kept out by it: the maze has one source at a time.
+        with Wire(server.ports["maze_event"]) as source:
+            source.say("1|B")
+        until_topic_has(server, "maze", 1)
+
+
+def rest(wire: Wire) -> bytes:
+    """All that comes until the server closes."""
+    got = b""
+    while data := wire.sock.recv(4096):
+        got += data
+    return got
+
+
+def topics_of(server: Serving) -> dict[str, int]:
+    found = server.run("topics", "--json")
+    assert found.returncode == 0, found.stderr
+    return {one["name"]: one["events"] for one in json.loads(found.stdout)}
+
+
+def until_topic_has(server: Serving, name: str, count: int) -> None:
+    deadline_s = time.monotonic() + PATIENCE_S
+    while topics_of(server)[name] < count:
+        assert time.monotonic() < deadline_s
