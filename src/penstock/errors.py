@@ -118,6 +118,7 @@ without paths.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from copy import copy
 from typing import ClassVar
 
 
@@ -132,10 +133,11 @@ class PenstockError(Exception):
     @property
     def told(self) -> str:
         """The text for a client: it names no file or folder of the server."""
-        text = str(self)
         if not self.file_field:
-            return text
-        return text.replace(getattr(self, self.file_field), "a file of the server")
+            return str(self)
+        other = copy(self)
+        setattr(other, self.file_field, "a file of the server")
+        return str(other)
 
 
 class InvalidOption(PenstockError):

@@ -83,6 +83,8 @@ class FileSystem(Protocol):
 class Files:
     """The operating system's file system; ``access`` None leaves modes to the umask."""
 
+    _access: Access | None = PRIVATE  # for whoever derives from it, too
+
     def __init__(self, access: Access | None = PRIVATE) -> None:
         self._access = access
 

@@ -435,3 +435,13 @@ def test_long_value_of_a_setting_is_not_repeated_in_full() -> None:
     error = errors.InvalidSetting("line.window", "x" * 10_000, "a number", "file f")
 
     assert len(str(error)) < 150
+
+
+def test_a_client_is_told_no_path() -> None:
+    error = errors.DiskFull("/srv/data/journal/0.jnl", "writing", "No space left")
+
+    assert error.told == "writing a file of the server failed: No space left"
+    assert "/srv/data" in str(error)
+    assert errors.InvalidName("a/b", "is odd").told == str(
+        errors.InvalidName("a/b", "is odd")
+    )
