@@ -28,6 +28,7 @@ class FaultyFiles(Files):
     """The real file system, until told otherwise; it remembers what it was asked."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.calls: list[tuple[str, str]] = []
         self._faults: list[Fault] = []
         self._paths: dict[int, str] = {}

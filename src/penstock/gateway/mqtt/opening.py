@@ -64,7 +64,7 @@ def refusal(
         connect.version == 3 or (connect.version == 4 and not connect.clean_start)
     ):
         return Reason.CLIENT_IDENTIFIER_NOT_VALID  # MQTT-3.1.3-8 (3.1.1)
-    if not controls and has_controls(connect.client_id):  # MQTT-1.5.4-2
+    if not controls and has_controls(connect.client_id):  # MAY, by 1.5.4
         return Reason.CLIENT_IDENTIFIER_NOT_VALID
     will = connect.will
     if not controls and will is not None and has_controls(will.topic):
