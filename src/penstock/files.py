@@ -74,7 +74,7 @@ class FileSystem(Protocol):
     def list(self, path: str) -> list[str]: ...
     def make_directory(self, path: str) -> None: ...
     def sync_directory(self, path: str) -> None: ...
-    def sync_all(self, path: str) -> None: ...
+    def sync_all(self, handle: int) -> None: ...
     def rename(self, source: str, target: str) -> None: ...
     def remove(self, path: str) -> None: ...
     def remove_tree(self, path: str) -> None: ...
@@ -188,15 +188,14 @@ class Files:
         finally:
             os.close(handle)
 
-    def sync_all(self, path: str) -> None:
-        """Sync everything of the file system that holds ``path``, names and all."""
-        handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
-            if _libc.syncfs(handle):
-                code = ctypes.get_errno()
-                raise OSError(code, os.strerror(code), path)
-        finally:
-            os.close(handle)
+    def sync_all(self, handle: int) -> None:
+        """Sync everything of the file system that a folder is of, names and all.
+
+        Told are errors since the handle was opened, or since it was last used for this.
+        """
+        if _libc.syncfs(handle):
+            code = ctypes.get_errno()
+            raise OSError(code, os.strerror(code))
 
     def rename(self, source: str, target: str) -> None:
         os.replace(source, target)

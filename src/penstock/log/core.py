@@ -159,6 +159,7 @@ class LogCore:
         try:
             self.intake.close(clean=clean)
         finally:
+            self.keeper.close()
             self.catalog.close()
             if self._lock is not None:
                 self._lock.release()

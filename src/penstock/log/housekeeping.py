@@ -69,6 +69,7 @@ def trim(log: LogCore, topic: Topic, offset: int) -> int:
     log.intake.group.then.append(lambda: gone.extend(forget_before(topic, offset)))
     log.commit(sync=True)
     freed = sum(segment.length for segment in gone)
+    log.keeper.let_go(gone)
     with _erasing(topic):
         erase(log.files, log.catalog.shelf, topic, gone)
     logger.info(
@@ -208,6 +209,7 @@ def _partial_frame(topic: Topic, offset: int) -> tuple[bytearray | None, int]:
 def _forget(log: LogCore, topic: Topic) -> None:
     log.keeper.forget(topic)
     log.catalog.remove(topic)
+    log.keeper.let_go(topic.segments)
     for segment in topic.segments:
         log.catalog.shelf.drop(segment.path)
 
@@ -219,6 +221,7 @@ def _cut_behind(
     shelf = log.catalog.shelf
     log.keeper.forget(topic)
     gone = forget_behind(topic, shelf, cut, end, length)
+    log.keeper.let_go(gone)
     log.keeper.unfinished.append(lambda: erase(log.files, shelf, topic, gone))
     log.keeper.finish_erasures()
 

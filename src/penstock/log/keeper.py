@@ -27,6 +27,7 @@ from penstock.log.store import (
 )
 from penstock.log.tail import TailFrame
 from penstock.log.topic import Segment, Topic
+from penstock.log.unsynced import Unsynced
 
 logger = logging.getLogger(__name__)
 
@@ -44,6 +45,7 @@ class Keeper:
         self._work: WriteOut | TakeCheckpoint | None = None
         self.catalog = catalog
         self.dirty = Dirty()
+        self._unsynced = Unsynced(files, layout.topics)
         self.unwritten_bytes = 0
         self.error: WriteFailed | None = None
         self.unfinished: list[Callable[[], None]] = []
@@ -100,7 +102,7 @@ class Keeper:
 
     def begin_write_out(self, now_ms: int, *, roll: Iterable[Topic] = ()) -> WriteOut:
         assert self.idle, "one piece of work at a time"
-        work = WriteOut(self._files, self._layout, self._plan(now_ms, roll))
+        work = self._write_out(self._plan(now_ms, roll))
         self._work = work
         return work
 
@@ -129,8 +131,9 @@ class Keeper:
             self._files,
             self._layout,
             checkpoint,
-            WriteOut(self._files, self._layout, writes),
+            self._write_out(writes),
             self.dirty,
+            self._unsynced,
             journal_files=journal_files,
             keep=keep,
         )
@@ -138,14 +141,30 @@ class Keeper:
         self.dirty = Dirty()
         return work
 
+    def let_go(self, segments: Iterable[Segment]) -> None:
+        """These segments go: do not hold on to their files."""
+        for segment in segments:
+            self._unsynced.give_up(segment.path)
+        if self.idle:
+            self._unsynced.purge()
+
+    def close(self) -> None:
+        """Let go of all files, unless somebody is at work on them."""
+        if self.idle:
+            self._unsynced.close()
+
+    def _write_out(self, writes: list[SegmentWrite]) -> WriteOut:
+        return WriteOut(self._files, self._layout, writes, self._unsynced)
+
     def finish(self, work: WriteOut | TakeCheckpoint) -> None:
         """Take note of what a piece of work has done."""
         assert work is self._work
         self._work = None
         write_out = work if isinstance(work, WriteOut) else work.write_out
+        synced = isinstance(work, TakeCheckpoint) and work.synced
         for write in write_out.writes:
             if write.done:
-                self._finish_write(write)
+                self._finish_write(write, synced=synced)
         if isinstance(work, TakeCheckpoint) and work.error is not None:
             self.dirty.merge(work.dirty)
         self._report(work.error)
@@ -160,11 +179,13 @@ class Keeper:
             for write in plan_writes(topic, now_ms, roll=topic.id in rolled)
         ]
 
-    def _finish_write(self, write: SegmentWrite) -> None:
+    def _finish_write(self, write: SegmentWrite, *, synced: bool) -> None:
         topic = write.topic
         sealed = finish_write(write)
-        self.dirty.note(write, sealed)
+        if not synced:
+            self.dirty.note(write)
         if sealed is not None:
+            self.dirty.sealed.append((topic, sealed))
             self._seal(topic, sealed)
         size = sum(frame.header.length for frame in write.frames)
         self.unwritten_bytes -= size

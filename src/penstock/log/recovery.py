@@ -185,17 +185,20 @@ class Recovery:
                 self._append(topic, entry)
             case Kind.START:
                 gone = forget_before(topic, start_in(entry))
+                self._keeper.let_go(gone)
                 erase(self._files, shelf, topic, gone)
             case Kind.TRUNCATE:
                 cut, end = cut_in(entry)
                 self._keeper.cut(topic, cut)
                 length = length_behind(topic, cut)
                 gone = forget_behind(topic, shelf, cut, end, length)
+                self._keeper.let_go(gone)
                 erase(self._files, shelf, topic, gone)
                 topic.next_offset = topic.end_offset
             case Kind.DELETE:
                 self._keeper.forget(topic)
                 self._catalog.remove(topic)
+                self._keeper.let_go(topic.segments)
                 remove_folder(self._files, topic)
             case _:
                 # Of a later version of the log; to pass over it would lose something.

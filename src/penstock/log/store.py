@@ -22,9 +22,7 @@ from penstock.log.layout import Layout, segment_file
 from penstock.log.segment import MAX_HEADER_BYTES, decode_header, encode_header
 from penstock.log.tail import TailFrame
 from penstock.log.topic import Segment, Topic
-
-# More files than this are synced by one call for the whole file system.
-MANY_FILES = 256
+from penstock.log.unsynced import MANY_FILES, Unsynced
 
 
 @dataclass(slots=True, kw_only=True)
@@ -100,25 +98,31 @@ def _new_segment(topic: Topic, base_offset: int, now_ms: int) -> SegmentWrite:
 
 
 class WriteOut:
-    """Writes frames to segments, without syncing them."""
+    """Writes frames to segments, without syncing them; the handles stay open."""
 
     def __init__(
-        self, files: FileSystem, layout: Layout, writes: list[SegmentWrite]
+        self,
+        files: FileSystem,
+        layout: Layout,
+        writes: list[SegmentWrite],
+        unsynced: Unsynced,
     ) -> None:
         self.writes = writes
         self.error: WriteFailed | None = None
         self._files = files
         self._layout = layout
+        self._unsynced = unsynced
 
     def run(self) -> None:
-        for write in self.writes:
-            try:
-                self._perform(write)
-            except OSError as error:
+        name = self._layout.relative(self._layout.topics)
+        try:
+            self._unsynced.begin()
+            for write in self.writes:
                 name = self._layout.relative(write.segment.path)
-                self.error = write_error(name, "writing segment", error)
-                return
-            write.done = True
+                self._perform(write)
+                write.done = True
+        except OSError as error:
+            self.error = write_error(name, "writing segment", error)
 
     def _perform(self, write: SegmentWrite) -> None:
         topic, segment = write.topic, write.segment
@@ -139,8 +143,10 @@ class WriteOut:
                 buffers += (pack(frame.header), frame.body)
             if buffers:
                 self._files.write(handle, buffers, position)
-        finally:
+        except BaseException:
             self._files.close(handle)
+            raise
+        self._unsynced.keep(segment.path, handle, new=write.new)
 
 
 def finish_write(write: SegmentWrite) -> Segment | None:
@@ -176,13 +182,11 @@ class Dirty:
     directories: set[str] = field(default_factory=set)
     sealed: list[tuple[Topic, Segment]] = field(default_factory=list)
 
-    def note(self, write: SegmentWrite, sealed: Segment | None) -> None:
+    def note(self, write: SegmentWrite) -> None:
         start = 0 if write.new else write.position
         self.segments.setdefault(write.segment.path, start)
         if write.new:
             self.directories.add(write.topic.directory)
-        if sealed is not None:
-            self.sealed.append((write.topic, sealed))
 
     def merge(self, other: Dirty) -> None:
         """Take back what a failed checkpoint was to sync."""
@@ -223,6 +227,7 @@ class TakeCheckpoint:
         checkpoint: Checkpoint,
         write_out: WriteOut,
         dirty: Dirty,
+        unsynced: Unsynced,
         *,
         journal_files: list[str],
         keep: int,
@@ -231,12 +236,15 @@ class TakeCheckpoint:
         self.write_out = write_out
         self.dirty = dirty
         self.error: WriteFailed | None = None
+        self.synced = False
+        """Whether all segments are, those it wrote included."""
         self.oldest_kept = 0
         self.doubtful: list[str] = []
         self._journal_files = journal_files
         self._files = files
         self._layout = layout
         self._keep = keep
+        self._unsynced = unsynced
 
     def run(self) -> None:
         self.write_out.run()
@@ -270,27 +278,35 @@ class TakeCheckpoint:
 
     def _sync_segments(self) -> None:
         for write in self.write_out.writes:
-            self.dirty.note(write, None)
+            self.dirty.note(write)
         if len(self.dirty.segments) > MANY_FILES and not self.dirty.suspect:
             self._sync_all()
             return
         for path, start in sorted(self.dirty.segments.items()):
             if self._files.exists(path):
                 self._sync_segment(path, start)
+            del self.dirty.segments[path]
+            self._unsynced.let_go(path)
+        self._unsynced.close()
+        self.synced = True
 
     def _sync_all(self) -> None:
         """All at once, names too: one by one, many small topics take minutes."""
         try:
-            self._files.sync_all(self._layout.topics)
+            self._unsynced.sync_all()
         except OSError:
             self.dirty.suspect.update(self.dirty.segments)
             raise
+        self.dirty.segments.clear()
         self.dirty.directories.clear()
+        self.synced = True
 
     def _sync_segment(self, path: str, start: int) -> None:
-        handle = self._files.open(path, write=True)
+        kept = self._unsynced.handle(path)
+        handle = self._files.open(path, write=True) if kept is None else kept
         try:
-            if path in self.dirty.suspect:
+            # A fresh handle has not seen what became of the pages written before.
+            if kept is None or path in self.dirty.suspect:
                 self._write_again(handle, start)
             self._files.sync(handle)
             self.dirty.suspect.discard(path)
@@ -298,7 +314,8 @@ class TakeCheckpoint:
             self.dirty.suspect.add(path)
             raise
         finally:
-            self._files.close(handle)
+            if kept is None:
+                self._files.close(handle)
 
     def _write_again(self, handle: int, start: int) -> None:
         """Dirty the pages of a failed sync again, if they are still what they were."""

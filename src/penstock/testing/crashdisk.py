@@ -186,8 +186,8 @@ class CrashDisk:
                 later.append(name)
         self._pending = later
 
-    def sync_all(self, path: str) -> None:
-        self._changing("sync_all", path)
+    def sync_all(self, handle: int) -> None:
+        self._changing("sync_all", self._path_of(self._handles[handle]))
         if self._honours_directory_sync:
             for name in self._pending:
                 _rename(self._durable_names, name)

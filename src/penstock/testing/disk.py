@@ -38,7 +38,7 @@ class UnsyncedFiles(Files):
     def sync_directory(self, path: str) -> None:
         """Leave it to the operating system."""
 
-    def sync_all(self, path: str) -> None:
+    def sync_all(self, handle: int) -> None:
         """Leave it to the operating system."""
 
 
@@ -116,9 +116,9 @@ class FaultyDisk:
         self._changing("sync_directory", path)
         self.under.sync_directory(path)
 
-    def sync_all(self, path: str) -> None:
-        self._changing("sync_all", path)
-        self.under.sync_all(path)
+    def sync_all(self, handle: int) -> None:
+        self._changing("sync_all", "")
+        self.under.sync_all(handle)
 
     def rename(self, source: str, target: str) -> None:
         self._changing("rename", source)

@@ -90,9 +90,9 @@ class FaultyFiles(Files):
         self._meet("sync_directory", path)
         super().sync_directory(path)
 
-    def sync_all(self, path: str) -> None:
-        self._meet("sync_all", path)
-        super().sync_all(path)
+    def sync_all(self, handle: int) -> None:
+        self._meet("sync_all", self._paths[handle])
+        super().sync_all(handle)
 
     def rename(self, source: str, target: str) -> None:
         self._meet("rename", target)

@@ -13,7 +13,6 @@ from penstock.log.columns import Columns
 from penstock.log.frame import HEADER_BYTES, peek
 from penstock.log.layout import Layout
 from penstock.log.store import (
-    MANY_FILES,
     Dirty,
     SegmentWrite,
     WriteOut,
@@ -24,6 +23,7 @@ from penstock.log.store import (
 )
 from penstock.log.tail import TailFrame
 from penstock.log.topic import Topic
+from penstock.log.unsynced import MANY_FILES, Unsynced
 from penstock.testing import CrashDisk
 
 NOW_MS = 50_000
@@ -47,8 +47,14 @@ def add(topic: Topic, *sizes: int) -> None:
         topic.end_offset = header.end_offset
 
 
+def write_out(tmp_path: Path, writes: list[SegmentWrite]) -> WriteOut:
+    files, layout = Files(), Layout(str(tmp_path))
+    files.make_directory(layout.topics)
+    return WriteOut(files, layout, writes, Unsynced(files, layout.topics))
+
+
 def perform(tmp_path: Path, writes: list[SegmentWrite]) -> None:
-    work = WriteOut(Files(), Layout(str(tmp_path)), writes)
+    work = write_out(tmp_path, writes)
     work.run()
     assert work.error is None
     for write in writes:
@@ -140,7 +146,7 @@ def test_nothing_to_write_is_no_plan(topic: Topic) -> None:
 def test_segment_is_sealed_by_its_successor(topic: Topic, tmp_path: Path) -> None:
     add(topic, 10)
     first, second = plan_writes(topic, NOW_MS, roll=True)
-    work = WriteOut(Files(), Layout(str(tmp_path)), [first, second])
+    work = write_out(tmp_path, [first, second])
     work.run()
 
     sealed = [finish_write(first), finish_write(second)]
@@ -194,11 +200,11 @@ def test_dirty_remembers_the_first_place_that_was_written(
     add(topic, 10)
     (first,) = plan_writes(topic, NOW_MS)
     perform(tmp_path, [first])
-    dirty.note(first, None)
+    dirty.note(first)
     add(topic, 10)
     (second,) = plan_writes(topic, NOW_MS)
 
-    dirty.note(second, None)
+    dirty.note(second)
 
     assert dirty.segments == {first.segment.path: 0}
     assert dirty.directories == {topic.directory}
