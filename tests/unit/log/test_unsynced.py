@@ -39,7 +39,7 @@ class WriteBackDisk(CrashDisk):
         self.most_open = max(self.most_open, len(self._handles))
         return handle
 
-    def write(self, handle, buffers, position):  # type: ignore[no-untyped-def]
+    def write(self, handle, buffers, position):
         self._lost.discard(self._path_of(self._handles[handle]))
         return super().write(handle, buffers, position)
 
