@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
+from penstock.gateway.gateway import WRONG_LINES
 from tests.serving import Serving, serving
 from tests.wire_client import PATIENCE_S, Wire
 
@@ -46,6 +48,32 @@ def test_pages_cannot_publish_through_ports_that_speak_lines(tmp_path: Path) -> 
         with Wire(server.ports["maze_event"]) as source:
             source.say("1|B")
         until_topic_has(server, "maze", 1)
+
+
+@pytest.mark.parametrize("name", ["line", "publisher", "control"])
+def test_a_flood_of_nonsense_earns_a_thousand_answers_and_the_end(
+    tmp_path: Path, name: str
+) -> None:
+    config = tmp_path / "penstock.toml"
+    config.write_text("[listen]\ncontrol_port = 0\n")
+    with serving(tmp_path, "--config", str(config)) as server:
+        with Wire(server.ports[name]) as wire:
+            wire.sock.sendall(b"\n" * 100_000)
+            said = answered(wire)
+
+        assert WRONG_LINES <= said.count(b"\n") <= 2 * WRONG_LINES
+        with Wire(server.ports[name]) as wire:  # a person's mistake is only that
+            wire.sock.sendall(b"x\n")
+            assert wire.sock.recv(4096)
+
+
+def answered(wire: Wire) -> bytes:
+    """All that comes until the server closes, who need not read what is left."""
+    got = b""
+    with suppress(ConnectionResetError):
+        while data := wire.sock.recv(1 << 16):
+            got += data
+    return got
 
 
 def rest(wire: Wire) -> bytes:

@@ -13,7 +13,7 @@ from penstock.broker.broker import Broker
 from penstock.delivery.consumer import Consumer
 from penstock.delivery.owed import Owed
 from penstock.errors import PenstockError
-from penstock.gateway.gateway import Gateway
+from penstock.gateway.gateway import WRONG_LINES, Gateway
 from penstock.gateway.options import ControlOptions
 from penstock.model.policy import Policy
 from penstock.wire import control
@@ -34,12 +34,17 @@ class ControlGateway(Gateway):
         self._number = next(_connections)
         self._consumer: Consumer | None = None
         self._out: list[bytes] = []
+        self._wrong = 0
+        """Lines of this read that were no commands."""
 
     def connected(self, now_s: float) -> None:
         self._out.append(control.GREETING)
 
     def receive(self, data: bytes, now_s: float) -> None:
+        self._wrong = 0
         for line in self._splitter.feed(data):
+            if self.closing:
+                return
             self._command(line)
 
     def eof(self, now_s: float) -> None:
@@ -76,6 +81,8 @@ class ControlGateway(Gateway):
     def _command(self, line: bytes) -> None:
         if line.rstrip(b"\r") != control.START:
             self._out.append(control.OTHER)
+            self._wrong += 1
+            self.closing |= self._wrong >= WRONG_LINES
             return
         try:
             self._start()

@@ -22,6 +22,11 @@ from penstock.errors import PenstockError
 LOGIN_BYTES = 16 << 10
 
 
+# Lines of one read that are no commands: each earns an answer, which perhaps nobody
+# reads. Whoever sends more of them at once speaks another language, and is closed.
+WRONG_LINES = 1_000
+
+
 class LoginRequest(NamedTuple):
     """Somebody at the door: a user with a password, or whoever has a token."""
 

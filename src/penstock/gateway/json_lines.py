@@ -6,7 +6,7 @@ from typing import Generic, TypeVar
 
 from penstock.broker.broker import Broker
 from penstock.errors import PenstockError
-from penstock.gateway.gateway import LOGIN_BYTES, Gateway
+from penstock.gateway.gateway import LOGIN_BYTES, WRONG_LINES, Gateway
 from penstock.gateway.json_letters import RawLetters
 from penstock.gateway.options import JsonOptions
 from penstock.gateway.outbox import Outbox
@@ -41,9 +41,12 @@ class JsonGateway(Gateway, Generic[Packet, Mark]):
         self._letters = RawLetters(broker, options)
         self._outbox: Outbox[Mark] = Outbox(broker.log)
         self._attempts = 0
+        self._wrong = 0
+        """Lines of this read that were no packets."""
         self._held: list[bytes] = []
 
     def receive(self, data: bytes, now_s: float) -> None:
+        self._wrong = 0
         self._lines(self._splitter.feed(data), now_s)
         if not self.settled and not self.closing and self._splitter.overlong:
             self._give_up()
@@ -129,6 +132,8 @@ class JsonGateway(Gateway, Generic[Packet, Mark]):
         if isinstance(packet, Refusal):
             self._letters.add(line, self.side, packet, self.grants)
             self._outbox.now(packet.value)
+            self._wrong += 1
+            self.closing |= self._wrong >= WRONG_LINES
             return
         try:
             self._packet(packet, now_s)

@@ -19,7 +19,7 @@ from penstock.delivery.consumer import Consumer
 from penstock.delivery.owed import Owed
 from penstock.delivery.subscription import Subscription
 from penstock.errors import PenstockError, RemoteProtocolError
-from penstock.gateway.gateway import LOGIN_BYTES, Gateway, LoginRequest
+from penstock.gateway.gateway import LOGIN_BYTES, WRONG_LINES, Gateway, LoginRequest
 from penstock.gateway.line_pub import Publisher
 from penstock.gateway.line_share import Share
 from penstock.gateway.options import LineOptions
@@ -73,11 +73,14 @@ class LineGateway(Gateway):
         self._held: list[bytes] = []
         self._attempts = 0
         self._strays = 0
+        self._wrong = 0
+        """Lines of this read that were no commands."""
 
     def connected(self, now_s: float) -> None:
         self._outbox.now(replies.GREETING)
 
     def receive(self, data: bytes, now_s: float) -> None:
+        self._wrong = 0
         block = self._splitter.block(data)
         if block is None:
             self._lines(self._splitter.feed(data), now_s)
@@ -205,7 +208,7 @@ class LineGateway(Gateway):
         if word == Word.AS and len(parts) in (2, 3):
             self._guarded(self._as, parts)
         elif ARITY.get(word) != len(parts):
-            self._outbox.now(unknown(parts))
+            self._no_command(parts)
         elif not self.settled:
             self._outbox.now(replies.error("log in first: as <name> <password>"))
         elif word == Word.PUB:
@@ -223,7 +226,12 @@ class LineGateway(Gateway):
         elif word == Word.WINDOW:
             self._guarded(self._set_window, parts)
         else:
-            self._outbox.now(unknown(parts))
+            self._no_command(parts)
+
+    def _no_command(self, parts: list[bytes]) -> None:
+        self._outbox.now(unknown(parts))
+        self._wrong += 1
+        self.closing |= self._wrong >= WRONG_LINES
 
     def _guarded(
         self, command: Callable[[list[bytes]], None], parts: list[bytes]
