@@ -16,6 +16,7 @@ from penstock.errors import ServerRefused
 from penstock.server.users_file import set_password, set_rules
 from penstock.wire.mqtt import (
     ClientParser,
+    Connack,
     Connect,
     Suback,
     Subscribe,
@@ -331,14 +332,20 @@ def test_nobody_takes_the_place_of_another_over_mqtt(
     assert granted(server, nora, "billing", wanted) == [DENIED, 0, DENIED]
 
 
+def test_nobody_makes_up_a_name_as_the_broker_does(server: Serving, nora: str) -> None:
+    with Wire(server.ports["mqtt"]) as wire:
+        wire.sock.sendall(render_connect(hello_of(nora, "auto-mine")))
+        (connack,) = ClientParser(1 << 20, 5).feed(wire.sock.recv(1 << 16))
+
+    assert isinstance(connack, Connack)
+    assert connack.reason == DENIED
+
+
 DENIED = 0x87
 
 
-def granted(
-    server: Serving, user: str, client: str, wanted: tuple[str, ...]
-) -> list[int]:
-    """What a broker says to a SUBSCRIBE of a client."""
-    hello = Connect(
+def hello_of(user: str, client: str) -> Connect:
+    return Connect(
         version=5,
         client_id=client,
         clean_start=True,
@@ -346,6 +353,13 @@ def granted(
         user=user,
         password=b"secret",
     )
+
+
+def granted(
+    server: Serving, user: str, client: str, wanted: tuple[str, ...]
+) -> list[int]:
+    """What a broker says to a SUBSCRIBE of a client."""
+    hello = hello_of(user, client)
     filters = [Wanted(one, 0) for one in wanted]
     subscribe = Subscribe(packet_id=1, filters=filters)
     parser, packets = ClientParser(1 << 20, 5), list[object]()

@@ -20,6 +20,7 @@ from penstock.server.users_file import remove_user, set_password, set_rules
 from tests.doors import DOORS, IN, STANDING, WAIT, WRONG, door, log_in
 from tests.http_client import Http, answer_of
 from tests.serving import Serving, serving
+from tests.wire_client import Wire
 
 pytestmark = pytest.mark.slow
 
@@ -297,6 +298,24 @@ def test_a_user_who_changes_is_cut_off(
         until(lambda: peers(server).count(place) == 1)
 
 
+def test_a_user_who_is_removed_while_its_body_comes_publishes_nothing(
+    server: Serving, folder: Path, user: str
+) -> None:
+    basic = base64.b64encode(f"{user}:right".encode()).decode()
+    head = (
+        "POST /v1/topics/late/events HTTP/1.1\r\nhost: localhost\r\n"
+        f"authorization: Basic {basic}\r\ncontent-type: application/json\r\n"
+        "expect: 100-continue\r\ncontent-length: 13\r\n\r\n"
+    )
+    with Wire(server.ports["http"]) as wire:
+        wire.sock.sendall(head.encode())
+        assert b"100 Continue" in wire.sock.recv(4096)  # it was let in
+        remove_user(folder / "users", user)
+        wire.sock.sendall(b'{"payload":1}')
+
+        assert b" 401 " in wire.sock.recv(4096)
+
+
 def test_who_does_not_read_is_cut_off_too(
     server: Serving, folder: Path, place: str, user: str
 ) -> None:
@@ -306,7 +325,7 @@ def test_who_does_not_read_is_cut_off_too(
         one.sock.settimeout(1.0)
         try:
             while True:  # until the server does not read either
-                one.sock.sendall(b"nonsense\n" * 10_000)
+                one.sock.sendall(b"window 1\n" * 10_000)
         except TimeoutError:
             assert place in peers(server)
 

@@ -23,12 +23,18 @@ from websockets.sync.client import connect as web_connect
 import penstock
 from penstock import Domain, Event
 from penstock.broker.access import Rule
+from penstock.broker.quota import Quota
 from penstock.client import Client, aio, connect
 from penstock.client.address import remote
 from penstock.client.feed import Events, Feed
 from penstock.client.tls import Tls
 from penstock.errors import ClientError, ConnectionLost, ServerRefused, TlsFailed
-from penstock.server.users_file import set_certificate, set_password, set_rules
+from penstock.server.users_file import (
+    set_certificate,
+    set_password,
+    set_quota,
+    set_rules,
+)
 from penstock.wire.line import replies
 from penstock.wire.mqtt import ClientParser, Connack, Connect, Reason, render_connect
 from tests.http_client import token_of
@@ -391,6 +397,29 @@ def test_a_certificate_spares_the_password_of_nobody_else(
     for password in ("certificate", ""):
         with pytest.raises(ServerRefused, match="wrong password"):
             native(server, made, sensor, user="sensor", password=password)
+
+
+def test_quotas_hold_for_users_with_certificates(
+    tmp_path: Path, made: Certificates, sensor: tuple[Path, Path]
+) -> None:
+    users = tmp_path / "users"
+    set_password(users, "anna", "secret")
+    set_certificate(users, "sensor")
+    set_quota(users, "sensor", Quota(connections=1, topics=1))
+    trust = made.context(shown=sensor)
+    settings = "[tls]\ncert_users = 'cn'"
+    with (
+        started(tmp_path, made, settings, users=users) as server,
+        Wire(server.ports["line"], tls=trust) as wire,
+    ):
+        wire.say("as anna wrong", "as sensor", "confirm on")
+        assert "wrong password" in wire.lines(3)[1]
+        wire.line()
+        assert wire.ask('pub one {"id":"1"}').startswith("published one")
+
+        assert "quota: topics is 1" in wire.ask('pub two {"id":"1"}')
+        with Wire(server.ports["publisher"], tls=trust) as other:
+            assert "quota: connections is 1" in other.line()
 
 
 def test_a_page_of_somebody_else_gets_nothing_by_a_browsers_certificate(

@@ -41,7 +41,6 @@ READING = frozenset(
         "connections",
         "flow",
         "processes",
-        "config",
         "pipeline",
     }
 )

@@ -12,7 +12,7 @@ from starlette.responses import Response
 from starlette.websockets import WebSocket
 
 from penstock.broker.account import Account
-from penstock.errors import TooLarge, TooSlow
+from penstock.errors import LoginRefused, TooLarge, TooSlow
 from penstock.http.access import Access, Who
 from penstock.http.guard import Guard
 from penstock.http.house import House
@@ -57,6 +57,7 @@ class Call:
                     parts.append(part)
         except TimeoutError:
             raise TooSlow("the body", options.body_s, "http.body_s") from None
+        self.check_still()
         return b"".join(parts)
 
     async def parts(self) -> AsyncIterator[bytes]:
@@ -67,6 +68,14 @@ class Call:
                     yield part
         except ClientDisconnect:
             return
+
+    def check_still(self) -> None:
+        """Go on only if the login counts that it came by; raises LoginRefused.
+
+        Asked whenever it has waited for its sender: users are removed meanwhile.
+        """
+        if not self.still():
+            raise LoginRefused("the login counts no more")
 
     @property
     def account(self) -> Account | None:

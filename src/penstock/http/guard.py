@@ -147,7 +147,9 @@ class Guard:
     def _named(self, scope: Scope) -> Who | None:
         """The user that the peer's certificate names; raises LoginRefused."""
         house, shown = self._house, scope.get("state", {}).get(PEER_CERTIFICATE)
-        grants = None if not shown or house.vouched is None else house.vouched(shown)
+        if not shown or house.vouched is None:
+            return None
+        grants = house.vouched(shown, address_of(scope))
         if grants is None:
             return None
         by = None if house.find_user is None else house.find_user(grants.user)

@@ -29,9 +29,9 @@ FindUser = Callable[[str], object]
 CheckUser = Callable[[str, str, str], Awaitable[Grants]]
 # Notes that a token, from that address, was none; what to answer.
 WrongToken = Callable[[str], PenstockError]
-# What a user may do whom a client's certificate names; None: it names nobody. Raises
-# LoginRefused if it names somebody who is not known.
-Vouched = Callable[[Mapping[str, Any]], Grants | None]
+# What a user may do whom the certificate of a client at an address names; None: it
+# names nobody. Raises LoginRefused if it names somebody who is not known.
+Vouched = Callable[[Mapping[str, Any], str], Grants | None]
 
 
 def unknown_token(address: str) -> PenstockError:

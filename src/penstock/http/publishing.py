@@ -96,7 +96,7 @@ async def _stored(call: Call, new: Arrived) -> Stored:
     put_into(new.columns, context_of(call.request.headers.raw))
     most_s = call.house.options.body_s
     stored = await store_in_time(
-        call.house, call.path["topic"], new, call.account, most_s
+        call.house, call.path["topic"], new, call.account, most_s, call.check_still
     )
     await call.house.promises.kept(stored.group)
     return stored

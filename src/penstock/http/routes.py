@@ -165,7 +165,8 @@ ROUTES: tuple[Route, ...] = (
     _read("/v1/flow", "flow"),
     _read("/v1/connections", "connections"),
     _read("/v1/processes", "processes"),
-    _read("/v1/config", "config"),
+    # It names files and folders of the server.
+    _route("GET", "/v1/config", "config", Access.ADMIN),
     _read("/v1/pipeline", "pipeline"),
     _read("/v1/sinks", "sinks"),
     _route("GET", "/v1/users/usage", "users.usage", Access.ADMIN),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from penstock.broker.account import Account
@@ -75,16 +75,19 @@ async def store_in_time(
     new: Arrived,
     account: Account | None = None,
     most_s: float | None = None,
+    check_still: Callable[[], None] | None = None,
 ) -> Stored:
     """As ``store``, when there is room for it; raises Backlogged after a while.
 
     Not before the user may publish more; raises QuotaReached if that takes longer than
-    ``most_s``.
+    ``most_s``. ``check_still`` raises if the user may not any more, after all that.
     """
     promises = house.promises
     for _ in range(MOST_WAITS):
         await promises.room()
         await paced(account, most_s)
+        if check_still is not None:
+            check_still()
         try:
             return store(house.broker, topic, new, promises.now_s(), account)
         except Backlogged:

@@ -49,7 +49,7 @@ PeerCertificate = Mapping[str, Any] | None
 class Door(Protocol):
     """Who is let in."""
 
-    def named(self, peercert: PeerCertificate) -> User | None:
+    def named(self, peercert: PeerCertificate, peer: Peer) -> User | None:
         """The user that a certificate names; raises LoginRefused if nobody knows it."""
 
     def check(self, request: LoginRequest, answer: Answer, peer: Peer) -> None:
@@ -112,7 +112,8 @@ class Connection(asyncio.BufferedProtocol):
         self._limit(transport)
         self.engine.enter(self)
         try:
-            self._name(self._door.named(transport.get_extra_info("peercert")))
+            peercert = transport.get_extra_info("peercert")
+            self._name(self._door.named(peercert, self.peer))
         except (LoginRefused, QuotaReached) as error:
             transport.write(f"error: {error}\r\n".encode())
             self.stop_reading()
@@ -448,13 +449,13 @@ class Connection(asyncio.BufferedProtocol):
         self._door.check(request, answered, self.peer)
 
     def _answer_login(self, found: Found, now_s: float) -> None:
-        self._leave_account()
         self.gateway.refusal = None
         if isinstance(found, PenstockError):
             if not isinstance(found, LoginRefused):
                 self.gateway.refusal = found
             self.gateway.logged_in(False, now_s)
             return
+        self._leave_account()  # that of the user whom a certificate has named
         grants = found.grants if isinstance(found, User) else found
         try:
             self._enter_account(grants)

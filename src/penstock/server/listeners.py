@@ -15,7 +15,7 @@ from pathlib import Path
 
 from penstock.broker.access import Grants
 from penstock.broker.peer import Peer
-from penstock.errors import LimitReached, LoginRefused, PenstockError
+from penstock.errors import LimitReached, PenstockError
 from penstock.gateway.gateway import Gateway, LoginRequest
 from penstock.http.key_file import Key
 from penstock.http.keys import Keys, grants_of
@@ -184,7 +184,7 @@ class Listeners:
 
     # The door
 
-    def named(self, peercert: PeerCertificate) -> User | None:
+    def named(self, peercert: PeerCertificate, peer: Peer) -> User | None:
         """The user that a certificate names; None if it names nobody.
 
         Raises LoginRefused if the users file does not know the user.
@@ -196,13 +196,8 @@ class Listeners:
             return None
         known = self._users.find(name)
         if known is None:
-            raise LoginRefused(f"the certificate's user {name[:80]} is not known here")
+            raise self.logins.unknown_user(name, peer)
         return known
-
-    def vouched(self, peercert: PeerCertificate) -> Grants | None:
-        """What a user may do who is named by a certificate; as ``named``."""
-        user = self.named(peercert)
-        return None if user is None else user.grants
 
     def admit(self, address: str) -> LimitReached | None:
         """Count a connection in; or why it may not come in.

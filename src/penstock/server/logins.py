@@ -121,6 +121,12 @@ class Logins:
         self._note("(a token)", peer, error)
         return error
 
+    def unknown_user(self, name: str, peer: Peer) -> PenstockError:
+        """Note that a certificate names nobody of the users file; what to answer."""
+        error = LoginRefused(f"the certificate's user {name[:80]} is not known here")
+        self._note(name, peer, error)
+        return error
+
     def tick(self, now_s: float) -> None:
         """What time brings; called every second."""
         self._log.tick(now_s)

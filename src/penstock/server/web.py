@@ -20,7 +20,7 @@ from penstock.gateway.gateway import Gateway, LoginRequest
 from penstock.http.key_file import KeyFile
 from penstock.http.links import login_link
 from penstock.server.accepting import no_tls
-from penstock.server.connection import Connection
+from penstock.server.connection import Connection, PeerCertificate
 from penstock.server.engine import Engine
 from penstock.server.listeners import Listeners
 from penstock.server.logins import Found
@@ -96,7 +96,7 @@ class Web:
             check_user=self._check if has_users else None,
             find_user=self._listeners.find_user if has_users else None,
             wrong_token=self._wrong_token,
-            vouched=self._listeners.vouched,
+            vouched=self._vouched,
         )
         app = make_app(house)
         if mqtt is not None:
@@ -169,6 +169,11 @@ class Web:
         if isinstance(found, PenstockError):
             raise found
         return found.grants if isinstance(found, User) else found
+
+    def _vouched(self, peercert: PeerCertificate, address: str) -> Grants | None:
+        """What a user may do whom a certificate names; raises LoginRefused."""
+        user = self._listeners.named(peercert, self._peer(address))
+        return None if user is None else user.grants
 
     def _wrong_token(self, address: str) -> PenstockError:
         return self._listeners.logins.wrong_token(self._peer(address))

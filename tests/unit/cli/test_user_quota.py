@@ -49,7 +49,8 @@ def test_limits_are_shown(path: Path) -> None:
     set_quota(path, "anna", Quota(topics=3, bytes_per_s=1 << 20))
 
     assert run(path, "show", "anna").stdout == (
-        "publish, subscribe, read everywhere, not administer\ntopics=3\nbytes_per_s=1MiB\n"
+        "publish, subscribe, read everywhere, not administer\n"
+        "topics=3\nbytes_per_s=1MiB\n"
     )
     shown = json.loads(run(path, "show", "anna", "--json").stdout)
     assert shown["quota"] == {"topics": 3, "bytes_per_s": 1 << 20}

@@ -419,7 +419,7 @@ class Door:
         self.answers: list[Answer] = []
         self.made: list[Connection] = []
 
-    def named(self, peercert: PeerCertificate) -> User | None:
+    def named(self, peercert: PeerCertificate, peer: Peer) -> User | None:
         return None
 
     def check(self, request: LoginRequest, answer: Answer, peer: Peer) -> None:

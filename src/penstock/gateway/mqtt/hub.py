@@ -39,7 +39,10 @@ ASSIGNED = "auto-"
 
 
 def subscriber_of(client: str) -> str | None:
-    """The name that rules of subscribers are about; None if we have made it up."""
+    """The name that rules of subscribers are about; None if we have made it up.
+
+    Clients that have rules do not come in with such a name of their own making.
+    """
     return None if client.startswith(ASSIGNED) else client
 
 

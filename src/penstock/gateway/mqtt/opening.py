@@ -95,6 +95,9 @@ def open_session(
     known = hub.broker.sessions.get(client)
     if known is not None and known.user != user:
         raise NotAllowed(user, "take the session of", client)
+    made_up = subscriber_of(client) is None and client == connect.client_id
+    if made_up and known is None and gateway.grants.rules is not None:
+        raise NotAllowed(user, "begin a session as", client)
     session, present = _session(hub, connect, client, told, now_s)
     session.user = user
     name = subscriber_of(client)
