@@ -169,6 +169,7 @@ class Files:
         Returns what belongs to somebody else and stays open to others.
         """
         access = self._access or PRIVATE
+        directory = os.path.realpath(directory)  # the owner may have made it a link
         found = os.stat(directory)
         left = []
         if found.st_mode & stat.S_ISVTX or not _settle(directory, access):
@@ -210,9 +211,9 @@ class Files:
 def _settle(file: int | str, access: Access) -> bool:
     """Give a file or folder its mode and group; False if it is somebody else's."""
     try:
-        found = os.stat(file)
-        if _fits(found, access):
-            return True
+        found = os.stat(file) if isinstance(file, int) else os.lstat(file)
+        if stat.S_ISLNK(found.st_mode) or _fits(found, access):
+            return True  # what a link leads to may be anybody's
         if access.group is not None and found.st_gid != access.group:
             os.chown(file, -1, access.group)
         os.chmod(file, _mode(found, access))
@@ -234,7 +235,8 @@ def _mode(found: os.stat_result, access: Access) -> int:
 
 def _secured_tree(top: str, access: Access) -> list[str]:
     """Settle a folder and all below it, itself last: a start that dies begins anew."""
-    if _fits(os.stat(top), access):
+    found = os.lstat(top)
+    if stat.S_ISLNK(found.st_mode) or _fits(found, access):
         return []
     left = []
     for root, _, names in os.walk(top, topdown=False):

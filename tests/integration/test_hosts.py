@@ -62,6 +62,18 @@ def test_own_names_are_answered(server: Serving, host: str) -> None:
     assert shaken.status == 101
 
 
+@pytest.mark.parametrize("path", ["/mqtt", "/%6dqtt", "/mqtt?x=1", "/%6D%71tt"])
+def test_nothing_is_compressed_before_a_login_however_it_is_spelled(
+    server: Serving, path: str
+) -> None:
+    asked = "Sec-WebSocket-Extensions: permessage-deflate"
+
+    shaken = upgraded(server, path, "Host: localhost", asked)
+
+    assert shaken.status == 101
+    assert "sec-websocket-extensions" not in shaken.headers
+
+
 @pytest.mark.parametrize(
     "host",
     [

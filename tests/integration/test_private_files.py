@@ -16,6 +16,7 @@ import pytest
 
 import penstock
 from penstock.errors import InvalidOption
+from penstock.http.key_file import ADMIN_TOKEN, TOKENS, KeyFile
 from penstock.log import Columns, Log, LogOptions, Reader
 from tests.serving import PENSTOCK, serving
 
@@ -136,6 +137,34 @@ def test_what_is_not_ours_in_the_directory_keeps_its_mode(tmp_path: Path) -> Non
 
     assert stat.S_IMODE(script.stat().st_mode) == 0o755
     assert stat.S_IMODE(script.parent.stat().st_mode) == 0o700
+
+
+def test_links_lead_nowhere_that_is_closed(tmp_path: Path) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir(mode=0o755)
+    elsewhere.chmod(0o755)
+    data = tmp_path / "data"
+    data.mkdir()
+    (data / "quarantine").symlink_to(elsewhere)
+    link = tmp_path / "link"
+    link.symlink_to(data)
+    data.chmod(0o755)
+
+    Log.open(link).close()
+
+    assert stat.S_IMODE(elsewhere.stat().st_mode) == 0o755
+    assert stat.S_IMODE(data.stat().st_mode) == 0o700
+
+
+def test_tokens_that_were_open_are_closed(tmp_path: Path) -> None:
+    KeyFile(tmp_path).begin(0)
+    for name in (TOKENS, ADMIN_TOKEN):
+        (tmp_path / name).chmod(0o644)
+
+    KeyFile(tmp_path).begin(0)
+
+    for name in (TOKENS, ADMIN_TOKEN):
+        assert stat.S_IMODE((tmp_path / name).stat().st_mode) == 0o600
 
 
 def test_a_folder_that_everybody_shares_stays_so(tmp_path: Path) -> None:

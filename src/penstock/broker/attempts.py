@@ -20,6 +20,9 @@ from penstock.errors import TooManyAttempts
 WINDOW_S = 60.0
 # Tries of a pair while its name or its address is under suspicion.
 FEW = 2
+# A name has so many times a pair's tries from all addresses at which it has not come
+# in before: who has many of them (as of 127.0.0.0/8) guesses no faster than that.
+ALL_TOGETHER = 10
 # Pairs, names and addresses that are remembered; beyond that the oldest is forgiven.
 MAX_REMEMBERED = 10_000
 # Stands in place of a user name where tokens are tried; no user is named so.
@@ -37,6 +40,8 @@ class Attempts:
         self._real = _Failures(limit), _Failures(limit)
         """Of pairs, and of names."""
         self._made_up = _Failures(limit), _Failures(limit)
+        self._everywhere = _Failures(limit * ALL_TOGETHER)
+        """Of names, at addresses where they have not succeeded."""
         self._succeeded: dict[tuple[str, str], None] = {}
 
     def check(self, address: str, user: str, now_s: float, *, known: bool) -> None:
@@ -48,6 +53,9 @@ class Attempts:
         if doubtful and pair not in self._succeeded:
             tries = min(FEW, tries)
         wait_s = pairs.wait_s(pair, tries, now_s)
+        if wait_s <= 0 and user != TOKENS and pair not in self._succeeded:
+            tries = self._limit * ALL_TOGETHER
+            wait_s = self._everywhere.wait_s(user, tries, now_s)
         if wait_s > 0:
             said = "by token" if user == TOKENS else f"as {user[:80]}"
             raise TooManyAttempts(f"{said} from {address}", tries, wait_s)
@@ -64,6 +72,8 @@ class Attempts:
         self._addresses.note(place, now_s)
         if user != TOKENS:
             names.note(user, now_s)
+            if (place, user) not in self._succeeded:
+                self._everywhere.note(user, now_s)
 
     def succeeded(self, address: str, user: str) -> None:
         """Note that this user came in from there; it may do so again."""

@@ -18,7 +18,7 @@ import hmac
 import os
 import secrets
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -154,8 +154,15 @@ class KeyFile:
         """Make the token ``admin`` if there is no file yet; the token, if so."""
         with self._locked():
             if self.path.exists():
+                self._close()
                 return None
             return self._put_admin({}, now_ms)
+
+    def _close(self) -> None:
+        """Keep others out of files that somebody has copied here, or opened."""
+        for path in (self.path, self.admin_path):
+            with suppress(FileNotFoundError, PermissionError):
+                path.chmod(MODE)
 
     def add(self, wanted: Wanted, now_ms: int) -> str:
         """Make a token; raises InvalidToken if it cannot be, or is there already."""

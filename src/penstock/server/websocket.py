@@ -11,6 +11,7 @@ import asyncio
 import logging
 from collections.abc import Collection
 from typing import Any, Final, cast
+from urllib.parse import unquote
 
 from uvicorn.protocols.websockets.websockets_sansio_impl import (
     WebSocketsSansIOProtocol,
@@ -73,7 +74,8 @@ class WebSocket(WebSocketsSansIOProtocol):
         self.frames.clear()
 
     def handle_connect(self, event: Request) -> None:
-        self._unknown = event.path.partition("?")[0] in self._login_inside
+        # As the application sees it: /%6dqtt is /mqtt.
+        self._unknown = unquote(event.path.partition("?")[0]) in self._login_inside
         if self._unknown:
             self.conn.available_extensions = []
         super().handle_connect(event)

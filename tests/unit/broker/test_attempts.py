@@ -3,7 +3,14 @@ from __future__ import annotations
 import pytest
 
 from penstock.broker import attempts
-from penstock.broker.attempts import FEW, TOKENS, Attempts, place_of
+from penstock.broker.attempts import (
+    ALL_TOGETHER,
+    FEW,
+    TOKENS,
+    WINDOW_S,
+    Attempts,
+    place_of,
+)
 from penstock.errors import TooManyAttempts
 
 HERE, THERE = "192.0.2.1", "192.0.2.2"
@@ -85,6 +92,21 @@ def test_a_name_that_is_tried_from_many_addresses_has_few_tries_at_each() -> Non
     assert not case.wait_s("anna", HERE), "its owner comes in"
     assert case.tries("anna", HERE) == FEW
     assert case.tries("bert", THERE) == 4
+
+
+def test_many_addresses_together_have_so_many_tries_of_a_name() -> None:
+    case = Case(2)
+    case.attempts.succeeded(HERE, "anna")
+    tried = 0
+    for number in range(100):
+        if not case.wait_s("anna", f"127.0.1.{number}"):
+            case.fail("anna", f"127.0.1.{number}")
+            tried += 1
+
+    assert tried == 2 * ALL_TOGETHER
+    assert case.wait_s("anna", "198.51.100.7") == WINDOW_S
+    assert not case.wait_s("anna", HERE)
+    assert not case.wait_s("bert", "198.51.100.7")
 
 
 def test_who_has_come_in_from_there_before_is_not_under_suspicion() -> None:

@@ -35,6 +35,38 @@ def listening(one: House, made: Certificates) -> tuple[str, int]:
     return address
 
 
+def test_the_system_looks_after_peers_that_are_gone(tmp_path: Path) -> None:
+    async def scene() -> None:
+        async with house(tmp_path) as one:
+            met: list[tuple[int, int]] = []
+
+            def make(leave: Leave) -> asyncio.Protocol:
+                class Meeting(asyncio.Protocol):
+                    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+                        sock = transport.get_extra_info("socket")
+                        alive = socket.SOL_SOCKET, socket.SO_KEEPALIVE
+                        idle = socket.IPPROTO_TCP, socket.TCP_KEEPIDLE
+                        met.append((sock.getsockopt(*alive), sock.getsockopt(*idle)))
+                        leave()
+
+                return Meeting()
+
+            sock = bind("127.0.0.1", 0, "line")
+            acceptor = Acceptor(
+                one.engine.loop,
+                Entrance(
+                    sock=sock, admit=lambda _: None, leave=lambda _: None, make=make
+                ),
+            )
+            with socket.create_connection(sock.getsockname()):
+                await one.until(lambda: met)
+            acceptor.close()
+
+            assert met == [(1, accepting.GONE_S)]
+
+    run(scene())
+
+
 def counted(one: House) -> int:
     return one.listeners._addresses.total()
 
