@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,6 +18,7 @@ import pytest
 from penstock.broker.access import Rule
 from penstock.client import Client, connect
 from penstock.errors import ServerRefused
+from penstock.schema.check import MAX_CHECKS
 from penstock.server.users_file import set_password, set_rules
 from tests.http_client import Http
 from tests.serving import Serving, serving
@@ -126,6 +128,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serving]:
     for name in ("anna", "boss"):
         set_password(folder / "users", name, "secret")
     set_rules(folder / "users", "anna", (Rule("publish", "t"), Rule("subscribe", "t")))
+    set_rules(folder / "users", "boss", (), admin=True)
     flags = ("--users-file", str(folder / "users"), "--no-maze")
     with serving(folder, *flags) as server:
         yield server
@@ -230,6 +233,66 @@ def test_a_heavy_schema_does_not_take_large_payloads(server: Serving) -> None:
             client.publish("twice", [json.dumps(["x"] * 200_000).encode()])
 
     assert "too large for this schema" in str(caught.value)
+
+
+HEAVY_ITEMS = {
+    "$defs": doubling(11, "allOf")["$defs"],
+    "items": {"$ref": "#/$defs/a11"},
+}
+# 400 places each, so that one can be checked and two cannot.
+ITEMS = json.dumps([1] * 400, separators=(",", ":")).encode()
+
+
+def test_payloads_that_come_together_have_one_limit(server: Serving) -> None:
+    with native(server) as client:
+        client.ask("schemas.register", topic="batch", schema=HEAVY_ITEMS)
+        client.publish("batch", [ITEMS])
+        with pytest.raises(ServerRefused) as caught:
+            client.publish("batch", [ITEMS] * 60)
+        found: Any = client.ask("schemas.check", topic="batch", payloads=[ITEMS] * 60)
+        after = client.publish("batch", [ITEMS])
+
+    assert caught.value.error == "InvalidPayload"
+    assert "cannot be checked" in str(caught.value)
+    assert f"limit {MAX_CHECKS} (event 1 of the batch)" in str(caught.value)
+    assert [row["index"] for row in found["misfits"]] == list(range(1, 60))
+    assert list(after) == [1], "nothing of the batch is accepted unchecked"
+
+
+def test_others_publish_while_somebody_publishes_too_much(server: Serving) -> None:
+    with native(server) as client:
+        client.ask("schemas.register", topic="much", schema=HEAVY_ITEMS)
+
+    def keep_busy() -> int:
+        with native(server) as hostile:
+            for count in range(2, 22):
+                with pytest.raises(ServerRefused, match="cannot be checked"):
+                    hostile.publish("much", [ITEMS] * count)
+        return 20
+
+    with ThreadPoolExecutor(1) as pool, native(server) as neighbour:
+        work = pool.submit(keep_busy)
+        published = 0
+        while not work.done():
+            neighbour.publish("quiet", [b"x"])
+            published += 1
+
+    assert work.result() == 20
+    assert published > 1, "it has its turn between the batches"
+
+
+def test_a_heavy_schema_needs_an_administrator(tmp_path: Path) -> None:
+    with serving(tmp_path, "--no-maze") as open_to_all:
+        where = f"127.0.0.1:{open_to_all.ports['native']}"
+        with connect(where) as anybody:
+            heavy = refused(anybody, "schemas.register", topic="t", schema=HEAVY_ITEMS)
+            schema = {"items": {"type": "integer"}}
+            anybody.ask("schemas.register", topic="t", schema=schema)
+            anybody.publish("t", [ITEMS] * 60)
+
+    assert heavy.error == "NotAllowed"
+    assert "a schema that weighs 8191 (limit 200) for t" in str(heavy)
+    assert "it needs an administrator" in str(heavy)
 
 
 def test_others_publish_while_somebody_asks_for_work(server: Serving) -> None:

@@ -51,6 +51,7 @@ from penstock.schema import (
     check_limits,
     judged,
     parsed,
+    weight_of,
 )
 
 # A schema that people have written may be so much larger by its spaces.
@@ -73,9 +74,8 @@ class Gate:
 
     def check(self, payloads: Sequence[bytes]) -> None:
         """Raises InvalidPayload for the first that does not fit."""
-        for index, payload in enumerate(payloads):
-            if (found := self._checker.misfit(payload)) is not None:
-                raise self._refusal(index, *found)
+        for index, found in self._checker.misfits(payloads):
+            raise self._refusal(index, *found)
 
     def refused(self, payloads: Sequence[bytes]) -> dict[int, InvalidPayload]:
         """All that do not fit, by index."""
@@ -151,6 +151,10 @@ class Cards:
             return []
         latest = parsed(card.latest.schema)
         return judged(mode or card.mode, document, latest, self.effort())
+
+    def weight(self, schema: object) -> int:
+        """What a schema weighs; raises InvalidSchema, TooLarge."""
+        return weight_of(parsed(self._text(schema)))
 
     def effort(self) -> Effort:
         """What one question about a schema may take."""

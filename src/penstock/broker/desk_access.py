@@ -13,7 +13,8 @@ from collections.abc import Callable, Mapping
 
 from penstock.broker.access import Grants
 from penstock.broker.broker import Broker
-from penstock.errors import AN_ADMINISTRATOR, InvalidSchema, NotAllowed
+from penstock.errors import AN_ADMINISTRATOR, InvalidSchema, NotAllowed, TooLarge
+from penstock.schema import ORDINARY_WEIGHT
 from penstock.schema.document import canonical, parsed
 
 Arguments = Mapping[str, object]
@@ -87,6 +88,7 @@ def check_verb(grants: Grants, broker: Broker, verb: str, said: Arguments) -> No
     said = {name: value for name, value in said.items() if value is not None}
     if verb not in OPEN_TO_ALL or CHANGES.get(verb) in said:
         if grants.rules is None and _begins(broker, verb, said):
+            _check_ordinary(grants, broker, verb, said)
             return
         raise _refusal(grants, verb, said, AN_ADMINISTRATOR)
     if grants.rules is not None:
@@ -128,6 +130,23 @@ def _begins(broker: Broker, verb: str, said: Arguments) -> bool:
         catalog = broker.log.catalog
         return topic not in catalog or not broker.log.topic(topic).next_offset
     return verb == REGISTER and _is_latest(broker, topic, said)
+
+
+def _check_ordinary(grants: Grants, broker: Broker, verb: str, said: Arguments) -> None:
+    """Everybody else waits while payloads are checked; raises NotAllowed.
+
+    What is no schema is left to the verb, which says what is wrong with it.
+    """
+    if verb != REGISTER or _is_latest(broker, str(said["topic"]), said):
+        return
+    try:
+        weight = broker.cards.weight(said.get("schema"))
+    except (InvalidSchema, TooLarge):
+        return
+    if weight > ORDINARY_WEIGHT:
+        what = f"register a schema that weighs {weight} (limit {ORDINARY_WEIGHT}) for"
+        topic = str(said["topic"])
+        raise NotAllowed(grants.user, what, topic, needs=AN_ADMINISTRATOR)
 
 
 def _is_latest(broker: Broker, topic: str, said: Arguments) -> bool:

@@ -4,14 +4,15 @@ The validator is compiled when the first payload comes. It fetches nothing: refe
 lead nowhere but into the document. Its patterns know neither look-around nor back
 references, so that no pattern takes more than linear time.
 
-What a payload may take is bounded by what the schema weighs (weight.py) times the
-places in the payload, and is counted for schemas that weigh a lot. Where a payload
-does not fit is told if that is bearable (telling.py).
+What payloads that come together may take is bounded by what the schema weighs
+(weight.py) times the places in all of them; what is beyond that is refused unchecked.
+Places are only counted if the size of a batch does not say already that they are few
+enough. Where a payload does not fit is told if that is bearable (telling.py).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
@@ -28,10 +29,14 @@ if TYPE_CHECKING:
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
 # A reason is read by a person, and repeated in answers of every protocol.
 MAX_REASON_CHARACTERS = 300
-# What a schema weighs that is checked without counting; most weigh less than 50.
+# What a schema weighs that everybody may have; most weigh less than 50.
 ORDINARY_WEIGHT = 200
-# Weight times places of one payload: some tenths of a second.
-MAX_CHECKS = 10_000_000
+# Weight times places of all payloads of one call: less than a tenth of a second.
+MAX_CHECKS = 4_000_000
+# The same of ordinary schemas, whose payloads need a fraction of it but in an attack.
+MAX_ORDINARY_CHECKS = 10_000_000
+# A place takes at least a digit and a comma.
+_PLACE_BYTES = 2
 # Of the payloads of a batch that do not fit so many are told why, each of them is.
 MAX_TOLD = 100
 # Of a pattern, compiled; the regular expressions of a new schema.
@@ -48,6 +53,9 @@ _OTHER_BRANCH = ("const", "enum", "type", "required")
 _NO_PATTERN = 'is not a "regex"'
 # Instead of a reason that would take too long to find.
 UNTOLD = "does not fit; where is not told: that would take too long"
+
+# Of payloads behind those that took all that is allowed.
+_BEYOND = "cannot be checked: too many checks of what was published together"
 
 _decode = msgspec.json.decode
 
@@ -70,34 +78,56 @@ class Checker:
         self._document: Schema = True
         self._weight = 0
 
-    def misfit(self, payload: bytes, *, told: bool = True) -> Misfit | None:
-        """What is wrong with a payload; None if it fits. Raises InvalidSchema.
+    def misfit(self, payload: bytes) -> Misfit | None:
+        """What is wrong with a payload; None if it fits. Raises InvalidSchema."""
+        return next((found for _, found in self.misfits([payload])), None)
 
-        Unless ``told``, it is not said why it does not fit.
+    def misfits(self, payloads: Sequence[bytes]) -> Iterator[tuple[int, Misfit]]:
+        """Those that do not fit, by index; raises InvalidSchema.
+
+        So are those that are not checked because all together would take too long.
         """
+        validator = self._compiled()
+        left, beyond = MAX_TOLD, self._beyond(payloads)
+        for index, payload in enumerate(payloads):
+            found = beyond.get(index) if beyond else None
+            if found is None:
+                document = self._document if left > 0 else None
+                found = _misfit(validator, payload, document)
+            if found is not None:
+                left -= 1
+                yield index, found
+
+    def _compiled(self) -> Draft202012Validator:
         if self._validator is None:
             self._document = parsed(self._schema)
             self._weight = _weight(self._document)
             self._validator = compiled(self._document)
-        if self._weight > ORDINARY_WEIGHT:
-            checks = self._weight * _places(payload)
-            if checks > MAX_CHECKS:
-                limit = f"{checks} checks at worst, limit {MAX_CHECKS}"
-                return Misfit("$", f"is too large for this schema: {limit}")
-        try:
-            value = _decode(payload)
-        except NOT_JSON as error:
-            why = str(error).removeprefix("JSON is malformed: ")
-            return Misfit("$", _cut(f"is not JSON: {_lowered(why)}"))
-        return misfit_of(self._validator, value, self._document if told else None)
+        return self._validator
 
-    def misfits(self, payloads: Iterable[bytes]) -> Iterator[tuple[int, Misfit]]:
-        """Those that do not fit, by index."""
-        left = MAX_TOLD
+    def _beyond(self, payloads: Sequence[bytes]) -> dict[int, Misfit]:
+        """Why some are not checked, by index.
+
+        One that is too large by itself counts for nothing, those behind it are checked;
+        when all that is allowed is spent, nothing more is.
+        """
+        ordinary = self._weight <= ORDINARY_WEIGHT
+        most = MAX_ORDINARY_CHECKS if ordinary else MAX_CHECKS
+        places = sum(map(len, payloads)) // _PLACE_BYTES + len(payloads)
+        if self._weight * places <= most:
+            return {}
+        found: dict[int, Misfit] = {}
+        spent = 0
         for index, payload in enumerate(payloads):
-            if (found := self.misfit(payload, told=left > 0)) is not None:
-                left -= 1
-                yield index, found
+            checks = 0 if spent > most else self._weight * _places(payload)
+            if checks > most:
+                why = f"is too large for this schema: {checks} checks at worst"
+                found[index] = Misfit("$", f"{why}, limit {most}")
+                continue
+            spent += checks
+            if spent > most:
+                found[index] = Misfit("$", f"{_BEYOND}, limit {most}")
+        return found
 
 
 def compiled(
@@ -126,6 +156,17 @@ def compiled(
         raise InvalidSchema(_path(error), reason) from None
     except (ValueError, RecursionError) as error:
         raise InvalidSchema("$", _cut(_lowered(str(error)))) from None
+
+
+def _misfit(
+    validator: Draft202012Validator, payload: bytes, document: Schema | None
+) -> Misfit | None:
+    try:
+        value = _decode(payload)
+    except NOT_JSON as error:
+        why = str(error).removeprefix("JSON is malformed: ")
+        return Misfit("$", _cut(f"is not JSON: {_lowered(why)}"))
+    return misfit_of(validator, value, document)
 
 
 def misfit_of(

@@ -23,6 +23,7 @@ from penstock.errors import NotAllowed
 from penstock.http.access import Access
 from penstock.http.routes import ROUTES
 from penstock.log import Columns
+from penstock.schema import ORDINARY_WEIGHT
 from tests.unit.gateway.scene import Scene
 
 WRITER = Grants(user="anna", rules=(Rule("publish", "in/#"),))
@@ -223,6 +224,27 @@ def test_whoever_makes_a_topic_says_what_it_is_like(broker: Broker) -> None:
         {**schema, "mode": "none"},
     ):
         assert not allowed(broker, OPEN, "schemas.register", **other)
+
+
+@pytest.mark.parametrize("grants", [OPEN, Grants(user="anna")])
+def test_a_heavy_schema_needs_an_administrator(broker: Broker, grants: Grants) -> None:
+    enough = {"topic": "t", "schema": {"anyOf": [{}] * (ORDINARY_WEIGHT - 1)}}
+    heavy = {"topic": "t", "schema": {"anyOf": [{}] * ORDINARY_WEIGHT}}
+
+    assert allowed(broker, grants, "schemas.register", **enough)
+    with pytest.raises(
+        NotAllowed, match=r"weighs 201 \(limit 200\) for t: it needs an"
+    ):
+        check_verb(grants, broker, "schemas.register", heavy)
+    assert allowed(broker, ADMINISTRATOR, "schemas.register", **heavy)
+    # Programs say so whenever they start.
+    Desk(broker).ask("schemas.register", heavy)
+    assert allowed(broker, grants, "schemas.register", **heavy)
+
+
+def test_what_is_no_schema_is_told_by_the_verb(broker: Broker) -> None:
+    for schema in (1, "{", "x" * 1_000_000):
+        assert allowed(broker, OPEN, "schemas.register", topic="t", schema=schema)
 
 
 def test_the_tables_are_about_verbs_that_there_are(broker: Broker) -> None:

@@ -6,7 +6,15 @@ import msgspec
 import pytest
 
 from penstock.errors import InvalidSchema
-from penstock.schema.check import MAX_REASON_CHARACTERS, Checker, Misfit, compiled
+from penstock.schema import check
+from penstock.schema.check import (
+    MAX_CHECKS,
+    MAX_ORDINARY_CHECKS,
+    MAX_REASON_CHARACTERS,
+    Checker,
+    Misfit,
+    compiled,
+)
 
 ORDER = {
     "type": "object",
@@ -166,3 +174,53 @@ def test_a_schema_that_is_nested_too_deep_is_refused() -> None:
 
     with pytest.raises(InvalidSchema):
         compiled(schema)
+
+
+def heavy(weight: int) -> Checker:
+    branches = [{"type": "array"}, *[{}] * (weight - 2)]
+    return Checker(msgspec.json.encode({"allOf": branches}))
+
+
+def test_payloads_of_a_batch_have_one_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    decoded: list[bytes] = []
+
+    def decode(payload: bytes) -> Any:
+        decoded.append(payload)
+        return msgspec.json.decode(payload)
+
+    monkeypatch.setattr(check, "_decode", decode)
+    places = MAX_CHECKS // 1000 // 3
+    payload = b"[" + b"1," * (places - 2) + b"1]"
+
+    found = dict(heavy(1000).misfits([payload] * 60))
+
+    assert len(decoded) == 3
+    assert list(found) == list(range(3, 60))
+    why = "cannot be checked: too many checks of what was published together"
+    assert {one.reason for one in found.values()} == {f"{why}, limit {MAX_CHECKS}"}
+
+
+def test_one_that_is_too_large_keeps_no_other_from_being_checked() -> None:
+    large = b"[" + b"1," * (MAX_CHECKS // 1000) + b"1]"
+
+    found = dict(heavy(1000).misfits([b"[]", large, b"[1]", b"1"]))
+
+    assert list(found) == [1, 3]
+    assert "is too large for this schema" in found[1].reason
+    assert f"limit {MAX_CHECKS}" in found[1].reason
+
+
+def test_an_ordinary_schema_has_a_limit_as_well() -> None:
+    places = MAX_ORDINARY_CHECKS // 200
+    payload = b"[" + b"1," * (places // 2 - 2) + b"1]"
+
+    assert list(heavy(200).misfits([payload] * 2)) == []
+    assert [index for index, _ in heavy(200).misfits([payload] * 4)] == [2, 3]
+
+
+def test_places_of_ordinary_batches_are_not_counted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(check, "_places", None)
+
+    assert list(heavy(20).misfits([b"[1,2,3]"] * 1000)) == []

@@ -67,3 +67,11 @@ def test_limits_are_named() -> None:
     with pytest.raises(InvalidSchema, match=f"101 patterns, limit {MAX_PATTERNS}"):
         check_limits({"anyOf": patterns}, 10_000)
     check_limits({"anyOf": patterns[1:]}, 10_000)
+
+
+def test_reading_a_string_weighs_more_than_a_plain_check() -> None:
+    assert weight_of({"format": "date"}) == 1
+    assert weight_of({"format": "email"}) == 6
+    assert weight_of({"pattern": "a"}) == 6
+    assert weight_of({"format": "date-time"}) == 21
+    assert weight_of({"properties": {"a": {"format": "date-time"}} | {"b": {}}}) == 22
