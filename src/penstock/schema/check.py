@@ -37,6 +37,8 @@ MAX_CHECKS = 4_000_000
 MAX_ORDINARY_CHECKS = 10_000_000
 # A place takes at least a digit and a comma.
 _PLACE_BYTES = 2
+# A pattern reads so much of a string in the time that it weighs.
+_STRING_BYTES = 32
 # Of the payloads of a batch that do not fit so many are told why, each of them is.
 MAX_TOLD = 100
 # Of a pattern, compiled; the regular expressions of a new schema.
@@ -205,8 +207,9 @@ def _weight(document: Schema) -> int:
 
 
 def _places(payload: bytes) -> int:
-    """At most so many places has a document of this text."""
-    return 1 + payload.count(b",") + payload.count(b"[") + payload.count(b"{")
+    """At most so many places has a document of this text; long strings are several."""
+    long = len(payload) // _STRING_BYTES
+    return 1 + payload.count(b",") + payload.count(b"[") + payload.count(b"{") + long
 
 
 def _explained(error: ValidationError) -> Misfit:

@@ -189,7 +189,7 @@ def test_payloads_of_a_batch_have_one_limit(monkeypatch: pytest.MonkeyPatch) -> 
         return msgspec.json.decode(payload)
 
     monkeypatch.setattr(check, "_decode", decode)
-    places = MAX_CHECKS // 1000 // 3
+    places = MAX_CHECKS // 1000 * 3 // 10  # its bytes count a little as well
     payload = b"[" + b"1," * (places - 2) + b"1]"
 
     found = dict(heavy(1000).misfits([payload] * 60))
@@ -212,7 +212,7 @@ def test_one_that_is_too_large_keeps_no_other_from_being_checked() -> None:
 
 def test_an_ordinary_schema_has_a_limit_as_well() -> None:
     places = MAX_ORDINARY_CHECKS // 200
-    payload = b"[" + b"1," * (places // 2 - 2) + b"1]"
+    payload = b"[" + b"1," * (places * 2 // 5) + b"1]"
 
     assert list(heavy(200).misfits([payload] * 2)) == []
     assert [index for index, _ in heavy(200).misfits([payload] * 4)] == [2, 3]
@@ -224,3 +224,14 @@ def test_places_of_ordinary_batches_are_not_counted(
     monkeypatch.setattr(check, "_places", None)
 
     assert list(heavy(20).misfits([b"[1,2,3]"] * 1000)) == []
+
+
+def test_a_long_string_counts_as_several_places() -> None:
+    schema = {"allOf": [{"pattern": "^(a|b)*$"}] * 1000}
+    long = b'"' + b"ab" * 20_000 + b'"'
+
+    found = checked(schema, long)
+
+    assert checked(schema, b'"ab"') is None
+    assert found is not None
+    assert "is too large for this schema" in found.reason
