@@ -4,8 +4,10 @@ The kernel writes back when it likes. If that fails, it says so to the handles t
 open on the file, once each; a file that nobody has open may leave memory, and the error
 with it. A handle that is opened for the sync alone might be told that all is well. So
 the one that wrote stays open until its file is synced. If there are more files than
-``MANY_FILES``, all are synced by a handle of their folder that was open all the time. A
-file that nobody has watched is written again before it is synced.
+``MANY_FILES``, all are synced by a handle of their folder that was open all the time:
+since Linux 5.8 it is told of every failed write-back of its file system. When that has
+failed, files are synced one by one, and one that nobody has watched is written again
+before.
 
 Belongs to the work that is under way, else to the owner's thread; only ``give_up`` may
 be called at any time.
@@ -30,7 +32,11 @@ class Unsynced:
         self._gone: list[str] = []
 
     def begin(self) -> None:
-        """Be there before anything is written."""
+        """Be there before anything is written.
+
+        The folder's handle stays until all is synced: one that comes later might not be
+        told of an error that somebody else has heard of.
+        """
         self.purge()
         if self._whole is None:
             self._whole = self._files.open(self._folder)
