@@ -18,6 +18,8 @@ import random
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+from functools import partial
 from time import perf_counter
 from typing import NamedTuple
 
@@ -89,6 +91,7 @@ class Logins:
         self._secret = os.urandom(32)
         self._shown: dict[bytes, tuple[float, User]] = {}
         self._version = 0 if users is None else users.version
+        self._closed = False
 
     def check(self, request: LoginRequest, answer: Answer, peer: Peer) -> None:
         """Have a password checked; ``answer`` is called in the loop, later."""
@@ -146,6 +149,7 @@ class Logins:
 
     def close(self) -> None:
         """Check no more: nobody is left who could need it."""
+        self._closed = True
         self._threads.shutdown(wait=False, cancel_futures=True)
         self._log.close()
 
@@ -153,7 +157,7 @@ class Logins:
 
     def _go_on(self) -> None:
         """Begin the checks whose turn it is."""
-        while (login := self._real.take()) is not None:
+        while not self._closed and (login := self._real.take()) is not None:
             user = self._find(login)
             refusal = self._refusal(login.key[1], login.peer, known=True)
             if refusal is None and user is not None and not self._has_shown(login):
@@ -169,13 +173,16 @@ class Logins:
 
     def _begin(self, login: Login, user: User) -> None:
         future = self._threads.submit(user.password.matches, login.password)
-        future.add_done_callback(
-            lambda done: self._loop.call_soon_threadsafe(
-                self._checked, login, user, done
-            )
-        )
+        future.add_done_callback(partial(self._tell, login, user))
+
+    def _tell(self, login: Login, user: User, done: Future[bool]) -> None:
+        """In the thread that has checked: let the loop know."""
+        with suppress(RuntimeError):  # it ended meanwhile: see ``close``
+            self._loop.call_soon_threadsafe(self._checked, login, user, done)
 
     def _checked(self, login: Login, user: User, done: Future[bool]) -> None:
+        if self._closed:  # perhaps it was none: those that wait are cancelled
+            return
         self._real.over(login.key)
         self._latest.append(perf_counter() - login.since_s)
         right = not done.cancelled() and done.exception() is None and done.result()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import AsyncIterator, Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -321,6 +322,58 @@ def test_too_many_that_wait_are_refused(
             assert (await here.answers(5)).count("in") == 1
 
     run(scene())
+
+
+def test_logins_that_wait_when_the_server_ends_are_let_be(
+    path: Path, checks: Checks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "THREADS", 1)
+    checks.go_on.clear()
+    broken: list[object] = []
+
+    async def scene() -> None:
+        loop = asyncio.get_running_loop()
+        loop.set_exception_handler(lambda loop, context: broken.append(context))
+        async with room(path, checks) as here:
+            for name in NAMES:
+                here.ask(name, f"{name}'s")
+            await here.one.until(lambda: checks.begun)
+            logins = here.one.listeners.logins
+            told: list[object] = []
+            plain = logins._checked
+            monkeypatch.setattr(
+                logins, "_checked", lambda *rest: (plain(*rest), told.append(rest))
+            )
+
+            logins.close()
+            checks.go_on.set()
+            await here.one.until(lambda: told)
+
+            assert not here.found
+            assert not here.one.broker.traffic.failed_logins
+
+    run(scene())
+    assert not broken
+
+
+def test_a_check_may_end_after_the_loop(
+    path: Path, checks: Checks, caplog: pytest.LogCaptureFixture
+) -> None:
+    checks.go_on.clear()
+    threads: list[ThreadPoolExecutor] = []
+
+    async def scene() -> None:
+        async with house(path.parent / "data", users=Users.load(path)) as one:
+            Room(one, checks).ask("anna", "anna's")
+            await one.until(lambda: checks.begun)
+            threads.append(one.listeners.logins._threads)
+            one.listeners.end()
+
+    run(scene())
+    checks.go_on.set()
+    threads[0].shutdown(wait=True)
+
+    assert not caplog.records
 
 
 def test_a_check_that_fails_lets_nobody_in(
