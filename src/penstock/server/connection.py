@@ -136,9 +136,11 @@ class Connection(asyncio.BufferedProtocol):
         room = options.output_buffer_bytes
         high = room if self._known else min(room, options.login_bytes)
         transport.set_write_buffer_limits(high=high)
-        # TLS and WebSockets take in on their own what nobody has asked for yet.
+        # TLS takes in on its own what nobody has asked for yet; so do WebSockets.
         if hasattr(transport, "set_read_buffer_limits"):
             transport.set_read_buffer_limits(high=max(size, LOGIN_READ_BYTES))
+        if self._known and hasattr(transport, "let_in"):
+            transport.let_in()
 
     def get_buffer(self, sizehint: int) -> memoryview:
         return self._buffer

@@ -17,7 +17,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from penstock.errors import PenstockError
 from penstock.http.guard import PEER_CERTIFICATE
-from penstock.server.connection import LOGIN_READ_BYTES, Connection, PeerCertificate
+from penstock.server.connection import Connection, PeerCertificate
 from penstock.server.websocket import UNDERNEATH
 
 PATH = "/mqtt"
@@ -164,8 +164,9 @@ class SocketTransport(asyncio.Transport):
     def get_write_buffer_size(self) -> int:
         return self._size
 
-    def set_read_buffer_limits(self, high: int) -> None:
-        if high > LOGIN_READ_BYTES and self._underneath is not None:
+    def let_in(self) -> None:
+        """The peer has logged in."""
+        if self._underneath is not None:
             self._underneath.let_in()
 
     def pause_reading(self) -> None:

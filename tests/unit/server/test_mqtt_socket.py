@@ -2,13 +2,16 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, cast
 
 import pytest
 
 from penstock.errors import Forged
-from penstock.server.connection import Connection
-from penstock.server.mqtt_socket import MqttSockets
+from penstock.server.connection import LOGIN_READ_BYTES, Connection
+from penstock.server.mqtt_socket import MqttSockets, SocketTransport
+from penstock.server.options import ServerOptions
+from tests.unit.server.scene import Echo, house, run
 
 Message = dict[str, Any]
 
@@ -183,3 +186,41 @@ def test_a_connection_that_is_cut_off_ends_though_its_peer_does_not_read() -> No
 
     assert connection.told == ["made", b"a", "lost"]
     assert connection.transport.is_closing()
+
+
+class Unread:
+    """A WebSocket that is not there."""
+
+    def __init__(self) -> None:
+        self.let = False
+
+    def hold(self) -> None: ...
+
+    def go_on(self) -> None: ...
+
+    def let_in(self) -> None:
+        self.let = True
+
+    def cut_off(self) -> None: ...
+
+
+@pytest.mark.parametrize("read_bytes", [1, LOGIN_READ_BYTES, 1 << 18])
+def test_who_has_logged_in_may_send_more_however_much_is_read_at_once(
+    tmp_path: Path, read_bytes: int
+) -> None:
+    async def scene() -> None:
+        async with house(tmp_path, ServerOptions(read_bytes=read_bytes)) as one:
+            gateway, socket = Echo(), Unread()
+            gateway.settled = False
+            connection = one.listeners.beside(gateway, "mqtt")
+            connection.connection_made(SocketTransport(connection, None, socket))
+            connection.take_in(b"who")
+            assert not socket.let
+            gateway.settled = True
+
+            connection.take_in(b"it is me")
+
+            assert socket.let
+            connection.connection_lost(None)
+
+    run(scene())
