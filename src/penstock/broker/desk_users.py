@@ -51,7 +51,7 @@ class UserDesk:
         accounts = self._broker.accounts
         found = [name for name in accounts.users() if name > after]
         if user is not None:
-            found = [user.lower()]
+            found = [name for name in found if name == user.lower()]
         chosen = map(accounts.named, nsmallest(limit, found))
         rows = [_row(one) for one in chosen if one is not None]
         return UsagePage(users=rows, more=len(found) > limit)

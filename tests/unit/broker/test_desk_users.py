@@ -32,3 +32,12 @@ def test_what_users_have_is_told_with_their_limits() -> None:
     assert desk.usage(limit=1) == UsagePage(users=[anna], more=True)
     assert desk.usage(after="anna").users == [bert]
     assert desk.usage(user="ANNA").users == [anna]
+
+
+def test_asking_for_somebody_makes_nobody() -> None:
+    scene = Scene()
+    desk = UserDesk(scene.broker)
+
+    assert desk.usage(user="nobody").users == []
+    assert desk.usage() == UsagePage(users=[], more=False)
+    assert not scene.broker.accounts.users()
