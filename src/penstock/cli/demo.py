@@ -17,6 +17,7 @@ from penstock.cli import show
 from penstock.cli.demo_writer import PRODUCER, TOPIC
 from penstock.cli.jsonl import line_of
 from penstock.cli.messages import limited_to
+from penstock.cli.output import say
 from penstock.cli.refusal import Refusal
 from penstock.log import Batch, Columns, Log
 from penstock.log.damage import RecoveryReport
@@ -188,4 +189,4 @@ def _step(title: str) -> None:
 
 
 def _say(text: str) -> None:
-    click.echo(f"  {text}")
+    say(f"  {text}")

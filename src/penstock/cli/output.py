@@ -40,5 +40,13 @@ class StandardOutput:
             rest = rest[sys.stdout.buffer.write(rest) :]
 
 
+class StandardText:
+    """Standard output for a writer of text, such as CSV."""
+
+    def write(self, text: str, /) -> None:
+        terminal = sys.stdout.isatty()
+        sys.stdout.write(printable_lines(text) if terminal else text)
+
+
 def write_line(data: bytes) -> None:
     StandardOutput().write(data + b"\n")

@@ -28,7 +28,7 @@ from penstock.cli.connect import (
     server_options,
     whereabouts,
 )
-from penstock.cli.output import say, write_line
+from penstock.cli.output import StandardText, say, write_line
 from penstock.cli.refusal import Refusal
 from penstock.client.address import Local
 from penstock.files import Files
@@ -180,7 +180,7 @@ def _print_json(frame: Table, limit: int | None) -> None:
 def _print_csv(frame: Table, limit: int | None) -> None:
     from penstock.spark.sql import rows, shown
 
-    writer = csv.writer(sys.stdout, lineterminator="\n")
+    writer = csv.writer(StandardText(), lineterminator="\n")
     writer.writerow(frame.columns)
     for row in rows(shown(_limited(frame, limit))):
         writer.writerow("" if value is None else text(value) for value in row)
@@ -194,9 +194,7 @@ def _print_table(frame: Table, limit: int) -> None:
     for line in table(frame.columns, found[:limit]):
         say(line)
     if len(found) > limit:
-        click.echo(
-            f"… the first {show.count(limit, 'row')}; more with --limit", err=True
-        )
+        say(f"… the first {show.count(limit, 'row')}; more with --limit", err=True)
 
 
 def _check_file(name: str) -> None:

@@ -9,6 +9,7 @@ import click
 
 from penstock.broker.figure_views import Overview, TopicFigures
 from penstock.cli import show
+from penstock.model.printable import printable
 
 BARS = "▁▂▃▄▅▆▇█"
 # The widest that a topic's name gets, and the narrowest.
@@ -146,12 +147,14 @@ def spark(values: Sequence[float]) -> str:
 
 
 def _apart(left: str, right: str, width: int) -> str:
+    left = printable(left)
     gap = width - len(left) - len(right)
     return left + " " * gap + right if gap > 0 else _cut(left, width)
 
 
 def _cut(line: str, width: int) -> str:
-    return line[:width].rstrip()
+    """A line that has no style yet; the server may have said anything."""
+    return printable(line)[:width].rstrip()
 
 
 def _shortened(name: str, width: int) -> str:

@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 from click.testing import CliRunner
@@ -72,6 +73,22 @@ def test_on_a_terminal_a_line_says_what_takes_so_long(
 
     assert (before.out, before.err) == ("", "starting Spark …")
     assert capsys.readouterr().err == "\r\x1b[K"
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+def test_csv_on_a_terminal_is_nothing_that_it_obeys(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, terminal: bool
+) -> None:
+    rows = [["\x1b[2Jgone", 'two\nlines "of it"']]
+    spark = SimpleNamespace(rows=lambda frame: rows, shown=lambda frame: frame)
+    monkeypatch.setitem(sys.modules, "penstock.spark.sql", spark)
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: terminal)
+
+    sql._print_csv(cast("Any", SimpleNamespace(columns=["a\x9b", "b"])), None)
+
+    plain = 'a\x9b,b\n\x1b[2Jgone,"two\nlines ""of it"""\n'
+    shown = plain.replace("\x9b", "\\x9b").replace("\x1b", "\\x1b")
+    assert capsys.readouterr().out == (shown if terminal else plain)
 
 
 def test_elsewhere_nothing_is_said(capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import click
+import msgspec
 import pytest
 
 from penstock.broker.figure_views import (
@@ -63,6 +64,17 @@ def test_the_head_says_it_all() -> None:
         "sync 1.2 ms (95 %: 4.0)   commits 210/s   disk 5.0 GiB, 1.0 TiB free"
     )
     assert lines[5] == "topics 1   subscriptions 33   connections line 3, native 2"
+
+
+def test_nothing_that_a_server_says_is_obeyed_by_the_terminal() -> None:
+    said = look(topic("a\x1b[2J"))
+    strange = {"version": "1\x1b]0;owned\x07", "connections": {"\x9b2J": 1}}
+    lines = plain(lines_of(msgspec.structs.replace(said, **strange), 200))
+
+    assert r"1\x1b]0;owned\x07, up" in lines[0]
+    assert r"connections \x9b2J 1" in lines[5]
+    assert lines[8].startswith(r"a\x1b[2J")
+    assert all(line.isprintable() for line in lines)
 
 
 def test_a_row_for_each_topic() -> None:
