@@ -24,7 +24,7 @@ def users() -> None:
 
     The file has a line for each user with a salted scrypt hash of the password, one
     for each rule of what the user may do, and one of what it may have at most. A
-    running server notices a change at the next login. User names are case-insensitive.
+    running server notices a change within a second. User names are case-insensitive.
     """
 
 
