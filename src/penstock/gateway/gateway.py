@@ -89,7 +89,7 @@ class Gateway:
     def turned_away(self, error: PenstockError, now_s: float) -> None:
         """The answer to ``login``, if user and password are right and it is no use."""
         self.login = None
-        self.closing = True
+        self.cut_off(str(error), now_s)
 
     def timed_out(self, now_s: float) -> None:
         """The peer was silent for longer than ``patience_s``."""

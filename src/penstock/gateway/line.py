@@ -110,10 +110,6 @@ class LineGateway(Gateway):
         held, self._held = self._held, []
         self._lines(held, now_s)
 
-    def turned_away(self, error: PenstockError, now_s: float) -> None:
-        super().turned_away(error, now_s)
-        self._outbox.now(replies.error(str(error)))
-
     def cut_off(self, reason: str, now_s: float) -> None:
         self._outbox.now(replies.error(reason))
         self.closing = True
