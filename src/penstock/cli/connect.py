@@ -13,7 +13,7 @@ import getpass
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
@@ -21,6 +21,7 @@ from typing import Any, Protocol, TypeVar
 import click
 import msgspec
 
+from penstock.cli import show
 from penstock.cli.offline import holds_log, offline
 from penstock.cli.output import say, write_line
 from penstock.cli.own_token import own_token
@@ -36,6 +37,7 @@ from penstock.model.printable import printable
 Command = TypeVar("Command", bound=Callable[..., Any])
 View = TypeVar("View")
 Result = TypeVar("Result")
+Row = TypeVar("Row")
 
 # Who published it, unless somebody logs in.
 PROGRAM = "penstock"
@@ -210,6 +212,22 @@ def ask(client: Asker, view: type[View], verb: str, /, **arguments: object) -> V
 
 def show_json(value: object) -> None:
     write_line(msgspec.json.encode(value))
+
+
+def show_rows(
+    found: Sequence[Row],
+    headings: Sequence[str],
+    cells: Callable[[Row], Sequence[str]],
+    nothing: str,
+) -> None:
+    """What was found: as JSON, as a table, or that it is nothing."""
+    if as_json():
+        show_json(found)
+    elif found:
+        for line in show.table([headings, *map(cells, found)]):
+            say(line)
+    else:
+        say(nothing)
 
 
 def confirm(question: str, *, yes: bool) -> None:

@@ -10,14 +10,12 @@ from penstock.broker.figure_views import ConnectionPage, ConnectionRow
 from penstock.cli import show
 from penstock.cli.connect import (
     Asker,
-    as_json,
     ask,
     connected,
     json_option,
     server_options,
-    show_json,
+    show_rows,
 )
-from penstock.cli.output import say
 
 _HEADINGS = ("GATEWAY", "PEER", "NAME", "SINCE", "IN", "OUT", "EVENTS/S", "CONSUMES")
 
@@ -36,13 +34,7 @@ def connections(gateway: str | None, **_: object) -> None:
     """
     with connected() as client:
         found = list(_all(client, gateway))
-    if as_json():
-        show_json(found)
-    elif found:
-        for line in show.table([_HEADINGS, *map(_cells, found)]):
-            say(line)
-    else:
-        say("no connections")
+    show_rows(found, _HEADINGS, _cells, "no connections")
 
 
 def _all(client: Asker, gateway: str | None) -> Iterator[ConnectionRow]:

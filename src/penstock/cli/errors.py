@@ -22,6 +22,7 @@ from penstock.cli.connect import (
     json_option,
     server_options,
     show_json,
+    show_rows,
 )
 from penstock.cli.letter_options import NUMBER
 from penstock.cli.letter_text import short, text_lines
@@ -152,13 +153,7 @@ def _list(count: int, *, oldest_first: bool) -> None:
     with at_desk() as desk:
         plan = trails.errors(_filter(), count=count, oldest_first=oldest_first)
         found = carry_out(desk, plan)
-    if as_json():
-        show_json(found)
-    elif not found:
-        say("no errors")
-    else:
-        for line in show.table([_HEADINGS, *map(_row, found)]):
-            say(line)
+    show_rows(found, _HEADINGS, _row, "no errors")
 
 
 def _filter() -> ErrorFilter:

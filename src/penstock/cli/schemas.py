@@ -30,6 +30,7 @@ from penstock.cli.connect import (
     json_option,
     server_options,
     show_json,
+    show_rows,
     who,
 )
 from penstock.cli.output import say, write_line
@@ -86,13 +87,9 @@ def list_command(**_: object) -> None:
             page = ask(desk, SchemaPage, "schemas", after=after, limit=MAX_ROWS)
             found += page.schemas
             more = page.more
-    if as_json():
-        show_json(found)
-    elif found:
-        for line in show.table([_HEADINGS, *map(_row, found)]):
-            say(line)
-    else:
-        say("no schemas yet: penstock schemas register TOPIC FILE")
+    show_rows(
+        found, _HEADINGS, _row, "no schemas yet: penstock schemas register TOPIC FILE"
+    )
 
 
 @schemas.command("show")

@@ -10,14 +10,12 @@ from penstock.broker.desk_sinks import MAX_ROWS, SinkPage, SinkRow
 from penstock.cli import show
 from penstock.cli.connect import (
     Asker,
-    as_json,
     ask,
     at_desk,
     json_option,
     server_options,
-    show_json,
+    show_rows,
 )
-from penstock.cli.output import say
 
 _HEADINGS = ("QUERY", "EPOCH", "EVENTS", "COMMITTED", "STAGED")
 
@@ -41,13 +39,7 @@ def list_command(**_: object) -> None:
     """
     with at_desk() as desk:
         found = list(_all(desk))
-    if as_json():
-        show_json(found)
-    elif found:
-        for line in show.table([_HEADINGS, *map(_cells, found)]):
-            say(line)
-    else:
-        say("no sinks")
+    show_rows(found, _HEADINGS, _cells, "no sinks")
 
 
 def _all(desk: Asker) -> Iterator[SinkRow]:

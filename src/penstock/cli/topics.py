@@ -18,6 +18,7 @@ from penstock.cli.connect import (
     json_option,
     server_options,
     show_json,
+    show_rows,
 )
 from penstock.cli.output import say
 from penstock.cli.subscriptions import lines_of as subscription_lines
@@ -45,13 +46,7 @@ def topics(context: click.Context, /, *, own: bool, **_: object) -> None:
         return
     with at_desk() as client:
         found = list(_all(client, own=own))
-    if as_json():
-        show_json(found)
-    elif found:
-        for line in show.table([_HEADINGS, *map(_row, found)]):
-            say(line)
-    else:
-        say("no topics yet: publish something, or create one")
+    show_rows(found, _HEADINGS, _row, "no topics yet: publish something, or create one")
 
 
 @topics.command("show")

@@ -10,14 +10,12 @@ from penstock.broker.desk_users import MAX_ROWS, UsagePage, UsageRow
 from penstock.cli import show
 from penstock.cli.connect import (
     Asker,
-    as_json,
     ask,
     at_desk,
     json_option,
     server_options,
-    show_json,
+    show_rows,
 )
-from penstock.cli.output import say
 
 _HEADINGS = ("USER", "CONNECTIONS", "TOPICS", "STORED", "EVENTS/S", "BYTES/S", "WAITS")
 
@@ -40,13 +38,7 @@ def usage(name: str | None, **_: object) -> None:
     """
     with at_desk() as desk:
         found = list(_all(desk) if name is None else _one(desk, name))
-    if as_json():
-        show_json(found)
-    elif found:
-        for line in show.table([_HEADINGS, *map(_cells, found)]):
-            say(line)
-    else:
-        say("no users")
+    show_rows(found, _HEADINGS, _cells, "no users")
 
 
 def _one(desk: Asker, name: str) -> list[UsageRow]:
