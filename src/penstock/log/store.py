@@ -265,7 +265,12 @@ class TakeCheckpoint:
             self.error = write_error(name, "checkpointing to", error)
 
     def _sync_journal(self) -> None:
-        """An older checkpoint may have to do, and needs all of the journal behind."""
+        """An older checkpoint may have to do, and needs all of the journal behind.
+
+        By handles of its own: the journal closes its own when it likes. As long as that
+        is open, the kernel keeps an error that nobody was told of for the next handle.
+        Only files that ended unsynced (not each group was synced) may have lost one.
+        """
         for path in self._journal_files:
             handle = self._files.open(path, write=True)
             try:
