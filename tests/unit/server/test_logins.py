@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import AsyncIterator, Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -339,11 +339,14 @@ def test_logins_that_wait_when_the_server_ends_are_let_be(
                 here.ask(name, f"{name}'s")
             await here.one.until(lambda: checks.begun)
             logins = here.one.listeners.logins
-            told: list[object] = []
+            told: list[module.Login] = []
             plain = logins._checked
-            monkeypatch.setattr(
-                logins, "_checked", lambda *rest: (plain(*rest), told.append(rest))
-            )
+
+            def noted(login: module.Login, user: User, done: Future[bool]) -> None:
+                plain(login, user, done)
+                told.append(login)
+
+            monkeypatch.setattr(logins, "_checked", noted)
 
             logins.close()
             checks.go_on.set()

@@ -192,14 +192,14 @@ class Unread:
     """A WebSocket that is not there."""
 
     def __init__(self) -> None:
-        self.let = False
+        self.let: list[bool] = []
 
     def hold(self) -> None: ...
 
     def go_on(self) -> None: ...
 
     def let_in(self) -> None:
-        self.let = True
+        self.let.append(True)
 
     def cut_off(self) -> None: ...
 
