@@ -239,13 +239,15 @@ class LocalChannel:
     def _confirm(self) -> None:
         """Let lanes go on whose first event is settled for good.
 
-        If the commit failed it comes again, and nothing is to overtake it.
+        If the commit failed it comes again, and nothing is to overtake it: what was
+        not begun goes back, and comes behind it.
         """
         log = self._broker.log
         while self._unsure:
             group, jobs, at_hand = self._unsure[0]
             if log.outcome(group) == "failed":
-                self._runner.taken_back(jobs if at_hand else [])
+                # One of what was not begun may be sent alone, and wait for these.
+                self.put_back(self._runner.taken_back(jobs if at_hand else []))
             elif group > log.written:
                 self._broker.waiting[self] = None
                 return

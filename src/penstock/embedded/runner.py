@@ -309,9 +309,13 @@ class Runner(Traced):
             self._lanes.finish(job)
         self._crew.wake()
 
-    def taken_back(self, jobs: list[Job]) -> None:
-        """Events are owed again, as the disk failed; what is behind them waits."""
+    def taken_back(self, jobs: list[Job]) -> list[Job]:
+        """Events are owed again, as the disk failed; what was not begun is to go back.
+
+        That is returned, and at hand no more. The lanes wait for what is owed again.
+        """
         self.at_hand -= len(jobs)
+        return self._drain()
 
     def could_not_publish(self, job: Job, error: PenstockError) -> None:
         """A handler succeeded, but what it wanted to publish was refused."""

@@ -17,7 +17,7 @@ from penstock.embedded.aio import AsyncBroker
 from penstock.embedded.local import LocalLink
 from penstock.embedded.local_broker import LocalOptions
 from penstock.log import LogOptions
-from penstock.testing import CrashDisk
+from penstock.testing import CrashDisk, Harness
 from tests.unit.embedded.scene import HeldSyncs, until
 
 
@@ -306,5 +306,41 @@ def test_a_lane_goes_on_if_the_event_that_it_waits_for_is_gone(order: Any) -> No
             await until(lambda: seen == [0, 1])
             await until(lambda: one.drained)
             assert "$dead-letters" in log.catalog
+
+    go(run)
+
+
+@pytest.mark.parametrize("unlucky", [False, True])
+def test_events_sent_alone_do_not_wait_for_one_another_after_a_failed_commit(
+    unlucky: bool,
+) -> None:
+    async def run() -> None:
+        domain, handled = Domain("a"), []
+
+        @domain.on("t", order="key", tries=2)
+        async def handle(event: Event[bytes], context: Context) -> None:
+            if context.tries == 1:
+                await asyncio.sleep(1)  # the power fails meanwhile
+            handled.append(event.payload)
+            if len(handled) == 1:  # when this is settled the next one is taken
+                broker.disk.fill(1)
+            if unlucky and event.payload == b"1":
+                raise ValueError("unlucky")
+            context.publish("out", event.payload)
+
+        async with Harness() as broker:
+            await broker.start(domain)
+            for payload in (b"1", b"2"):
+                await broker.publish("t", payload, key=b"k")
+            await broker.advance(0)
+            await broker.crash()
+            await broker.wait_until_settled()
+
+            assert handled == [b"1", b"1", b"2"]
+            out = [one.payload for one in broker.events("out")]
+            letters = [one.event.payload for one in broker.dead_letters() if one.event]
+            assert (letters, out) == (
+                ([b"1"], [b"2"]) if unlucky else ([], [b"1", b"2"])
+            )
 
     go(run)
