@@ -219,9 +219,7 @@ class Simulation:
         for offset in sorted(topic.rows):
             row = topic.rows[offset]
             if row.key is not None and last[row.key] > offset:
-                del topic.rows[offset]
-                # A crash may find the older ones dropped and the newer ones not yet.
-                self._note_group()
+                self._drop(name, offset)
         self.log.compact(name)
         self._note_acknowledged()
 
@@ -349,6 +347,17 @@ class Simulation:
             known = row if row.id else Row(**{**vars(row), "id": generated(index)})
             topic.rows[topic.next] = known
             topic.next += 1
+
+    def _drop(self, name: str, offset: int) -> None:
+        """A row is compacted away, whatever else a crash may find.
+
+        It may find the older ones dropped and the newer ones not yet.
+        """
+        self.ghosts = [(position, ghost.copy()) for position, ghost in self.ghosts]
+        for state in (self.state, *(ghost for _, ghost in self.ghosts)):
+            del state.topics[name].rows[offset]
+        self._note_group()
+        self.history += [ghost for _, ghost in self.ghosts]
 
     def _note_group(self) -> None:
         self.history.append(self.state.copy())
