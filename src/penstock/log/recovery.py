@@ -15,7 +15,7 @@ import msgspec
 from penstock.errors import UnownedRecords
 from penstock.files import FileSystem
 from penstock.log import checkpoint as checkpoints
-from penstock.log import frame, group
+from penstock.log import frame, group, journal
 from penstock.log.checkpoint import TopicRecord
 from penstock.log.cutting import (
     erase,
@@ -275,6 +275,7 @@ class Recovery:
             finally:
                 self._files.close(handle)
         self._remove_void_files(scan.end)
+        self._cut_voided(scan.end)
 
     def _remove_void_files(self, end: int) -> None:
         """Files behind a cut hold nothing that was confirmed, and must not count."""
@@ -284,3 +285,22 @@ class Recovery:
             self._files.remove(self._layout.journal_file(start))
         if void:
             self._files.sync_directory(self._layout.journal)
+
+    def _cut_voided(self, end: int) -> None:
+        """Cut off what only a file without groups hides in the one before it.
+
+        A file that starts at the end is made anew: while it is not there, a group that
+        was not found now would come back.
+        """
+        starts = numbered(self._files.list(self._layout.journal), JOURNAL_SUFFIX)
+        if end not in starts[1:]:
+            return
+        before = starts[starts.index(end) - 1]
+        handle = self._files.open(self._layout.journal_file(before), write=True)
+        try:
+            length = journal.HEADER_BYTES + end - before
+            if self._files.size(handle) > length:
+                self._files.truncate(handle, length)
+            self._files.sync(handle)
+        finally:
+            self._files.close(handle)
