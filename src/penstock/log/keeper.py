@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Callable, Iterable
 
 from penstock.errors import Backlogged, WriteFailed
-from penstock.files import FileSystem
+from penstock.files import FileSystem, replace_file
 from penstock.log.catalog import Catalog
 from penstock.log.checkpoint import KEPT, Checkpoint
 from penstock.log.layout import Layout, index_file
@@ -212,13 +212,8 @@ class Keeper:
             index = segment.index or topic.index_of(segment)
             path = index_file(topic.directory, segment.base_offset)
             try:
-                handle = self._files.open(path, write=True, create=True)
-                try:
-                    data = index.encode()
-                    self._files.truncate(handle, len(data))
-                    self._files.write(handle, [data], 0)
-                finally:
-                    self._files.close(handle)
+                # Whole, or a process that is killed now leaves one that looks damaged.
+                replace_file(self._files, path, index.encode(), sync=False)
             except OSError:
                 continue  # rebuilt when it is needed
             segment.index = None

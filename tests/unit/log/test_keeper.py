@@ -9,6 +9,8 @@ import pytest
 from penstock.errors import Backlogged, DiskFull
 from penstock.log import Columns, Log, LogOptions, TopicOptions
 from penstock.log.layout import index_file
+from penstock.log.verify import verify
+from penstock.testing import CrashDisk, PowerCut
 from tests.unit.log.faults import FaultyFiles, payloads
 from tests.unit.log.scenes import actions
 
@@ -129,7 +131,7 @@ def test_indexes_of_sealed_segments_are_stored_by_the_next_checkpoint(log: Log) 
         assert topic.stored_index(segment) == topic._build_index(segment)
 
 
-@pytest.mark.parametrize("call", ["create", "write", "truncate"])
+@pytest.mark.parametrize("call", ["create", "write", "rename"])
 def test_index_that_cannot_be_stored_is_no_failure(
     log: Log, disk: FaultyFiles, call: str
 ) -> None:
@@ -141,6 +143,29 @@ def test_index_that_cannot_be_stored_is_no_failure(
 
     assert disk.count(call, ".idx") > 0
     assert payloads(log, "t") == texts
+
+
+@pytest.mark.parametrize("calls", range(1, 9))
+def test_kill_while_an_index_is_stored_leaves_no_damage(calls: int) -> None:
+    disk = CrashDisk()
+    log = Log.open("/data", files=disk)
+    log.create_topic("t", TopicOptions(segment_bytes=4096))
+    texts = [bytes(5000), bytes(5001)]
+    for text in texts:
+        log.append("t", Columns([text]))
+        log.checkpoint()
+    assert log.keeper.dirty.sealed, "the last checkpoint has the first segment sealed"
+    disk.cut_power_in(calls)
+    with pytest.raises(PowerCut):
+        log.checkpoint()
+    disk.cut_power_in(None)
+    log.abandon()
+
+    log = Log.open("/data", files=disk)  # nothing is lost that was written
+
+    assert payloads(log, "t") == texts
+    log.close()
+    assert verify("/data", files=disk).damages == []
 
 
 def test_failed_write_out_is_done_again_at_the_same_place(
