@@ -247,7 +247,7 @@ def test_mqtt_over_websocket_and_streams_count(server: Serving) -> None:
     basic = base64.b64encode(f"{user}:x".encode()).decode()
     with Http(server).raw() as sock:
         sock.sendall(
-            b"GET /v1/topics/shared/stream HTTP/1.1\r\nHost: x\r\n"
+            b"GET /v1/topics/shared/stream HTTP/1.1\r\nHost: localhost\r\n"
             b"Authorization: Basic %b\r\n\r\n" % basic.encode()
         )
         assert sock.recv(15) == b"HTTP/1.1 200 OK"
@@ -485,7 +485,7 @@ def test_whoever_would_wait_for_too_long_is_told_when_to_come_again(
     basic = base64.b64encode(b"crawling0:x")
     with Http(server).raw() as sock:
         sock.sendall(
-            b"POST /v1/topics/slow2/events HTTP/1.1\r\nHost: x\r\n"
+            b"POST /v1/topics/slow2/events HTTP/1.1\r\nHost: localhost\r\n"
             b"Authorization: Basic %b\r\nContent-Length: 1000\r\n\r\n" % basic
         )  # and no body: it is not waited for
         answer = answer_of(sock)
