@@ -30,6 +30,8 @@ from penstock.http.sessions import COOKIE, CSRF_HEADER, Session
 
 # Where the server leaves what it has verified of a client, in the state of a scope.
 PEER_CERTIFICATE = "peercert"
+# And its place there, as an object that may be told that it is ``known``.
+PLACE = "place"
 SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 NOBODY = Who(name="", scope="topics")
 # What a proxy adds to a request that it passes on.
@@ -61,6 +63,9 @@ class Guard:
         entry = await self.recognise(scope)
         if entry is None:
             raise LoginRefused("a token is needed")
+        place = scope.get("state", {}).get(PLACE)
+        if place is not None:
+            place.known()
         entry.who.need(access, topic)
         return entry
 

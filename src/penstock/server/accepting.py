@@ -2,7 +2,8 @@
 
 A connection has its place among the others from the moment it is accepted, before a
 byte was read or a TLS handshake has begun, and a handshake has its time. So nobody is
-here uncounted, and nobody for ever.
+here uncounted, and nobody for ever. Of those whom nobody knows there are so many at
+most, see strangers.py: the rest waits in the backlog.
 """
 
 from __future__ import annotations
@@ -15,6 +16,9 @@ import ssl
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
+
+from penstock.server.strangers import Place, Strangers
 
 logger = logging.getLogger(__name__)
 
@@ -29,9 +33,6 @@ TLS_END_S = 2.0
 # has said all and closed is told from one that goes on reading by nothing else.
 GONE_S = 60
 _EXHAUSTED = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
-
-Leave = Callable[[], None]
-"""Gives a place back; called once, when the connection is gone."""
 
 
 def no_tls() -> ssl.SSLContext | None:
@@ -58,10 +59,12 @@ class Entrance:
     """Count a peer in, by its address; or the last word to one who may not come in."""
     leave: Callable[[str], None]
     """Count it out."""
-    make: Callable[[Leave], asyncio.BaseProtocol]
+    make: Callable[[Place], asyncio.BaseProtocol]
     tls: Callable[[], ssl.SSLContext | None] = no_tls
     """Asked for every connection: certificates may be others by then."""
     handshake_s: float = 30.0
+    strangers: Strangers | None = None
+    """Among whom peers are until they are known; None where all are known."""
 
 
 class Acceptor:
@@ -87,10 +90,15 @@ class Acceptor:
 
     def _listen(self) -> None:
         self._pause = None
-        self._loop.add_reader(self._entrance.sock, self._accept)
+        if self._entrance.sock.fileno() >= 0:
+            self._loop.add_reader(self._entrance.sock, self._accept)
 
     def _accept(self) -> None:
+        strangers = self._entrance.strangers
         for _ in range(AT_ONCE):
+            if strangers is not None and strangers.keep_out(self._listen):
+                self._loop.remove_reader(self._entrance.sock)
+                return
             try:
                 sock, peer = self._entrance.sock.accept()
             except (BlockingIOError, InterruptedError, ConnectionAbortedError):
@@ -101,6 +109,8 @@ class Acceptor:
             sock.setblocking(False)
             _look_after(sock)
             self._admit(sock, peer[0] if isinstance(peer, tuple) else "")
+            if strangers is not None and strangers.full:
+                return  # the next one who leaves makes room at another port
 
     def _rest(self, error: OSError) -> None:
         """Wait for descriptors, which whoever leaves gives back."""
@@ -124,33 +134,33 @@ class Acceptor:
                     sock.send(last_word)
                 sock.shutdown(socket.SHUT_WR)
             return
-        task = self._loop.create_task(self._enter(sock, address, tls))
+        leave = partial(self._entrance.leave, address)
+        place = Place(leave, self._entrance.strangers)
+        task = self._loop.create_task(self._enter(sock, place, tls))
+        if tls is not None:
+            place.ends_by(task.cancel)
+        place.waits()
         self._entering[task] = tls
         task.add_done_callback(self._entering.pop)
 
     async def _enter(
-        self, sock: socket.socket, address: str, tls: ssl.SSLContext | None
+        self, sock: socket.socket, place: Place, tls: ssl.SSLContext | None
     ) -> None:
         entrance = self._entrance
-        inside = [address]
-
-        def leave() -> None:
-            if inside:
-                entrance.leave(inside.pop())
-
         try:
             transport, _ = await self._loop.connect_accepted_socket(
-                lambda: entrance.make(leave),
+                lambda: entrance.make(place),
                 sock,
                 ssl=tls,
                 ssl_handshake_timeout=entrance.handshake_s if tls else None,
                 ssl_shutdown_timeout=TLS_END_S if tls else None,
             )
         except BaseException as error:
-            leave()
+            place.leave()
             sock.close()
             if not isinstance(error, (OSError, asyncio.CancelledError)):
                 raise  # a mistake of ours
         else:
+            place.ends_by(transport.abort)
             if tls is not None and transport.is_closing():
-                leave()  # gone within the handshake: nobody else is told
+                place.leave()  # gone within the handshake: nobody else is told

@@ -24,6 +24,7 @@ from penstock.gateway.gateway import Gateway, LoginRequest
 from penstock.server.engine import Engine
 from penstock.server.logins import Answer, Found
 from penstock.server.options import ServerOptions
+from penstock.server.strangers import NO_PLACE, Place
 from penstock.server.taking import Taking, has_sent
 from penstock.server.users_file import User
 from penstock.wire.http_guess import FIRST_BYTES, Guess, guess
@@ -67,6 +68,8 @@ class Connection(asyncio.BufferedProtocol):
         self.address = ""
         self.leave: Callable[[], None] | None = None
         """Gives the connection's place back, once it is gone."""
+        self.place: Place = NO_PLACE
+        """Among strangers, until it is known."""
         self.http_answer: bytes | None = None
         """To a peer that speaks HTTP; None where that is not looked for."""
         self.since_s = engine.now_s()
@@ -125,6 +128,8 @@ class Connection(asyncio.BufferedProtocol):
     def _limit(self, transport: asyncio.Transport) -> None:
         """Let the peer have as much of input and output as it may have by now."""
         self._known = self.gateway.settled
+        if self._known:
+            self.place.known()
         options = self._options
         size = options.read_bytes
         if not self._known:
@@ -431,6 +436,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def _log_in(self, request: LoginRequest) -> None:
         self._checking = True
+        self.place.excused()
         self._stop_reading()
 
         def answered(found: Found) -> None:
@@ -444,6 +450,8 @@ class Connection(asyncio.BufferedProtocol):
                 self._limit(self._transport)
             if self.gateway.login is not None:
                 self._log_in(self.gateway.login)
+            else:
+                self.place.waits()  # nothing, if it is known now
             self.flush(now_s)
             self.resume()
             self.engine.kick()

@@ -33,10 +33,11 @@ from penstock.errors import (
 from penstock.gateway.gateway import LOGIN_BYTES
 from penstock.http import problem
 from penstock.http.answers import SECURITY
-from penstock.http.guard import PEER_CERTIFICATE
+from penstock.http.guard import PEER_CERTIFICATE, PLACE
 from penstock.http.options import HttpOptions
-from penstock.server.accepting import Acceptor, Entrance, Leave, no_tls
+from penstock.server.accepting import Acceptor, Entrance, no_tls
 from penstock.server.reads import Reads
+from penstock.server.strangers import NO_PLACE, Place
 from penstock.server.taking import Taking
 from penstock.server.websocket import WebSocket, silent
 
@@ -59,7 +60,7 @@ class Door(Protocol):
     def entrance(
         self,
         sock: socket.socket,
-        make: Callable[[Leave], asyncio.BaseProtocol],
+        make: Callable[[Place], asyncio.BaseProtocol],
         refusal: Callable[[LimitReached], bytes],
         tls: Callable[[], ssl.SSLContext | None],
     ) -> Entrance: ...
@@ -122,11 +123,11 @@ class HttpServer:
         entrance = self._door.entrance(sock, self._make, _refusal, tls)
         self._acceptor = self._door.accept(entrance)
 
-    def _make(self, leave: Leave) -> asyncio.BaseProtocol:
+    def _make(self, place: Place) -> asyncio.BaseProtocol:
         made = _Http(
             self._config, self._server.server_state, self._server.lifespan.state
         )
-        made.leave = leave
+        made.place = place
         return _HttpReads(made, self._buffer)
 
     async def tick(self) -> None:
@@ -186,8 +187,8 @@ class _Http(H11Protocol):
         super().__init__(*args, **kwargs)
         self.logger = self.access_logger = silent
         self.access_log = False
-        self.leave: Leave | None = None
-        """Gives the connection's place back, once it is gone."""
+        self.place: Place = NO_PLACE
+        """Given back once the connection is gone."""
         self._since_s = self.loop.time()
         """When it began to wait for a request."""
         self._began_s: float | None = None
@@ -198,14 +199,17 @@ class _Http(H11Protocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
         self.taking = Taking(transport)
+        # For whoever asks who it is.
         shown = transport.get_extra_info("peercert")
-        if shown:  # for whoever asks who it is
-            self.app_state = {**self.app_state, PEER_CERTIFICATE: shown}
+        self.app_state = {
+            **self.app_state,
+            PEER_CERTIFICATE: shown,
+            PLACE: self.place,
+        }
 
     def connection_lost(self, exc: Exception | None) -> None:
         super().connection_lost(exc)
-        if self.leave is not None:
-            self.leave()
+        self.place.leave()
         self._let_go()
 
     def _let_go(self) -> None:
@@ -221,18 +225,21 @@ class _Http(H11Protocol):
         super().data_received(data)
         if not self._idle:
             self._began_s = None
+            self.place.excused()
 
     def on_response_complete(self) -> None:
         self._since_s = self.loop.time()
         self.taken = 0
         self.cycle.body = bytearray()  # nobody takes it any more
         super().on_response_complete()
+        if self._idle:
+            self.place.waits()  # nothing, if somebody has found out who it is
 
     def handle_websocket_upgrade(self, event: h11.Request) -> None:
-        leave, self.leave = self.leave, None
+        place, self.place = self.place, NO_PLACE
         super().handle_websocket_upgrade(event)
         made: WebSocket = self.transport.get_protocol()  # type: ignore[assignment]
-        made.leave = leave  # it has the place of this one now
+        made.place = place  # it has the place of this one now
         made.begin()
         self._let_go()
 

@@ -19,12 +19,13 @@ from penstock.errors import LimitReached, PenstockError
 from penstock.gateway.gateway import Gateway, LoginRequest
 from penstock.http.key_file import Key
 from penstock.http.keys import Keys, grants_of
-from penstock.server.accepting import Acceptor, Entrance, Leave, no_tls
+from penstock.server.accepting import Acceptor, Entrance, no_tls
 from penstock.server.connection import Connection, PeerCertificate
 from penstock.server.descriptors import room_for_connections
 from penstock.server.engine import Engine
 from penstock.server.logins import Answer, Logins
 from penstock.server.options import ServerOptions
+from penstock.server.strangers import Place, Strangers
 from penstock.server.tls import named_by
 from penstock.server.users import Users
 from penstock.server.users_file import User
@@ -115,6 +116,9 @@ class Listeners:
         self._acceptors: list[Acceptor] = []
         self._addresses: Counter[str] = Counter()
         self._most = min(options.max_connections, room_for_connections())
+        self._strangers = Strangers(
+            engine.loop, options.max_strangers, options.stranger_s
+        )
         self.closed = 0
         """Connections that have ended so far."""
 
@@ -125,10 +129,11 @@ class Listeners:
     def way_in(self, port: Port) -> Entrance:
         """Whom a port lets in, and what it makes of them."""
 
-        def make(leave: Leave) -> Connection:
+        def make(place: Place) -> Connection:
             gateway = port.make_gateway()
             made = port.connection(self._engine, gateway, self._options, self)
-            made.leave = leave
+            made.place = place
+            made.leave = place.leave
             made.http_answer = port.http_answer
             made.peer.gateway = port.name
             return made
@@ -142,7 +147,7 @@ class Listeners:
     def entrance(
         self,
         sock: socket.socket,
-        make: Callable[[Leave], asyncio.BaseProtocol],
+        make: Callable[[Place], asyncio.BaseProtocol],
         refusal: Callable[[LimitReached], bytes],
         tls: Callable[[], ssl.SSLContext | None] = no_tls,
     ) -> Entrance:
@@ -159,6 +164,8 @@ class Listeners:
             make=make,
             tls=tls,
             handshake_s=self._options.login_s,
+            # Whoever may open the local socket owns the data.
+            strangers=None if sock.family == socket.AF_UNIX else self._strangers,
         )
 
     def accept(self, entrance: Entrance) -> Acceptor:
@@ -177,6 +184,7 @@ class Listeners:
         """Accept no more; who is inside may still log in."""
         for acceptor in self._acceptors:
             acceptor.close()
+        self._strangers.close()
 
     def end(self) -> None:
         """Check no more logins: nobody is left who could need it."""
@@ -243,6 +251,7 @@ class Listeners:
         """Close connections that take too long to say who they are, or anything."""
         options = self._options
         self.logins.tick(now_s)
+        self._strangers.tick()
         self._check_users()
         self._check_tokens(now_s)
         for connection in list(self._engine.connections.values()):

@@ -16,8 +16,9 @@ from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from penstock.errors import PenstockError
-from penstock.http.guard import PEER_CERTIFICATE
+from penstock.http.guard import PEER_CERTIFICATE, PLACE
 from penstock.server.connection import Connection, PeerCertificate
+from penstock.server.strangers import NO_PLACE
 from penstock.server.websocket import UNDERNEATH
 
 PATH = "/mqtt"
@@ -73,7 +74,9 @@ class MqttSockets:
             return
         await send({"type": "websocket.accept", "subprotocol": spoken[0]})
         connection = self._make()
-        shown = scope.get("state", {}).get(PEER_CERTIFICATE)
+        state = scope.get("state", {})
+        shown = state.get(PEER_CERTIFICATE)
+        connection.place = state.get(PLACE, NO_PLACE)
         # Taken out: what refers to itself is free only when somebody looks for it.
         underneath = scope.get("extensions", {}).pop(UNDERNEATH, None)
         transport = SocketTransport(connection, scope.get("client"), underneath, shown)

@@ -42,6 +42,16 @@ class ServerOptions:
         "a connection that sends nothing for so long is closed; 0 is never",
         least=0,
     )
+    max_strangers: int = option(
+        400,
+        "connections at a time, over all ports, that have not said who they are",
+        least=1,
+    )
+    stranger_s: float = option(
+        2.0,
+        "time such a connection has, before another one may have its place",
+        above=0,
+    )
     login_s: float = option(
         30.0,
         "time to log in, at ports that ask for it, and for a TLS handshake",

@@ -19,9 +19,9 @@ from uvicorn.protocols.websockets.websockets_sansio_impl import (
 from websockets.frames import CloseCode
 from websockets.http11 import Request
 
-from penstock.server.accepting import Leave
 from penstock.server.connection import LOGIN_READ_BYTES
 from penstock.server.reads import Reads
+from penstock.server.strangers import NO_PLACE, Place
 from penstock.server.taking import Taking
 
 # What uvicorn has to say, our application has said already.
@@ -45,8 +45,8 @@ class WebSocket(WebSocketsSansIOProtocol):
         super().__init__(*args, **kwargs)
         self.logger = silent
         self.conn.logger = silent
-        self.leave: Leave | None = None
-        """Gives the connection's place back, once it is gone."""
+        self.place: Place = NO_PLACE
+        """Given back once the connection is gone."""
         self._login_inside = login_inside
         self._login_bytes = login_bytes
         self._unknown = False
@@ -65,8 +65,7 @@ class WebSocket(WebSocketsSansIOProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         super().connection_lost(exc)
-        if self.leave is not None:
-            self.leave()
+        self.place.leave()
         # Be free without a collector: what parses refers to what it parses for.
         self.conn.parser.close()
         self.conn.parser_exc = self.conn.handshake_exc = None

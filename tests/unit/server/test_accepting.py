@@ -11,9 +11,10 @@ from typing import Any
 import pytest
 
 from penstock.server import accepting
-from penstock.server.accepting import Acceptor, Entrance, Leave
+from penstock.server.accepting import Acceptor, Entrance
 from penstock.server.listeners import LOCAL_RESERVE, Port, bind, bind_local
 from penstock.server.options import ServerOptions, TlsOptions
+from penstock.server.strangers import Place
 from penstock.server.tls import context_of
 from tests.interop.certificates import Certificates
 from tests.unit.server.scene import Client, Echo, House, house, run, turns
@@ -240,7 +241,7 @@ def test_without_descriptors_it_waits_and_does_not_spin(
     told: list[str] = []
 
     class Told(asyncio.Protocol):
-        def __init__(self, leave: Leave) -> None:
+        def __init__(self, place: Place) -> None:
             told.append("made")
 
     async def scene() -> None:
