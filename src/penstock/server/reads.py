@@ -36,3 +36,6 @@ class Reads(asyncio.BufferedProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._protocol.connection_lost(exc)
+        # Be free without a collector: TLS keeps methods of this, and whatever this
+        # leads to keeps TLS.
+        self.__dict__.clear()

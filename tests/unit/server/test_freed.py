@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import socket
 import weakref
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,12 +20,16 @@ from penstock.gateway.line import LineGateway
 from penstock.gateway.mqtt import MqttGateway, MqttHub
 from penstock.gateway.options import LineOptions, MqttOptions
 from penstock.http.options import HttpOptions
+from penstock.server.accepting import no_tls
 from penstock.server.connection import Connection
 from penstock.server.http import HttpServer, _Http
 from penstock.server.listeners import Port, bind
 from penstock.server.mqtt_socket import PATH, MqttSockets
+from penstock.server.options import TlsOptions
+from penstock.server.tls import context_of
 from penstock.server.websocket import WebSocket
 from penstock.wire.mqtt import Connect, render_connect
+from tests.interop.certificates import Certificates
 from tests.unit.server.scene import House, house, run, turns
 
 CONNECT = Connect(version=4, client_id="a", clean_start=True, keep_alive=60)
@@ -144,32 +149,68 @@ def test_a_websocket_that_speaks_mqtt(
     run(scene())
 
 
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"GET / HTTP/1.1\r\nX: " + b"x" * 9000,
+        b"GET / HTTP/1.1\r\nHost: x\r\n\r\n",
+    ],
+)
+def test_a_connection_of_http_over_tls(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, data: bytes
+) -> None:
+    certificates = Certificates(tmp_path)
+    cert, key = map(str, certificates.server)
+    tls = context_of(TlsOptions(cert_file=cert, key_file=key))
+    made = Made(monkeypatch, _Http)
+
+    def attack(port: int) -> None:
+        with (
+            socket.create_connection(("127.0.0.1", port)) as plain,
+            certificates.context().wrap_socket(
+                plain, server_hostname="127.0.0.1"
+            ) as sock,
+        ):
+            sock.sendall(data)
+
+    async def scene() -> None:
+        async with (
+            house(tmp_path / "data") as one,
+            http(one, PlainTextResponse("hello"), lambda: tls) as port,
+        ):
+            await asyncio.to_thread(attack, port)
+            await made.gone(1)
+
+    run(scene())
+
+
 async def speak(port: int, how: str) -> None:
     url = f"ws://127.0.0.1:{port}/mqtt"
-    async with connect(url, subprotocols=["mqtt"]) as socket:  # type: ignore[list-item]
-        assert not socket.protocol.extensions, "nothing is compressed"
+    async with connect(url, subprotocols=["mqtt"]) as peer:  # type: ignore[list-item]
+        assert not peer.protocol.extensions, "nothing is compressed"
         if how == "sends too much":
-            await socket.send(bytes(20_000))
+            await peer.send(bytes(20_000))
             with pytest.raises(ConnectionClosed):
-                await socket.recv()
+                await peer.recv()
             return
-        await socket.send(render_connect(CONNECT))
-        assert await socket.recv() == b"\x20\x02\x00\x00"
+        await peer.send(render_connect(CONNECT))
+        assert await peer.recv() == b"\x20\x02\x00\x00"
         if how == "is cut off":
-            socket.transport.abort()
+            peer.transport.abort()
 
 
 class http:
     """An application at a port."""
 
-    def __init__(self, one: House, app: Any) -> None:
+    def __init__(self, one: House, app: Any, tls: Any = no_tls) -> None:
+        self._tls = tls
         self._server = HttpServer(
             app, HttpOptions(), one.listeners, lambda: None, login_inside=(PATH,)
         )
         self._sock = bind("127.0.0.1", 0, "http")
 
     async def __aenter__(self) -> int:
-        await self._server.start(self._sock)
+        await self._server.start(self._sock, self._tls)
         port: int = self._sock.getsockname()[1]
         return port
 

@@ -1,0 +1,184 @@
+"""Those whom nobody knows are few; others take their places, or wait outside."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from starlette.responses import PlainTextResponse
+
+from penstock.broker.access import OPEN
+from penstock.errors import LoginRefused
+from penstock.gateway.gateway import LoginRequest
+from penstock.http.guard import PLACE
+from penstock.server.listeners import Listeners
+from penstock.server.logins import Answer
+from penstock.server.options import ServerOptions
+from tests.unit.server.scene import Client, Echo, House, house, run, turns
+from tests.unit.server.test_freed import http
+
+SOON_S = 0.05
+NEVER_S = 1000.0
+
+
+class Asking(Echo):
+    """Wants a password."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.settled = False
+
+    def logged_in(self, ok: bool, now_s: float) -> None:
+        super().logged_in(ok, now_s)
+        self.settled = ok
+
+
+def options(stranger_s: float) -> ServerOptions:
+    return ServerOptions(max_strangers=2, stranger_s=stranger_s)
+
+
+def strangers(one: House) -> int:
+    return len(one.listeners._strangers)
+
+
+async def greeted(one: House) -> Client:
+    client = await one.connect()
+    assert await client.read(6) == b"hello\n"
+    return client
+
+
+async def waits(one: House) -> asyncio.Task[bytes]:
+    """Somebody who is not let in."""
+    client = await one.connect()
+    hearing = asyncio.ensure_future(client.read(6))
+    await turns(50)
+    assert not hearing.done()
+    return hearing
+
+
+def test_who_has_waited_longest_makes_room(tmp_path: Path) -> None:
+    async def scene() -> None:
+        async with house(tmp_path, options(SOON_S)) as one:
+            await one.listen(Asking)
+            first, second = await greeted(one), await greeted(one)
+
+            third = await greeted(one)
+
+            assert await first.rest() == b""
+            assert strangers(one) == 2
+            await second.send(b"x")
+            await third.send(b"x")
+            assert (await second.read(1), await third.read(1)) == (b"x", b"x")
+
+    run(scene())
+
+
+def test_who_is_new_keeps_its_place_and_others_wait_for_one(tmp_path: Path) -> None:
+    async def scene() -> None:
+        async with house(tmp_path, options(NEVER_S)) as one:
+            await one.listen(Asking)
+            first, second = await greeted(one), await greeted(one)
+            hearing = await waits(one)
+
+            first.close()
+
+            assert await hearing == b"hello\n"
+            await second.send(b"x")
+            assert await second.read(1) == b"x"
+
+    run(scene())
+
+
+def test_who_needs_no_login_is_no_stranger(tmp_path: Path) -> None:
+    async def scene() -> None:
+        async with house(tmp_path, options(NEVER_S)) as one:
+            await one.listen(Echo)
+            for _ in range(5):
+                await greeted(one)
+            assert strangers(one) == 0
+
+    run(scene())
+
+
+@pytest.mark.parametrize(("password", "left"), [("right", 0), ("wrong", 2)])
+def test_whose_password_is_checked_is_no_stranger_meanwhile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, password: str, left: int
+) -> None:
+    answers: list[Callable[[], None]] = []
+
+    def check(
+        door: Listeners, request: LoginRequest, answer: Answer, _: object
+    ) -> None:
+        wrong = LoginRefused("wrong")
+        answers.append(lambda: answer(wrong if password == "wrong" else OPEN))
+
+    monkeypatch.setattr(Listeners, "check", check)
+
+    async def scene() -> None:
+        async with house(tmp_path, options(NEVER_S)) as one:
+            await one.listen(Asking)
+            for _ in range(2):
+                await (await greeted(one)).send(f"login {password}\n".encode())
+            await one.until(lambda: len(answers) == 2)
+            assert strangers(one) == 0
+            await greeted(one)
+            one.clients[-1].close()
+            await one.until(lambda: strangers(one) == 0)
+
+            for answer in answers:
+                answer()
+
+            assert strangers(one) == left
+
+    run(scene())
+
+
+def test_http_is_a_stranger_until_a_request_says_who_it_is(tmp_path: Path) -> None:
+    async def app(scope, receive, send):  # type: ignore[no-untyped-def]
+        if scope["path"] == "/known":
+            scope["state"][PLACE].known()
+        await PlainTextResponse("hello")(scope, receive, send)
+
+    async def asks(client: Client, path: str) -> None:
+        await client.send(f"GET {path} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+        got = b""
+        while not got.endswith(b"hello"):
+            got += await client.read(1)
+
+    async def scene() -> None:
+        async with house(tmp_path, options(NEVER_S)) as one, http(one, app) as port:
+            client = await one.client(("127.0.0.1", port))
+            await one.until(lambda: strangers(one) == 1)
+            await asks(client, "/")
+            assert strangers(one) == 1
+            await asks(client, "/known")
+            assert strangers(one) == 0
+            await asks(client, "/")
+            assert strangers(one) == 0
+
+    run(scene())
+
+
+def test_a_crowd_is_said_once_a_minute(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.WARNING)
+
+    async def scene() -> None:
+        async with house(tmp_path, options(SOON_S)) as one:
+            await one.listen(Asking)
+            for _ in range(2):
+                for _ in range(5):
+                    await greeted(one)
+                one.listeners.check_idle(one.engine.now_s())
+
+    run(scene())
+
+    assert [record.__dict__["action"] for record in caplog.records] == [
+        "strangers_crowded"
+    ]
+    assert "more than 2 connections" in caplog.text
+    assert "3 were cut off" in caplog.text
