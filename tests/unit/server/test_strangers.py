@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from starlette.responses import PlainTextResponse
+from starlette.types import Receive, Scope, Send
 
 from penstock.broker.access import OPEN
 from penstock.errors import LoginRefused
@@ -137,7 +138,7 @@ def test_whose_password_is_checked_is_no_stranger_meanwhile(
 
 
 def test_http_is_a_stranger_until_a_request_says_who_it_is(tmp_path: Path) -> None:
-    async def app(scope, receive, send):  # type: ignore[no-untyped-def]
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["path"] == "/known":
             scope["state"][PLACE].known()
         await PlainTextResponse("hello")(scope, receive, send)
