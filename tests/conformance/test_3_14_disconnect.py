@@ -123,6 +123,7 @@ CUT = {
         "properties longer than the packet": b"\xe0\x03\0\5",
         "property twice": b"\xe0\x0d\0\x0b\x11\0\0\0\0\x11",
         "text that is not UTF-8": b"\xe0\x09\0\7\x1f\0\1\xff",
+        "text that begins as no UTF-8": b"\xe0\x09\0\7\x1f\0\4\xff",
     },
 }
 CUTS = [

@@ -261,6 +261,9 @@ CUT_CONNECTS = {
     "a will of QoS 3": b"\x10\x20\0\4MQTT\4\x1e",
     "a property twice": b"\x10\x20\0\4MQTT\5\2\0\0\x0a\x21\0\1\x21",
     "a client id that is not UTF-8": b"\x10\x20\0\4MQTT\4\2\0\0\0\1\xff",
+    "a client id that begins as no UTF-8": b"\x10\x20\0\4MQTT\4\2\0\0\0\x10\xff",
+    "a client id that begins with NUL": b"\x10\x20\0\4MQTT\4\2\0\0\0\x10\0",
+    "a will for no topic": b"\x10\x20\0\4MQTT\4\6\0\0\0\1a\0\x08a\xff",
     "bytes left over": b"\x10\x20\0\4MQTT\4\2\0\0\0\1a",
 }
 

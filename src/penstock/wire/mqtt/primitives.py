@@ -11,6 +11,7 @@ A ``Body`` is a packet behind its fixed header, read once from front to end.
 
 from __future__ import annotations
 
+from codecs import utf_8_decode
 from typing import Final
 
 from penstock.errors import LocalProtocolError
@@ -55,9 +56,14 @@ class Body:
         raise self.malformed("a number of more than 4 bytes")
 
     def text(self) -> str:
-        data = self.binary()
+        length = self.two_bytes()
+        at = self._step_text(length)
+        return self._decoded(self._data[at : at + length])
+
+    def _decoded(self, data: bytes, *, whole: bool = True) -> str:
+        """Text, or its beginning; raises Malformed."""
         try:
-            text = data.decode()
+            text, _ = utf_8_decode(data, "strict", whole)
         except UnicodeDecodeError as error:
             # MQTT-1.5.4-1: surrogates are not UTF-8 either.
             at = error.start
@@ -75,9 +81,9 @@ class Body:
         return self.text(), self.text()  # MQTT-1.5.7-1
 
     def field(self) -> bytes:
-        """As ``binary``, its length included."""
+        """The bytes of a text, their length included."""
         at = self.at
-        self._step(self.two_bytes())
+        self._step_text(self.two_bytes())
         return self._data[at : self.at]
 
     def rest(self) -> bytes:
@@ -109,6 +115,9 @@ class Body:
             raise self.malformed(f"an end {missing} bytes before that of a field")
         return at
 
+    def _step_text(self, length: int) -> int:
+        return self._step(length)
+
 
 class Unfinished(Exception):
     """What came of a packet is right so far."""
@@ -132,6 +141,14 @@ class PartialBody(Body):
         if self.at > self._came:
             raise Unfinished
         return at
+
+    def _step_text(self, length: int) -> int:
+        at = self.at
+        try:
+            return self._step(length)
+        except Unfinished:
+            self._decoded(self._data[at:], whole=False)
+            raise
 
 
 def varint(value: int) -> bytes:

@@ -79,6 +79,33 @@ def test_every_packet_may_be_cut_in_two(version: int) -> None:
         assert one_by_one([*packets]) == one_by_one([*SERVER[version]])
 
 
+# Reason, length of the properties, a reason string: 16384 bytes, the fewest that have a
+# length of three bytes.
+LONG = b"\0\xfd\x7f\x1f\x3f\xfa" + b"x" * 16378
+
+
+@pytest.mark.parametrize(
+    ("version", "rest", "right"),
+    [
+        (4, b"\0", True),  # older versions do not say how short it has to be
+        (4, b"\1", False),
+        (5, b"\0", False),
+        (5, b"\1" + LONG, True),
+    ],
+)
+def test_a_length_that_may_become_right_is_waited_for(
+    version: int, rest: bytes, *, right: bool
+) -> None:
+    parser = open_parser(version)
+
+    assert parser.feed(b"\xe0\x80\x80") == []
+    assert parser.failed is None
+    packets = parser.feed(rest)
+
+    assert [type(one) for one in packets] == [Disconnect] * right
+    assert (parser.failed is None) == right
+
+
 @pytest.mark.parametrize("version", [4, 5])
 @pytest.mark.parametrize("qos", [0, 1, 2])
 @pytest.mark.parametrize("count", [1, 2, 3, 4, 9, 40, 700])

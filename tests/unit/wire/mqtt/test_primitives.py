@@ -1,10 +1,20 @@
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from penstock.errors import LocalProtocolError
 from penstock.wire.mqtt import Malformed, Reason
-from penstock.wire.mqtt.primitives import MAX_VARINT, Body, binary, text, varint
+from penstock.wire.mqtt.primitives import (
+    MAX_VARINT,
+    Body,
+    PartialBody,
+    Unfinished,
+    binary,
+    text,
+    varint,
+)
 
 
 def body(data: bytes) -> Body:
@@ -93,3 +103,26 @@ def test_a_field_that_is_too_long_is_our_fault() -> None:
     assert len(binary(b"x" * 65_535)) == 65_537
     with pytest.raises(LocalProtocolError, match="field of 65536 bytes exceeds 65535"):
         text("x" * 65_536)
+
+
+@pytest.mark.parametrize("read", [Body.text, Body.field])
+@pytest.mark.parametrize(
+    ("came", "error"),
+    [
+        (b"", Unfinished),
+        (b"\0", Unfinished),
+        (b"\0\x08", Unfinished),
+        (b"\0\x08abc", Unfinished),
+        (b"\0\x08\xf0\x9f\x98", Unfinished),  # a character in the making
+        (b"\0\x08\xff", Malformed),
+        (b"\0\x08abc\xc3a", Malformed),
+        (b"\0\x08\xed\xa0\x80", Malformed),
+        (b"\0\x08a\0", Malformed),
+        (b"\0\x20a", Malformed),  # longer than the packet
+    ],
+)
+def test_the_beginning_of_a_text_is_right_or_wrong(
+    read: Callable[[Body], object], came: bytes, error: type[Exception]
+) -> None:
+    with pytest.raises(error):
+        read(PartialBody(came, 0, 20, "TEST"))
