@@ -3,24 +3,29 @@
 from __future__ import annotations
 
 import base64
+import time
 from collections.abc import Callable, Iterator
 from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from penstock.broker.access import Rule
 from penstock.client import Client, connect
 from penstock.errors import ServerRefused
-from penstock.server.users_file import set_password, set_rules
+from penstock.server.users_file import remove_user, set_password, set_rules
 from penstock.wire.mqtt import (
     ClientParser,
     Connack,
     Connect,
+    Properties,
+    Property,
     Suback,
     Subscribe,
     Wanted,
+    Will,
     render_connect,
     render_subscribe,
 )
@@ -334,17 +339,79 @@ def test_nobody_takes_the_place_of_another_over_mqtt(
 
 def test_nobody_makes_up_a_name_as_the_broker_does(server: Serving, nora: str) -> None:
     with Wire(server.ports["mqtt"]) as wire:
-        wire.sock.sendall(render_connect(hello_of(nora, "auto-mine")))
-        (connack,) = ClientParser(1 << 20, 5).feed(wire.sock.recv(1 << 16))
+        assert greeted(wire, hello_of(nora, "auto-mine")).reason == DENIED
 
-    assert isinstance(connack, Connack)
-    assert connack.reason == DENIED
+
+@pytest.mark.parametrize("version", [4, 5])
+def test_nobody_keeps_a_session_under_the_name_of_another(
+    server: Serving, folder: Path, version: int
+) -> None:
+    for name in ("robber", "victim"):
+        rule = Rule("subscribe", "room/temp", (name, f"{name}-*"))
+        set_password(folder / "users", name, "secret")
+        set_rules(folder / "users", name, [rule])
+
+    def come(user: str, client: str) -> Connack:
+        with Wire(server.ports["mqtt"]) as wire:
+            connack = greeted(wire, lasting(hello_of(user, client), version))
+            wire.sock.sendall(b"\xe0\0")
+            assert wire.sock.recv(1) == b"", "it has left"
+        return connack
+
+    mine = come("robber", f"robber-{version}"), come("robber", f"robber-{version}")
+    theirs = come("robber", f"victim-{version}"), come("robber", f"victim-{version}")
+    rightful = come("victim", f"victim-{version}"), come("victim", f"victim-{version}")
+
+    told = theirs[0].properties.get(Property.SESSION_EXPIRY_INTERVAL)
+    assert told == (0 if version == 5 else None)
+    assert [one.session_present for one in mine] == [False, True]
+    assert [one.session_present for one in theirs] == [False, False]
+    assert [one.session_present for one in rightful] == [False, True]
+    assert come("robber", f"victim-{version}").reason == DENIED
+
+
+@pytest.mark.parametrize("how", ["removed", "other rules"])
+def test_wills_of_users_who_may_not_publish_any_more_are_dropped(
+    server: Serving, folder: Path, how: str
+) -> None:
+    users, topic = folder / "users", f"wills/{how}"
+    set_password(users, "gone", "secret")
+    set_rules(users, "gone", [Rule("publish", "wills/#"), Rule("subscribe", "a")])
+    with Wire(server.ports["mqtt"]) as now, Wire(server.ports["mqtt"]) as later:
+        for delay_s, wire in ((0, now), (1, later)):
+            will = Will(
+                topic=topic,
+                payload=b"x",
+                retain=True,
+                properties={Property.WILL_DELAY_INTERVAL: delay_s},
+            )
+            hello = lasting(hello_of("gone", f"{how}-{delay_s}", will))
+            assert greeted(wire, hello).reason == 0
+        if how == "removed":
+            remove_user(users, "gone")
+        else:
+            set_rules(users, "gone", [Rule("subscribe", "a")])
+        for wire in (now, later):
+            while wire.sock.recv(1 << 16):
+                pass
+
+    said = [f"the will of {how}-{at} was not published: user gone may" for at in (0, 1)]
+    eventually(lambda: all(one in server.log.read_text() for one in said))
+    with native(server, "boss") as boss:
+        assert topic not in names(boss)
+
+
+def eventually(holds: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 20.0
+    while not holds():
+        assert time.monotonic() < deadline, "it has not come true"
+        time.sleep(0.05)
 
 
 DENIED = 0x87
 
 
-def hello_of(user: str, client: str) -> Connect:
+def hello_of(user: str, client: str, will: Will | None = None) -> Connect:
     return Connect(
         version=5,
         client_id=client,
@@ -352,7 +419,29 @@ def hello_of(user: str, client: str) -> Connect:
         keep_alive=0,
         user=user,
         password=b"secret",
+        will=will,
     )
+
+
+def lasting(hello: Connect, version: int = 5) -> Connect:
+    """The CONNECT of a client whose session is to be kept."""
+    asked: Properties = {Property.SESSION_EXPIRY_INTERVAL: 60}
+    return replace(
+        hello,
+        version=version,
+        clean_start=False,
+        properties=asked if version == 5 else {},
+    )
+
+
+def greeted(wire: Wire, hello: Connect) -> Connack:
+    """What a broker says to a CONNECT."""
+    wire.sock.sendall(render_connect(hello))
+    parser = ClientParser(1 << 20, hello.version)
+    while not (packets := parser.feed(wire.sock.recv(1 << 16))):
+        pass
+    assert isinstance(packets[0], Connack)
+    return packets[0]
 
 
 def granted(

@@ -113,6 +113,23 @@ class Grants:
             if rule.action in _SUBSCRIBE
         )
 
+    def may_keep(self, subscriber: str | None) -> bool:
+        """Whether something of theirs may outlive its connection under that name.
+
+        One that a rule to subscribe is good for, or their own; None is a name that the
+        broker has made up, which nobody else can want.
+        """
+        return (
+            self.rules is None
+            or self.admin
+            or subscriber in (None, self.user)
+            or any(
+                rule.names(subscriber)
+                for rule in self.rules
+                if rule.action in _SUBSCRIBE
+            )
+        )
+
     def check_publish(self, topic: str) -> None:
         """Raises NotAllowed."""
         if not self.may_publish(topic):

@@ -18,6 +18,7 @@ from penstock.gateway.json_publisher import PublisherGateway
 from penstock.gateway.line import LineGateway
 from penstock.gateway.maze import MazeClient, MazeHub, MazeSource, MazeState
 from penstock.gateway.mqtt import MqttGateway, MqttHub
+from penstock.gateway.mqtt.hub import Rights
 from penstock.gateway.native import NativeGateway
 from penstock.log import TopicOptions
 from penstock.server.accepting import no_tls
@@ -64,6 +65,7 @@ class Ports:
         state: MazeState,
         sockets: dict[str, socket.socket],
         certificates: Certificates | None = None,
+        rights: Rights | None = None,
     ) -> None:
         self._settings = settings
         self._certificates = certificates
@@ -71,7 +73,7 @@ class Ports:
         self._desk = desk
         self._sockets = sockets
         self._hub = _maze_hub(settings, broker, state)
-        self._mqtt = MqttHub(broker, settings.mqtt)
+        self._mqtt = MqttHub(broker, settings.mqtt, rights)
 
     def ports(self, *, authenticate: bool) -> list[Port]:
         """All listeners that have a socket, and a gateway behind it."""

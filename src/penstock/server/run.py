@@ -200,6 +200,7 @@ class Server:
         ports = Ports(
             *(self._settings, self._broker, desk, self._state, self._sockets),
             certificates,
+            None if users is None else users.rights_of,
         )
         web = Web(self._settings, engine, desk, clock, listeners, certificates)
         if HTTP in self._sockets:

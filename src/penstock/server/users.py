@@ -68,6 +68,11 @@ class Users:
         """What the file says of a user now; None if it does not know them."""
         return self._current().get(name.lower())
 
+    def rights_of(self, name: str) -> Grants | None:
+        """What a user may do now; None if the file does not know them."""
+        known = self.find(name)
+        return None if known is None else known.grants
+
     def quota_of(self, name: str) -> Quota:
         """What the file says of a user now; nothing of one it does not know."""
         known = self.find(name)

@@ -226,6 +226,28 @@ def topics_of(wanted: str) -> Iterator[str]:
             yield "/".join([*levels[:-1], *tail])
 
 
+NAMED = Rule("subscribe", "a", ("job", "job-*"))
+
+
+@pytest.mark.parametrize(
+    ("grants", "kept"),
+    [
+        (OPEN, {"job-1", "other", "anna", None}),
+        (Grants(user="anna", rules=(), admin=True), {"job-1", "other", "anna", None}),
+        (Grants(user="anna", rules=(NAMED,)), {"job-1", "anna", None}),
+        (ANNA, {"job-1", "other", "anna", None}),
+        (Grants(user="anna", rules=(Rule("publish", "a"),)), {"anna", None}),
+        (Grants(user="anna", rules=(Rule("read", "a"),)), {"anna", None}),
+    ],
+)
+def test_something_is_kept_under_names_that_rules_to_subscribe_cover(
+    grants: Grants, kept: set[str | None]
+) -> None:
+    names = "job-1", "other", "anna", None
+
+    assert {name for name in names if grants.may_keep(name)} == kept
+
+
 def test_what_is_remembered_is_bounded_and_stays_true() -> None:
     grants = Grants(user="anna", rules=(Rule("publish", "in/+"),))
 

@@ -300,11 +300,16 @@ class MqttGateway(Gateway):
     def _leave(self, packet: Disconnect, opened: Opened) -> None:
         expiry_s = number(packet.properties, Property.SESSION_EXPIRY_INTERVAL)
         if expiry_s is not None:
-            if expiry_s and opened.session.expiry_s == 0:
+            assert self._connect is not None, "it is open"
+            asked = number(self._connect.properties, Property.SESSION_EXPIRY_INTERVAL)
+            if expiry_s and not asked:
                 text = "DISCONNECT gives a session time that had none"
                 raise Malformed(Reason.PROTOCOL_ERROR, text)
-            opened.session.expiry_s = self._hub.expiry(expiry_s)
-            self._hub.broker.sessions.changed(opened.session)
+            if (
+                opened.session.expiry_s != 0
+            ):  # CONNACK may have said that it is not kept
+                opened.session.expiry_s = self._hub.expiry(expiry_s)
+                self._hub.broker.sessions.changed(opened.session)
         # MQTT-3.14.4-3
         self._will = (
             packet.reason == Reason.DISCONNECT_WITH_WILL or packet.reason >= 0x80

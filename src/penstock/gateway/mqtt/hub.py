@@ -4,15 +4,18 @@ A session ends when its time without a connection is over, or with its connectio
 has none. Its will is published when its delay is over or the session ends, whichever
 comes first, unless the client is back before (MQTT-3.1.3-9). If the log does not take
 it, or its commit fails, it is tried again until it is stored, once: it is gone from its
-session in the group that holds it.
+session in the group that holds it. What counts is what its user may do by then: the
+will of one who is removed, or may not publish there any more, is dropped.
 """
 
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from itertools import count
 from typing import TYPE_CHECKING, cast
 
+from penstock.broker.access import Grants
 from penstock.broker.broker import Broker
 from penstock.broker.sessions import Session, Will, Willed
 from penstock.broker.sessions.wishes import WILL_RETRY_S
@@ -46,10 +49,19 @@ def subscriber_of(client: str) -> str | None:
     return None if client.startswith(ASSIGNED) else client
 
 
+# What a user may do at this moment; None if there is no such user any more.
+Rights = Callable[[str], Grants | None]
+
+
 class MqttHub:
-    def __init__(self, broker: Broker, options: MqttOptions) -> None:
+    """Without ``rights`` there are no users: whoever is in may do everything."""
+
+    def __init__(
+        self, broker: Broker, options: MqttOptions, rights: Rights | None = None
+    ) -> None:
         self.broker = broker
         self.options = options
+        self._rights = rights
         broker.sessions.routes.withhold(options.refused_filters)
         self.system = System(broker, options)
         self._assigned = count(1)
@@ -66,6 +78,17 @@ class MqttHub:
     def connected(self, session: Session) -> MqttGateway | None:
         """Who holds the session now."""
         return cast("MqttGateway | None", session.outlet)
+
+    def is_left(self, session: Session, grants: Grants) -> bool:
+        """Whether a session may be ended by another user, who may have its name.
+
+        Its client is away, and its own user may not keep it, or is removed.
+        """
+        name = subscriber_of(session.client)
+        if self._rights is None or session.outlet is not None or name is None:
+            return False
+        theirs = self._rights(session.user)
+        return grants.may_keep(name) and (theirs is None or not theirs.may_keep(name))
 
     def expiry(self, asked_s: int) -> float | None:
         """How long a session is kept; None for ever (MQTT-3.1.2-23)."""
@@ -145,6 +168,7 @@ class MqttHub:
         session, will = willed
         accounts = self.broker.accounts
         try:
+            self._check_publish(session.user, will.topic)
             with accounts.acting(accounts.named(session.user)):
                 publish_will(self.broker, will, session.producer)
         except PenstockError as error:
@@ -153,6 +177,13 @@ class MqttHub:
             _warn(session, error)
         else:
             self.broker.sessions.publishing(willed)
+
+    def _check_publish(self, user: str, topic: str) -> None:
+        """Raises NotAllowed if a user may not publish there now."""
+        if self._rights is None:
+            return
+        grants = self._rights(user) or Grants(user=user, rules=())
+        grants.check_publish(topic)
 
     def _give_up_will(self, session: Session) -> None:
         """Publish the will of a session that does not carry it any longer."""

@@ -94,13 +94,17 @@ def open_session(
     hub.expire(client, now_s)
     known = hub.broker.sessions.get(client)
     if known is not None and known.user != user:
-        raise NotAllowed(user, "take the session of", client)
+        if not hub.is_left(known, gateway.grants):
+            raise NotAllowed(user, "take the session of", client)
+        hub.end(known)
+        known = None
     made_up = subscriber_of(client) is None and client == connect.client_id
     if made_up and known is None and gateway.grants.rules is not None:
         raise NotAllowed(user, "begin a session as", client)
-    session, present = _session(hub, connect, client, told, now_s)
-    session.user = user
     name = subscriber_of(client)
+    kept = gateway.grants.may_keep(name)
+    session, present = _session(hub, connect, client, told, now_s, kept=kept)
+    session.user = user
     for filter_ in list(session.wishes):
         if not gateway.grants.may_subscribe(filter_, name):  # not any more
             hub.broker.sessions.unwish(session, filter_)
@@ -131,16 +135,24 @@ def open_session(
 
 
 def _session(
-    hub: MqttHub, connect: Connect, client: str, told: Properties, now_s: float
+    hub: MqttHub,
+    connect: Connect,
+    client: str,
+    told: Properties,
+    now_s: float,
+    *,
+    kept: bool,
 ) -> tuple[Session, bool]:
+    """The session, and whether it was there; ``kept``: it may outlive connections."""
     sessions = hub.broker.sessions
     if connect.version == 5:
         asked = number(connect.properties, Property.SESSION_EXPIRY_INTERVAL) or 0
-        expiry_s = hub.expiry(asked)
+        expiry_s = hub.expiry(asked) if kept else 0.0
         if asked and expiry_s is not None and expiry_s != asked:
             told[Property.SESSION_EXPIRY_INTERVAL] = int(expiry_s)
     else:
-        expiry_s = 0.0 if connect.clean_start else hub.expiry(0xFFFFFFFF)
+        lasting = kept and not connect.clean_start
+        expiry_s = hub.expiry(0xFFFFFFFF) if lasting else 0.0
     known = sessions.get(client)
     if known is not None and (other := hub.connected(known)) is not None:
         other.taken_over(now_s)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import NamedTuple
 
+from penstock.broker.access import Grants
 from penstock.broker.broker import Broker
 from penstock.gateway.gateway import Gateway
 from penstock.gateway.mqtt import MqttGateway, MqttHub
@@ -106,8 +107,14 @@ class Scene(scene.Scene):
 
     def _open(self) -> Broker:
         broker = super()._open()
-        self.hub = MqttHub(broker, self.mqtt)
+        users = bool(self.rules.passwords)
+        self.hub = MqttHub(broker, self.mqtt, self._rights if users else None)
         return broker
+
+    def _rights(self, user: str) -> Grants | None:
+        """What the rules say of a user now; None if there is none."""
+        known = user in self.rules.passwords
+        return self.rules.grants.get(user, Grants(user=user)) if known else None
 
     def _gateway(self, port: str) -> Gateway:
         if port == "mqtt":

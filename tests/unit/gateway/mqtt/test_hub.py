@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from penstock.broker.access import Rule
 from penstock.broker.options import BrokerOptions
 from penstock.broker.retained import TOPIC as RETAINED
 from penstock.errors import Backlogged, LimitReached
@@ -17,7 +18,7 @@ from penstock.gateway.options import MqttOptions
 from penstock.log import Columns, LogOptions
 from penstock.wire.mqtt import Kind, Properties, Property, Reason, Will
 from tests.unit.gateway.mqtt.scene import Client, Scene, acks
-from tests.unit.gateway.scene import Rules
+from tests.unit.gateway.scene import Rules, limited
 
 FOREVER = 0xFFFFFFFF
 WILL = Will(topic="gone", payload=b"bye", qos=1)
@@ -225,6 +226,46 @@ def test_a_will_that_cannot_be_published_is_told_and_the_session_ends(
     (record,) = caplog.records
     assert record.__dict__["action"] == "will_failed"
     assert scene.broker.sessions.get("ann") is None
+
+
+@pytest.mark.parametrize("restart", [False, True])
+@pytest.mark.parametrize("how", ["removed", "other rules"])
+@pytest.mark.parametrize("delay_s", [0, 5])
+def test_a_will_is_judged_by_what_its_user_may_do_when_it_is_published(
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+    how: str,
+    delay_s: int,
+    *,
+    restart: bool,
+) -> None:
+    may = Rule("publish", "gone"), Rule("subscribe", "gone")
+    rules = limited(*may)
+    scene = Scene(tmp_path, rules)
+    delay: Properties = {Property.WILL_DELAY_INTERVAL: delay_s}
+    will = Will(topic="gone", payload=b"bye", retain=True, properties=delay)
+    asked: Properties = {Property.SESSION_EXPIRY_INTERVAL: 60}
+    client = scene.client(user="anna", password=b"pw", will=will, properties=asked)
+    assert client.connack().reason == 0
+
+    if how == "removed":
+        del rules.passwords["anna"]
+        rules.passwords["bert"] = "pw"
+    else:
+        rules.grants = limited(may[1]).grants
+    if restart:
+        scene.restart(kill=True)
+    else:
+        client.drop()
+    scene.advance(6.0)
+
+    assert stored(scene) == []
+    session = scene.broker.sessions.get("ann")
+    assert session is not None and session.will is None
+    assert {one.getMessage() for one in caplog.records} == {
+        "the will of ann was not published: user anna may not publish to gone"
+    }
+    scene.close()
 
 
 FULL: dict[str, Properties] = {

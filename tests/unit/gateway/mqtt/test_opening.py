@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.broker.access import Rule
+from penstock.broker.access import Grants, Rule
 from penstock.gateway.mqtt.opening import refusal
 from penstock.gateway.options import MqttOptions
 from penstock.wire.mqtt import (
@@ -182,6 +182,88 @@ def test_the_session_of_another_user_is_not_taken(tmp_path: Path) -> None:
 
     assert second.connack().reason == Reason.NOT_AUTHORIZED
     assert not first.closed
+    scene.close()
+
+
+ROBBER = Rule("subscribe", "#", ("robber", "robber-*"))
+
+
+@pytest.mark.parametrize(
+    ("rules", "client", "kept"),
+    [
+        ((ROBBER,), "robber-1", True),
+        ((ROBBER,), "victim-1", False),
+        ((ROBBER,), "anna", True),
+        ((Rule("subscribe", "a"),), "victim-1", True),
+        ((Rule("publish", "a"),), "victim-1", False),
+        ((), "nobody", False),
+    ],
+)
+@pytest.mark.parametrize("version", [4, 5])
+def test_a_session_is_kept_under_a_name_that_the_rules_cover(
+    tmp_path: Path, version: int, rules: tuple[Rule, ...], client: str, *, kept: bool
+) -> None:
+    scene = Scene(tmp_path, limited(*rules))
+    asked = LASTING if version == 5 else {}
+    peer = scene.client(
+        client,
+        version=version,
+        clean=False,
+        user="anna",
+        password=b"pw",
+        properties=asked,
+    )
+    connack = peer.connack()
+
+    peer.drop()
+
+    told = connack.properties.get(Property.SESSION_EXPIRY_INTERVAL)
+    assert connack.reason == 0
+    assert told == (0 if version == 5 and not kept else None)  # MQTT-3.1.2-23
+    assert len(scene.broker.sessions) == kept
+    scene.close()
+
+
+def test_who_may_not_keep_a_session_does_not_by_leaving(tmp_path: Path) -> None:
+    scene = Scene(tmp_path, limited(ROBBER, Rule("publish", "gone")))
+    will = Will(topic="gone", payload=b"x")
+    peer = scene.client(
+        "victim-1", user="anna", password=b"pw", will=will, properties=LASTING
+    )
+
+    peer.bye(properties=LASTING)
+
+    assert len(scene.broker.sessions) == 0
+    assert "gone" not in scene.broker.log.catalog, "it is no violation"
+    scene.close()
+
+
+@pytest.mark.parametrize("removed", [False, True])
+def test_a_session_that_its_user_may_not_keep_is_no_bar_to_others(
+    tmp_path: Path, *, removed: bool
+) -> None:
+    names = "anna", "bert", "carl"
+    rules = Rules(
+        passwords=dict.fromkeys(names, "pw"),
+        grants={name: Grants(user=name) for name in names},
+    )
+    scene = Scene(tmp_path, rules)
+    scene.client("victim-1", user="anna", password=b"pw", properties=LASTING).drop()
+
+    def come(user: str) -> int:
+        client = scene.client("victim-1", clean=False, user=user, password=b"pw")
+        connack = client.connack()
+        client.drop()
+        assert not connack.session_present
+        return connack.reason
+
+    assert come("bert") == Reason.NOT_AUTHORIZED, "anna may keep it"
+    rules.grants["anna"] = Grants(user="anna", rules=(ROBBER,))
+    rules.grants["carl"] = Grants(user="carl", rules=(ROBBER,))
+    if removed:
+        del rules.passwords["anna"]
+    assert come("carl") == Reason.NOT_AUTHORIZED, "carl may not have that name"
+    assert come("bert") == 0
     scene.close()
 
 
