@@ -41,14 +41,14 @@ def test_the_system_looks_after_peers_that_are_gone(tmp_path: Path) -> None:
         async with house(tmp_path) as one:
             met: list[tuple[int, int]] = []
 
-            def make(leave: Leave) -> asyncio.Protocol:
+            def make(place: Place) -> asyncio.Protocol:
                 class Meeting(asyncio.Protocol):
                     def connection_made(self, transport: asyncio.BaseTransport) -> None:
                         sock = transport.get_extra_info("socket")
                         alive = socket.SOL_SOCKET, socket.SO_KEEPALIVE
                         idle = socket.IPPROTO_TCP, socket.TCP_KEEPIDLE
                         met.append((sock.getsockopt(*alive), sock.getsockopt(*idle)))
-                        leave()
+                        place.leave()
 
                 return Meeting()
 
