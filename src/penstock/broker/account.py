@@ -116,10 +116,11 @@ class Account:
         if most is not None and self.topics + count > most:
             raise self._refusal("topics", most)
 
-    def admit(self, sizes: Mapping[str, int]) -> None:
+    def admit(self, sizes: Mapping[str, int], letters: int = 0) -> None:
         """Whether so many bytes may go into topics, made if need be.
 
-        Topics that others have made do not count. Raises QuotaReached.
+        Topics that others have made do not count; ``letters``, bytes of dead letters,
+        have to fit in with the user's own topics. Raises QuotaReached.
         """
         catalog = self._accounts.log.catalog
         new = [name for name in sizes if name not in catalog]
@@ -130,6 +131,7 @@ class Account:
             return
         made = self._accounts.cards.made_by(self.user)
         more = sum(sizes[name] for name in sizes if name in made or name in new)
+        more += letters
         if more and self.stored_bytes + more > most:
             raise self._refusal("stored_bytes", most)
 

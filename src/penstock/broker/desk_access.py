@@ -1,10 +1,10 @@
 """What may be asked of the desk, and by whom: one table of verbs.
 
 Everybody may ask for what only shows something (``READING``), what is about one topic,
-make topics, and commit what a query has staged. Users with rules need a rule for the
-topic: which kind is in the table; what is about all topics is not for them. Whatever
-else there is changes what others rely on, and needs an administrator; so does a verb
-that is in no table.
+make topics, and commit what a query of theirs has staged. Users with rules need a rule
+for the topic: which kind is in the table; what is about all topics is not for them.
+Whatever else there is changes what others rely on, and needs an administrator; so does
+a verb that is in no table.
 """
 
 from __future__ import annotations
@@ -60,7 +60,8 @@ ABOUT_A_TOPIC: Mapping[str, tuple[str, Callable[[Grants, str], None]]] = {
     "logs": ("topic", Grants.check_read),
     "mqtt.retained.show": ("topic", Grants.check_read),
 }
-# Of a query that writes: all that is staged has to be its user's to publish.
+# Of a query that writes: it is nobody else's, and all that is staged has to be its
+# user's to publish.
 ABOUT_A_QUERY = frozenset({"sinks.last", "sinks.commit", "sinks.abort"})
 CREATE = "topics.create"
 # In the name of a subscriber.
@@ -91,8 +92,23 @@ def check_verb(grants: Grants, broker: Broker, verb: str, said: Arguments) -> No
             _check_ordinary(grants, broker, verb, said)
             return
         raise _refusal(grants, verb, said, AN_ADMINISTRATOR)
+    if verb in ABOUT_A_QUERY and isinstance(query := said.get("query"), str):
+        check_owner(grants, broker, query)
     if grants.rules is not None:
         _check_rules(grants, broker, verb, said)
+
+
+def owner_of(grants: Grants) -> str:
+    """Whose a query is that they begin; empty is nobody's. No user has such a name."""
+    return grants.user or (AN_ADMINISTRATOR if grants.admin else "")
+
+
+def check_owner(grants: Grants, broker: Broker, query: str) -> None:
+    """Whether a query is theirs, or nobody's; raises NotAllowed."""
+    owner = broker.sinks.owner(query)
+    if owner and owner != grants.user and not grants.admin:
+        action = "write with the query of somebody else,"
+        raise NotAllowed(grants.user, action, query, needs=AN_ADMINISTRATOR)
 
 
 def _check_rules(grants: Grants, broker: Broker, verb: str, said: Arguments) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from heapq import nsmallest
 from typing import Annotated
 
@@ -12,6 +13,7 @@ from penstock.broker.desk_verbs import Promise, verb
 from penstock.broker.desk_views import View
 from penstock.broker.epochs import abort, commit
 from penstock.delivery.letters import DeadLetter
+from penstock.errors import InvalidOption
 
 MAX_ROWS = 1000
 # Tasks of one epoch.
@@ -21,11 +23,22 @@ Limit = Annotated[int, Meta(ge=1, le=MAX_ROWS)]
 Number = Annotated[int, Meta(ge=0)]
 Parts = Annotated[list[tuple[Number, Number]], Meta(max_length=MAX_PARTS)]
 # Where a query stands in what it reads: a few numbers, or a token of another system.
-MAX_NOTE = 1 << 16
-Note = Annotated[str, Meta(max_length=MAX_NOTE)]
+# In bytes of UTF-8: feeds of databases count what they have of every collection.
+MAX_NOTE_BYTES = 1 << 16
+Note = Annotated[str, Meta(max_length=MAX_NOTE_BYTES)]
 # Raw input of one epoch that makes no sense: reason and bytes.
 MAX_LETTERS = 100_000
 Letters = Annotated[list[tuple[str, bytes]], Meta(max_length=MAX_LETTERS)]
+# Under which name it is filed. It has plain letters, so that it looks like no other.
+MAX_GATEWAY = 64
+GatewayName = Annotated[
+    str,
+    Meta(max_length=MAX_GATEWAY, pattern=r"^(?:[A-Za-z0-9][A-Za-z0-9 ._/-]*)?\Z"),
+]
+# First words of the names that the broker files under by itself.
+OWN_GATEWAYS = frozenset({"delivery", "http", "json", "line", "maze", "mqtt", "native"})
+SINK = "sink"
+_WORD = re.compile("[a-z0-9]+")
 
 
 class Committed(View, frozen=True, kw_only=True):
@@ -83,22 +96,28 @@ class SinkDesk:
         last: bool = False,
         note: Note = "",
         letters: Letters = [],  # noqa: B006 - only read
-        gateway: str = "",
+        gateway: GatewayName = "",
+        owner: str = "",
     ) -> Committed:
         """Store the staged parts (partition, attempt) of an epoch: all, and once.
 
         ``last``: the query ends with it, and need not be listed or kept for long.
         ``note``: where the query stands in what it reads; ``letters``: what it could
         not make sense of, filed under ``gateway``. Both are stored with the events.
+        ``owner`` is not the caller's to say: the server fills it in.
         Raises MissingStage if a part is not there, InvalidPayload, LimitReached.
         """
+        _check_note(note)
+        _check_gateway(gateway)
         at_ms = self._broker.log.now_ms()
         raw = [
-            DeadLetter(gateway=gateway, reason=reason, at_ms=at_ms, raw=data)
+            DeadLetter(gateway=gateway or SINK, reason=reason, at_ms=at_ms, raw=data)
             for reason, data in letters
         ]
         broker = self._broker
-        done = commit(broker, query, epoch, parts, last=last, note=note, raw=raw)
+        done = commit(
+            *(broker, query, epoch, parts), last=last, note=note, raw=raw, owner=owner
+        )
         if done is None:
             found = broker.sinks.last(query)
             noted = "" if found is None else found.note
@@ -127,3 +146,16 @@ class SinkDesk:
             staged_epochs=len(staged),
             staged_bytes=sum(one.size for one in staged.values()),
         )
+
+
+def _check_note(note: str) -> None:
+    if len(note) * 4 > MAX_NOTE_BYTES and len(note.encode()) > MAX_NOTE_BYTES:
+        limit = f"at most {MAX_NOTE_BYTES} bytes"
+        raise InvalidOption("note", f"of {len(note.encode())} bytes", limit)
+
+
+def _check_gateway(gateway: str) -> None:
+    """Nobody takes a letter of a sink for one of the broker's own."""
+    word = _WORD.match(gateway.lower())
+    if word is not None and word[0] in OWN_GATEWAYS:
+        raise InvalidOption("gateway", gateway, "a name that the broker has not itself")

@@ -66,11 +66,12 @@ def commit(
     last: bool = False,
     note: str = "",
     raw: Iterable[letters.DeadLetter] = (),
+    owner: str = "",
 ) -> Epoch | None:
     """Store what is staged of these parts, in one group; None if it was done before.
 
     ``last``: the query will have no other epoch. ``note`` and the dead letters ``raw``
-    are in the same group.
+    are in the same group. ``owner``: whose query it is now, if it is nobody's.
     Raises InvalidName, InvalidOption, MissingStage, InvalidPayload, LimitReached and
     what the log raises: then nothing was done.
     """
@@ -93,12 +94,14 @@ def commit(
     ]
     _check(broker, pieces, {topic for topic, _ in batches})
     payer, sizes = broker.accounts.payer, _sizes(batches)
-    if payer is not None:
-        payer.admit(sizes)
     count = sum(len(batch) for _, batch in batches)
-    if given := [letter.encode() for letter in raw]:
-        filed = Columns(given, at_ms)
-        filed.check(broker.log.options.max_event_bytes)
+    owner = sinks.owner(query) or owner
+    sinks.check_note(query, owner, note)
+    filed = Columns([letter.encode() for letter in raw], at_ms)
+    filed_bytes = filed.check(broker.log.options.max_event_bytes) if len(filed) else 0
+    if payer is not None:
+        payer.admit(sizes, filed_bytes)
+    if len(filed):
         batches.append(
             (letters.TOPIC, Batch.of(letters.TOPIC, filed.encode(0, _NO_ID)))
         )
@@ -109,7 +112,9 @@ def commit(
         for name in made:
             broker.cards.make(name, payer.user)
         payer.keep(sizes)
-    done = Epoch(query, epoch, at_ms, count, last, note)
+    # Events were charged when they were staged; a note is as much work as one.
+    broker.accounts.charge(len(filed) + bool(note), filed_bytes + len(note))
+    done = Epoch(query, epoch, at_ms, count, last, note, owner)
     sinks.commit(done)
     return done
 

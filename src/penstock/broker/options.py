@@ -74,9 +74,14 @@ class BrokerOptions:
     )
     max_sinks: int = option(
         10_000,
-        "queries whose last epoch is remembered, the latest ones; "
-        "an epoch of one that was forgotten would be stored again",
+        "queries whose last epoch is remembered; beyond that whoever has most of them "
+        "loses its oldest: an epoch of one that was forgotten would be stored again",
         least=1,
+    )
+    max_sink_bytes: int = option(
+        64 * MIB,
+        "memory for what queries note of their place; one user has a quarter of it",
+        least=0,
     )
     max_staged_bytes: int = option(
         256 * MIB,

@@ -4,42 +4,41 @@ The events of an epoch and the note of its number are in one group of the journa
 epochs.py): after a crash both are there, or neither is. If the commit fails both are
 taken back, and what was staged can be committed again.
 
-Queries that have committed nothing for longest are forgotten beyond ``max_sinks``.
-Those whose last epoch was said to be the last are counted apart, so that no number of
-them makes a query forgotten that goes on; and they are forgotten after a day, when
-nobody asks any more whether they were committed.
+Beyond ``max_sinks`` queries are forgotten, of the user who has the most of them the one
+that has committed nothing for longest (see ledger.py). Those whose last epoch was said
+to be the last are counted apart, so that no number of them makes a query forgotten that
+goes on; and they are forgotten after a day, when nobody asks any more whether they were
+committed.
+
+The user who commits the first epoch of a query owns it, and nobody else may go on with
+it: an epoch of somebody else would have those of the owner taken for stored. A query of
+nobody, such as one of an older version, belongs to whoever commits to it next.
 
 Crash promise: precious. Replayed from the journal, carried by every checkpoint.
 """
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Iterator
 
 import msgspec
 
+from penstock.broker.ledger import Epoch, Ledger, held_bytes
 from penstock.broker.options import BrokerOptions
 from penstock.broker.staging import Staging
 from penstock.delivery.unconfirmed import Unconfirmed
+from penstock.errors import LimitReached
 from penstock.log import Record
+
+__all__ = ["Epoch", "Sinks"]
 
 # No client asks again for longer: the most that Spark's option retrySeconds may be, and
 # an hour for a commit that is slow.
 ENDED_MS = 25 * 3600 * 1000
 
 
-class Epoch(msgspec.Struct, array_like=True, frozen=True):
-    """The last epoch of a query, with what the query noted of its own place."""
-
-    query: str
-    number: int
-    at_ms: int
-    events: int
-    last: bool = False
-    """Whether no other will follow."""
-    note: str = ""
-
+# One user has at most this part of what notes may take, so that there is some left.
+SHARES = 4
 
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(list[Epoch]).decode
@@ -50,14 +49,15 @@ class Sinks:
 
     def __init__(self, options: BrokerOptions) -> None:
         self._max_sinks = options.max_sinks
-        self._last: OrderedDict[str, Epoch] = OrderedDict()
-        self._ended: OrderedDict[str, Epoch] = OrderedDict()
+        self._max_note_bytes = options.max_sink_bytes
+        self._last = Ledger()
+        self._ended = Ledger()
         self._steps: Unconfirmed[tuple[Epoch, Epoch | None]] = Unconfirmed()
         self.staging = Staging(options.max_staged_bytes, options.staged_ttl_s)
 
     def __iter__(self) -> Iterator[Epoch]:
         """Of the queries that go on."""
-        return iter(self._last.values())
+        return iter(self._last)
 
     @property
     def urgent(self) -> bool:
@@ -76,6 +76,28 @@ class Sinks:
         """Whether that epoch is committed for good."""
         return self._steps.confirmed and self.has(query, number)
 
+    def owner(self, query: str) -> str:
+        """Whose query it is, perhaps only just; empty if it is nobody's."""
+        last = self.last(query)
+        return "" if last is None else last.owner
+
+    def check_note(self, query: str, owner: str, note: str) -> None:
+        """Whether there is room for a note; one that is no longer than before fits.
+
+        Raises LimitReached.
+        """
+        last = self.last(query)
+        more = held_bytes(note) - (0 if last is None else held_bytes(last.note))
+        if more <= 0:
+            return
+        most, held = self._max_note_bytes, self._last.note_bytes
+        ended = self._ended.note_bytes
+        if held.total() + ended.total() + more > most:
+            raise LimitReached("bytes of notes", most, "max_sink_bytes")
+        if owner and held[owner] + ended[owner] + more > most // SHARES:
+            what = f"bytes of notes for {owner}"
+            raise LimitReached(what, most // SHARES, f"1/{SHARES} of max_sink_bytes")
+
     def commit(self, epoch: Epoch) -> None:
         """Note an epoch whose events are in the open group."""
         self._steps.add((epoch, self.last(epoch.query)))
@@ -90,23 +112,16 @@ class Sinks:
 
     def _put(self, epoch: Epoch) -> None:
         self._forget(epoch.query)
-        (self._ended if epoch.last else self._last)[epoch.query] = epoch
+        (self._ended if epoch.last else self._last).put(epoch)
 
     def _forget(self, query: str) -> None:
-        self._last.pop(query, None)
-        self._ended.pop(query, None)
+        self._last.pop(query)
+        self._ended.pop(query)
 
     def _shorten(self) -> None:
         for epochs in (self._last, self._ended):
-            while len(epochs) > self._max_sinks:
-                epochs.popitem(last=False)
-        while self._ended and self._ended_for_ms() > ENDED_MS:
-            self._ended.popitem(last=False)
-
-    def _ended_for_ms(self) -> int:
-        """How long before the newest of its kind the oldest one ended."""
-        ended = self._ended.values()
-        return next(reversed(ended)).at_ms - next(iter(ended)).at_ms
+            epochs.shorten(self._max_sinks)
+        self._ended.shorten_until(ENDED_MS)
 
     # The journal's side
 
@@ -123,7 +138,7 @@ class Sinks:
                 self._put(before)
 
     def snapshot(self) -> bytes:
-        return _encode([*self._last.values(), *self._ended.values()])
+        return _encode([*self._last, *self._ended])
 
     def restore(self, snapshot: bytes) -> None:
         self._read(snapshot)

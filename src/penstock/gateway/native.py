@@ -22,7 +22,7 @@ from penstock.broker.acceptance import accepted_subscriber
 from penstock.broker.access import OPEN, Grants
 from penstock.broker.broker import Broker
 from penstock.broker.desk import Desk
-from penstock.broker.desk_access import check_verb
+from penstock.broker.desk_access import check_verb, owner_of
 from penstock.broker.desk_start import accepted_start
 from penstock.broker.desk_verbs import Promise, Verb, call
 from penstock.delivery.consumer import Consumer
@@ -410,6 +410,8 @@ class NativeGateway(Gateway):
         arguments = message.arguments
         if self._user and "by" in verb.arguments.__struct_fields__:
             arguments = {**arguments, "by": self._user}  # as they claim, or not
+        if "owner" in verb.arguments.__struct_fields__:
+            arguments = {**arguments, "owner": owner_of(self.grants)}
         result = call(verb, arguments)
         answer = encode(Answer(message.seq, result))
         if verb.promise is Promise.NOTHING:

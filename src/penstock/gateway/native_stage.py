@@ -5,6 +5,7 @@ from __future__ import annotations
 from penstock.broker import epochs
 from penstock.broker.acceptance import check_ids
 from penstock.broker.broker import Broker
+from penstock.broker.desk_access import check_owner
 from penstock.errors import InvalidBatch
 from penstock.gateway.native_pub import Publisher
 from penstock.log import Columns
@@ -14,8 +15,10 @@ from penstock.wire.native import Stage
 def stage(broker: Broker, message: Stage, by: Publisher, now_s: float) -> bool:
     """Keep the events of a message; False if their epoch is committed already.
 
-    Raises what publishing them would be refused for, MissingStage, LimitReached.
+    Raises what publishing them would be refused for, NotAllowed if the query is of
+    somebody else, MissingStage, LimitReached.
     """
+    check_owner(by.grants, broker, message.query)
     publish = message.publish
     if publish.payloads:  # an empty part is of no topic
         by.grants.check_publish(publish.topic)

@@ -6,7 +6,7 @@ import pytest
 
 from penstock.broker.desk_sinks import Aborted, Committed, SinkPage, SinkRow
 from penstock.broker.epochs import stage
-from penstock.errors import InvalidArgument, MissingStage
+from penstock.errors import InvalidArgument, InvalidOption, MissingStage
 from penstock.log import Columns
 from tests.unit.broker.office import Office
 
@@ -122,7 +122,34 @@ def test_a_query_that_committed_nothing_has_no_note(office: Office) -> None:
     assert (row.epoch, row.note) == (None, "")
 
 
-def test_a_note_has_a_limit(office: Office) -> None:
-    with pytest.raises(InvalidArgument):
-        note = "x" * 65_537
+@pytest.mark.parametrize("note", ["x" * 65_537, "é" * 32_769])
+def test_a_note_has_a_limit_in_bytes(office: Office, note: str) -> None:
+    with pytest.raises((InvalidArgument, InvalidOption)):
         ask(office, "sinks.commit", query="q", epoch=0, parts=[], note=note)
+
+    fits = "é" * 32_768
+    ask(office, "sinks.commit", query="q", epoch=0, parts=[], note=fits)
+
+
+@pytest.mark.parametrize(
+    "gateway", ["mqtt", "MQTT", "json publisher", "line", "mqtt-2", " mqtt", "mqtt\n"]
+)
+def test_letters_are_not_filed_as_those_of_the_broker(
+    office: Office, gateway: str
+) -> None:
+    given = {"letters": [["forged", b"x"]], "gateway": gateway}
+
+    with pytest.raises((InvalidArgument, InvalidOption)):
+        ask(office, "sinks.commit", query="q", epoch=0, parts=[], **given)
+
+    assert office.broker.sinks.last("q") is None
+
+
+@pytest.mark.parametrize("gateway", ["cdc", "ingest sse", "pipeline", ""])
+def test_letters_of_feeds_have_their_name(office: Office, gateway: str) -> None:
+    given = {"letters": [["odd", b"x"]], "gateway": gateway}
+    ask(office, "sinks.commit", query="q", epoch=0, parts=[], **given)
+    office.commit()
+
+    [letter] = ask(office, "dead-letters").letters
+    assert letter.gateway == (gateway or "sink")

@@ -4,9 +4,12 @@ from pathlib import Path
 
 import pytest
 
+from penstock.broker.access import Grants
 from penstock.broker.broker import Broker
 from penstock.broker.epochs import abort, commit, stage
 from penstock.broker.options import BrokerOptions
+from penstock.broker.quota import Quota
+from penstock.delivery.letters import DeadLetter
 from penstock.errors import (
     InvalidBatch,
     InvalidName,
@@ -15,6 +18,7 @@ from penstock.errors import (
     LimitReached,
     MissingStage,
     PenstockError,
+    QuotaReached,
     ReservedName,
 )
 from penstock.log import Columns, Log
@@ -281,3 +285,47 @@ def test_topics_stay_limited(tmp_path: Path) -> None:
             commit(broker, "q", 0, [(0, 0), (1, 0)])
 
         assert broker.log.topics() == []
+
+
+def test_whoever_commits_first_owns_the_query_after_a_crash_too(
+    office: Office,
+) -> None:
+    commit(office.broker, "q", 0, [], owner="anna")
+    commit(office.broker, "free", 0, [])
+    office.commit()
+    office.restart()
+
+    commit(office.broker, "q", 1, [], owner="an administrator")
+    commit(office.broker, "free", 1, [], owner="bert")
+    office.commit()
+    office.restart()
+
+    owner = office.broker.sinks.owner
+    assert (owner("q"), owner("free")) == ("anna", "bert")
+
+
+def test_letters_are_charged_as_events_of_the_user(office: Office) -> None:
+    broker = office.broker
+    account = broker.accounts.of(Grants(user="anna", quota=Quota(events_per_s=20)))
+    assert account is not None
+
+    with broker.accounts.acting(account):
+        commit(broker, "q", 0, [], raw=[letter(b"x")] * 60)
+    office.commit()
+
+    assert account.wait_s() >= 1.0
+
+
+def test_letters_have_to_fit_into_what_the_user_may_store(office: Office) -> None:
+    broker = office.broker
+    account = broker.accounts.of(Grants(user="anna", quota=Quota(stored_bytes=1000)))
+
+    with broker.accounts.acting(account), pytest.raises(QuotaReached):
+        commit(broker, "q", 0, [], raw=[letter(bytes(1000))])
+
+    assert broker.sinks.last("q") is None
+    assert broker.log.pending_bytes == 0
+
+
+def letter(raw: bytes) -> DeadLetter:
+    return DeadLetter(gateway="cdc", reason="odd", at_ms=0, raw=raw)

@@ -1,10 +1,12 @@
 from __future__ import annotations
 
 import msgspec
+import pytest
 
 from penstock.broker.options import BrokerOptions
 from penstock.broker.sinks import ENDED_MS, Epoch, Sinks
 from penstock.broker.staging import Piece
+from penstock.errors import LimitReached
 from penstock.log import Record
 
 
@@ -171,3 +173,71 @@ def test_epochs_of_before_are_read() -> None:
     old = msgspec.msgpack.encode([("q", 3, 5, 1)])
 
     assert list(replayed([old])) == [epoch("q", 3)]
+
+
+def test_made_up_queries_push_out_those_of_their_own_user() -> None:
+    one = sinks(max_sinks=4)
+    committed(one, owned("mine", "anna"), owned("w", "anna", last=True))
+
+    for number in range(20):
+        committed(one, owned(f"made up {number}", "bert"))
+        committed(one, owned(f"ended {number}", "bert", last=True))
+
+    assert [known.query for known in one] == [
+        "mine",
+        *(f"made up {number}" for number in (17, 18, 19)),
+    ]
+    assert one.has("w", 0)
+    assert not one.has("ended 16", 0)
+
+
+def test_whose_a_query_is_survives_a_restart() -> None:
+    one = sinks()
+    records = committed(one, owned("q", "anna"), owned("w", "bert", last=True))
+
+    for again in (replayed(records), replayed([], one.snapshot())):
+        assert [again.owner(query) for query in "qwx"] == ["anna", "bert", ""]
+
+
+def test_a_commit_that_fails_makes_nobody_an_owner() -> None:
+    one = sinks()
+    one.commit(owned("q", "anna"))
+
+    one.taken_back()
+
+    assert one.owner("q") == ""
+
+
+def test_queries_of_before_are_nobodys() -> None:
+    old = msgspec.msgpack.encode([("q", 3, 5, 1, False, "place")])
+
+    assert replayed([old]).owner("q") == ""
+
+
+def test_notes_of_all_queries_have_a_limit() -> None:
+    one = Sinks(BrokerOptions(max_sink_bytes=400))
+    committed(one, noted("a", "", "x" * 300), noted("b", "anna", "é" * 20))
+
+    with pytest.raises(LimitReached, match="400 bytes of notes, the limit of max_sink"):
+        one.check_note("c", "", "x" * 21)
+    one.check_note("c", "", "x" * 20)
+    one.check_note("a", "", "y" * 300)  # no more than there is
+    committed(one, noted("a", "", ""))
+    one.check_note("c", "", "x" * 320)
+
+
+def test_one_user_leaves_room_for_the_notes_of_others() -> None:
+    one = Sinks(BrokerOptions(max_sink_bytes=400))
+    committed(one, noted("a", "anna", "x" * 60), noted("b", "anna", "x" * 40))
+
+    with pytest.raises(LimitReached, match="bytes of notes for anna"):
+        one.check_note("c", "anna", "x")
+    one.check_note("c", "bert", "x" * 100)
+
+
+def owned(query: str, owner: str, *, last: bool = False) -> Epoch:
+    return Epoch(query, 0, 5, 1, last=last, owner=owner)
+
+
+def noted(query: str, owner: str, note: str) -> Epoch:
+    return Epoch(query, 0, 5, 1, note=note, owner=owner)

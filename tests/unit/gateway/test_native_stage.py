@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.broker.access import Rule
+from penstock.broker.access import Grants, Rule
 from penstock.wire.native import Answer, Ask, Hello, Problem, Publish, Stage
 from tests.unit.gateway.native_peer import NativePeer, only
 from tests.unit.gateway.scene import Scene, limited
@@ -194,22 +194,24 @@ def test_what_nobody_commits_is_dropped_in_time(scene: Scene) -> None:
 def test_a_user_with_rules_stages_and_commits_what_they_say(tmp_path: Path) -> None:
     rules = limited(Rule("publish", "t"))
     rules.passwords["bert"] = "pw"
+    rules.grants["bert"] = Grants(user="bert")
     scene = Scene(tmp_path, rules)
     anna, bert = (NativePeer(scene, Hello(name, "pw", "")) for name in ("anna", "bert"))
     out = Stage(1, "q", 0, 1, 0, Publish(0, "out", [b"x"]))
 
     refused = anna.say(out, stage(2, b"a"), Stage(3, "q", 0, 2, 0, Publish(0, "", [])))
     committed = anna.say(commit(4, 0, [0, 0], [2, 0]))
-    bert.say(Stage(5, "q", 1, 0, 0, Publish(0, "out", [b"x"])))
-    of_bert = anna.say(commit(6, 1, [0, 0]), commit(7, 2))
+    of_bert = bert.say(Stage(5, "q", 1, 0, 0, Publish(0, "out", [b"x"])), commit(6, 7))
+    assert only(Answer, anna.say(commit(7, 1)))
 
     assert [(one.seq, one.error) for one in only(Problem, refused)] == [
         (1, "NotAllowed")
     ]
     assert only(Answer, refused) == [Answer(2, True), Answer(3, True)]
     assert len(only(Answer, committed)) == 1
+    said = "user bert may not write with the query of somebody else, q"
     assert [one.text for one in only(Problem, of_bert)] == [
-        "user anna may not publish to out"
+        f"{said}: it needs an administrator"
     ] * 2
     assert scene.broker.log.topics() == ["t"]
     scene.close()
