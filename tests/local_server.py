@@ -92,6 +92,8 @@ class LocalServer:
         if (login := gateway.login) is not None:
             known = (self._passwords or {}).get(login.user)
             gateway.logged_in(known == login.password, time.time())
+        while gateway.busy:
+            gateway.go_on(time.time())
         while gateway.errands:
             gateway.errands.popleft()()
 

@@ -54,12 +54,12 @@ class BrokerOptions:
         least=1,
     )
     max_schema_steps: int = option(
-        100_000,
+        40_000,
         "steps of comparing a schema with the one before, or making up data for it",
         least=1000,
     )
     max_schema_s: float = option(
-        1.0, "time for the same, on a machine where steps are slow", above=0
+        0.2, "time for the same, on a machine where steps are slow", above=0
     )
     max_schema_versions: int = option(
         100, "how many versions of its schema a topic may have", least=1

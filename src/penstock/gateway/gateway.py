@@ -5,7 +5,8 @@ The server calls ``output`` after every ``receive`` and whenever the gateway is 
 more input until the server has called ``logged_in``: checking takes a while on purpose
 and happens elsewhere. What the user may do is in ``grants`` by then, and the gateway
 asks it before it publishes, subscribes or reads for the peer. Work that needs an idle
-log goes into ``errands``.
+log goes into ``errands``. What may take a while the gateway holds, and is ``busy``: the
+server has it ``go_on`` in its turn, and hands it nothing more meanwhile.
 """
 
 from __future__ import annotations
@@ -58,6 +59,15 @@ class Gateway:
     """How long the peer may be silent before it has timed out; 0 for any time."""
     errands: deque[Callable[[], None]] | None = None
     """What is to be done while no commit is under way."""
+
+    @property
+    def busy(self) -> bool:
+        """Whether it has something to do that may take a while, in its turn."""
+        return False
+
+    def go_on(self, now_s: float) -> None:
+        """Do a piece of what it is busy with."""
+        raise NotImplementedError
 
     def is_vouched(self, user: str | None) -> bool:
         """Whether the certificate names this user; then its grants count from now on.

@@ -5,6 +5,9 @@ Answers keep the order of what they answer, but for orders that need an idle log
 (deleting a topic), which are answered when they are done, and for fetches, which are
 answered when there is room for what they bring.
 
+A question may take a while, and many of them fit into one read: each waits for its
+turn, with all that follows it, and between two of them everybody else is served.
+
 Promises: Published leaves after the commit of the events, Subscribed and answers to
 Unsubscribe and Ask after the commit of what they changed. Settle and Refuse have no
 answer; whoever has to know that they count unsubscribes, or asks for ``settled``.
@@ -61,6 +64,8 @@ from penstock.wire.native import (
 
 # Answered when all that was settled before is stored.
 SETTLED = "settled"
+# What takes a turn of its own: each may take a while, and thousands fit into one read.
+_QUESTIONS = frozenset({Ask, Subscribe, Unsubscribe})
 # Events that are asked for at once; the window and the bytes limit it first.
 _MANY = 1 << 20
 
@@ -113,19 +118,30 @@ class NativeGateway(Gateway):
         self._user = ""
         """Who has logged in, by the name of the user or of the token."""
         self._held: list[ClientMessage] = []
+        """What waits for a login, or for its turn, from ``_at`` on."""
+        self._at = 0
+        self._wrong: RemoteProtocolError | None = None
+        """What came behind all that is held, and is no message."""
 
     def receive(self, data: bytes, now_s: float) -> None:
         if self.closing:
             return
-        received: list[ClientMessage] = []
+        received = self._held[self._at :]
         try:
             for body in self._splitter.feed(data):
                 received.append(decode_client(body))
         except RemoteProtocolError as error:
-            self._messages(received, now_s)
-            self._refuse_all(error)
-            return
-        self._messages(received, now_s)
+            self._wrong = error
+        self._messages(received, 0, now_s)
+
+    @property
+    def busy(self) -> bool:
+        return bool(self._held) and self.login is None and not self.closing
+
+    def go_on(self, now_s: float) -> None:
+        held, at = self._held, self._at
+        self._message(held[at], now_s)
+        self._messages(held, at + 1, now_s)
 
     def eof(self, now_s: float) -> None:
         self.closing = True
@@ -138,8 +154,7 @@ class NativeGateway(Gateway):
             self._enter()
         else:
             self._refuse_all(self.refusal or _refusal(request, self.grants))
-        held, self._held = self._held, []
-        self._messages(held, now_s)
+        self._messages(self._held, self._at, now_s)
 
     def turned_away(self, error: PenstockError, now_s: float) -> None:
         self.login = None
@@ -186,6 +201,7 @@ class NativeGateway(Gateway):
             self._broker.detach(channel.consumer)
         self._channels.clear()
         self.errands.clear()
+        self._held = []
 
     def released(self, consumer: Consumer, owed: list[Owed]) -> None:
         raise AssertionError("this protocol has no PUBREL")
@@ -210,11 +226,12 @@ class NativeGateway(Gateway):
 
     # Messages
 
-    def _messages(self, received: list[ClientMessage], now_s: float) -> None:
-        at, end = 0, len(received)
+    def _messages(self, received: list[ClientMessage], at: int, now_s: float) -> None:
+        """Carry out messages from ``at`` on, up to one that has to wait."""
+        end = len(received)
         while at < end and not self.closing:
-            if self.login is not None:
-                self._held += received[at:]
+            if self.login is not None or type(received[at]) in _QUESTIONS:
+                self._held, self._at = received, at
                 return
             run = at
             while run < end and self.settled and type(received[run]) is Publish:
@@ -226,6 +243,9 @@ class NativeGateway(Gateway):
                 continue
             self._message(received[at], now_s)
             at += 1
+        self._held, self._at = [], 0
+        if self._wrong is not None and self.login is None and not self.closing:
+            self._refuse_all(self._wrong)
 
     def _message(self, message: ClientMessage, now_s: float) -> None:
         if isinstance(message, Hello) == self.settled:

@@ -14,7 +14,7 @@ from penstock.errors import TooMuchWork
 # Of whoever says nothing: far more than a schema that a person reads.
 MAX_STEPS = 2_000_000
 # Steps between two looks at the clock.
-_LOOK = 1000
+_LOOK = 100
 
 
 class Effort:

@@ -1,9 +1,10 @@
 """One connection: a socket that drives a gateway.
 
 Reading stops while the server is congested, while a password is checked, while a user
-has to wait who publishes faster than it may, and while the peer does not read what it
-was sent: so what a connection costs in memory is bounded by one read and its output
-buffer. Until the peer has said who it is both are small.
+has to wait who publishes faster than it may, while the peer does not read what it was
+sent, and, after one more read, while questions wait for their turn: so what a
+connection costs in memory is bounded by two reads and its output buffer. Until the peer
+has said who it is all are small.
 
 A connection that is closed has a little time for the rest of its output. Then it is
 cut off, whatever its peer does.
@@ -197,7 +198,7 @@ class Connection(asyncio.BufferedProtocol):
             self.take_in(first)
         if self._lingering and self._transport is not None:
             self._shut(self._transport)
-        elif not self._held:
+        elif not self._held and not self.gateway.busy:
             self._end()
         return True  # we close when our side has been said
 
@@ -293,9 +294,9 @@ class Connection(asyncio.BufferedProtocol):
 
     def resume(self) -> None:
         """Go on with what was held, then with reading."""
-        while self._held and not self._blocked():
+        while self._held and not self.gateway.busy and not self._blocked():
             self._receive(self._held.pop(0))
-        if self._held:
+        if self._held or self.gateway.busy:
             self._hold_up()
         elif self._ended:
             self._end()
@@ -303,6 +304,12 @@ class Connection(asyncio.BufferedProtocol):
             self._hold_up()  # to be resumed when there is room again
         else:
             self._resume_reading()
+
+    def go_on(self) -> None:
+        """Its turn: have one question answered, and see what follows."""
+        if self.gateway.busy and not self._blocked():
+            self._carry_out(self.gateway.go_on)
+        self.resume()
 
     def _resume_reading(self) -> None:
         if not self._reading and self._transport is not None:
@@ -364,21 +371,25 @@ class Connection(asyncio.BufferedProtocol):
         """Bytes have come: carry them out, or hold them until that can be."""
         if self._publishes and self._account is not None:
             self._owe(self._account)  # perhaps by what came over another connection
-        if self._held or self._blocked():
+        if self._held or self.gateway.busy or self._blocked():
             self._held.append(data)
             self._hold_up()
         else:
             self._receive(data)
 
     def _receive(self, data: bytes) -> None:
+        self.peer.bytes_in += len(data)
+        self._carry_out(lambda now_s: self.gateway.receive(data, now_s))
+
+    def _carry_out(self, step: Callable[[float], None]) -> None:
+        """Have the gateway do something, and see to what it wants then."""
         engine, gateway = self.engine, self.gateway
         now_s = self.active_s = engine.now_s()
-        self.peer.bytes_in += len(data)
         try:
             if self._account is None:
-                gateway.receive(data, now_s)
+                step(now_s)
             else:
-                self._for_user(lambda: gateway.receive(data, now_s))
+                self._for_user(lambda: step(now_s))
         except Exception:
             self._fail()
             return
@@ -388,6 +399,8 @@ class Connection(asyncio.BufferedProtocol):
             self._limit(self._transport)
         if gateway.errands:
             engine.errand(gateway)
+        if gateway.busy:
+            engine.line_up(self)
         self.flush(now_s)
         engine.kick()
 
@@ -420,6 +433,8 @@ class Connection(asyncio.BufferedProtocol):
             self.engine.pause(self)
         if self._owing:
             self.engine.owing[self] = None
+        if self.gateway.busy and not self._blocked():
+            self.engine.line_up(self)
 
     def _stop_reading(self) -> None:
         if self._reading and self._transport is not None:

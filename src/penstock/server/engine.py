@@ -6,6 +6,7 @@ connections took part:
     begin a commit if somebody waits for one and none is under way
     write out segments if that is due
     let every connection that was woken send what it has
+    answer questions for a moment, one of each connection in turn
 
 So the next group collects while this one syncs, and everybody who published meanwhile
 shares one sync. When more is under way than memory should hold, the connections stop
@@ -61,6 +62,8 @@ RETRY_S = 1.0
 # counting of tries) waits this long for a commit that happens anyway.
 LAZY_S = 0.2
 TICK_S = 0.1
+# How long questions are answered before everything else has a turn again.
+QUESTIONS_S = 0.01
 # How long a connection may take for the last answers.
 PART_S = 1.0
 
@@ -93,6 +96,8 @@ class Engine:
         self._paused: dict[Resting, None] = {}
         self.owing: dict[Connection, None] = {}
         """Those whose users have to wait, as they publish faster than they may."""
+        self._asking: dict[Connection, None] = {}
+        """Those who have asked something, in the order of their turns."""
         self._errands: dict[Errander, None] = {}
         self._ended = asyncio.Event()
         """Set whenever a piece of work has ended."""
@@ -151,6 +156,7 @@ class Engine:
     def leave(self, connection: Connection) -> None:
         del self.connections[connection.gateway]
         self.owing.pop(connection, None)
+        self._asking.pop(connection, None)
         if not self.connections:
             self.deserted.set()
         self.kick()
@@ -158,6 +164,11 @@ class Engine:
     def pause(self, resting: Resting) -> None:
         """Have a connection resumed when there is room again."""
         self._paused[resting] = None
+
+    def line_up(self, connection: Connection) -> None:
+        """Have a connection go on when it is its turn."""
+        self._asking[connection] = None
+        self.kick()
 
     def errand(self, errander: Errander) -> None:
         """Do the gateway's errands as soon as no work is under way."""
@@ -247,8 +258,22 @@ class Engine:
             paused, self._paused = self._paused, {}
             for connection in paused:
                 connection.resume()
+        if self._asking:
+            self._answer()
         if self._draining and self.idle and not self.broker.dirty:
             self._ended.set()
+
+    def _answer(self) -> None:
+        """Let those who asked go on in turn; who is left has the next turn."""
+        until_s = time.perf_counter() + QUESTIONS_S
+        while self._asking:
+            connection = next(iter(self._asking))
+            del self._asking[connection]
+            connection.go_on()
+            if time.perf_counter() > until_s:
+                break
+        if self._asking:
+            self.kick()
 
     def _begin_commit(self) -> None:
         if self._commit is not None:

@@ -166,6 +166,10 @@ class Peer:
             self.gateway.logged_in(ok, self._now_s)
         self.pull()
         self._scene.pump()
+        while self.gateway.busy:
+            self.gateway.go_on(self._now_s)
+            self.pull()
+            self._scene.pump()
 
     def say(self, *lines: str) -> list[str]:
         """Send lines in one read; what has come since, as lines."""

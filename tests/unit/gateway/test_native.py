@@ -32,6 +32,7 @@ from penstock.wire.native import (
     Welcome,
     encode,
 )
+from penstock.wire.native.messages import MAX_OFFSETS
 from tests.unit.gateway.native_peer import HELLO, NativePeer, only
 from tests.unit.gateway.scene import Rules, Scene, limited
 
@@ -44,6 +45,12 @@ def publish(scene: Scene, *payloads: bytes, topic: str = "t") -> None:
 
 def offsets(found: list[Events]) -> list[int]:
     return [offset for one in found for offset in one.offsets]
+
+
+def seqs(peer: NativePeer) -> list[int]:
+    """Of the answers that leave now."""
+    peer.peer.pull()
+    return [getattr(one, "seq", 0) for one in peer.read()]
 
 
 # Hello
@@ -209,7 +216,7 @@ def test_a_temporary_subscriber_waits_for_nothing_and_ends_with_its_connection(
 
     answers = peer.say(Subscribe(1, "t", start=0), Subscribe(2, "t", start=0))
 
-    assert [type(one) for one in answers] == [Subscribed, Subscribed, Events, Events]
+    assert [type(one) for one in answers] == [Subscribed, Events, Subscribed, Events]
     assert len(scene.broker.subscriptions) == 2
     peer.peer.disconnect()
     assert len(scene.broker.subscriptions) == 0
@@ -472,6 +479,7 @@ def test_channels_take_turns_when_there_is_little_room(scene: Scene) -> None:
     for seq in (1, 2):
         message = Subscribe(seq, "t", start="earliest", window=10, auto_ack=True)
         peer.gateway.receive(encode(message), 1.0)
+        peer.gateway.go_on(1.0)
     peer.gateway.output(1.0, 1)  # Subscribed leaves, and there is room for no more
 
     turns = []
@@ -523,6 +531,66 @@ def test_a_question_without_an_answer_is_a_problem(
 
     assert isinstance(answer, Problem)
     assert (answer.seq, answer.error) == (4, error)
+
+
+def test_each_question_of_a_read_has_a_turn_of_its_own(scene: Scene) -> None:
+    peer = NativePeer(scene)
+    asked = [Ask(seq, "topics", {}) for seq in range(2, 52)]
+    said: list[ClientMessage] = [Publish(1, "t", [b"a"]), *asked]
+    said.append(Publish(52, "t", [b"b"]))
+
+    peer.gateway.receive(b"".join(map(encode, said)), 1.0)
+    scene.broker.log.commit()
+
+    assert seqs(peer) == [1]
+    for seq in range(2, 51):
+        assert peer.gateway.busy
+        peer.gateway.go_on(1.0)
+        assert seqs(peer) == [seq]
+    assert scene.broker.log.topic("t").end_offset == 1
+    peer.gateway.go_on(1.0)
+    scene.broker.log.commit()
+    assert seqs(peer) == [51, 52]
+    assert not peer.gateway.busy
+
+
+def test_questions_before_junk_are_answered_before_it(scene: Scene) -> None:
+    peer = NativePeer(scene)
+    asked = [Ask(seq, "topics", {}) for seq in (1, 2)]
+
+    peer.peer.send(b"".join(map(encode, asked)) + b"\x02\0\0\0\xff\xff")
+
+    assert [type(one) for one in peer.read()] == [Answer, Answer, Problem]
+    assert peer.peer.closed
+
+
+def test_questions_of_a_connection_that_is_gone_are_not_answered(scene: Scene) -> None:
+    peer = NativePeer(scene)
+    peer.gateway.receive(encode(Ask(1, "topics.create", {"name": "t"})), 1.0)
+
+    peer.peer.disconnect()
+
+    assert not peer.gateway.busy
+    assert scene.broker.log.topics() == []
+
+
+@pytest.mark.parametrize("kind", [Settle, Unsubscribe, Finish])
+def test_a_message_names_no_more_offsets_than_can_be_under_way(
+    scene: Scene, kind: type[Settle | Unsubscribe | Finish]
+) -> None:
+    many = [1] * (MAX_OFFSETS + 1)
+    peer = NativePeer(scene)
+    message: ClientMessage = Settle(1, many)
+    if kind is Unsubscribe:
+        message = Unsubscribe(1, 1, many)
+    elif kind is Finish:
+        message = Finish(1, 1, many, [])
+
+    (answer,) = peer.say(message)
+
+    assert isinstance(answer, Problem)
+    assert "length <= 200000" in answer.text
+    assert peer.peer.closed
 
 
 def test_an_order_is_answered_when_it_is_durable(scene: Scene) -> None:

@@ -298,7 +298,7 @@ def test_who_is_inside_may_log_in_until_the_very_end(
             assert isinstance(found[0], User)
             one.listeners.end()
             one.listeners.check(LoginRequest("anna", "new"), found.append, peer)
-            await turns()
+            await turns(10)
             assert len(found) == 1
 
     run(scene())

@@ -11,7 +11,15 @@ for it on this connection. Fields are only ever added, at the end, with a defaul
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import msgspec
+from msgspec import Meta
+
+# Offsets that one message names: of a window, each sent twice.
+MAX_OFFSETS = 200_000
+
+Offsets = Annotated[list[int], Meta(max_length=MAX_OFFSETS)]
 
 
 class Hello(msgspec.Struct, array_like=True, frozen=True, tag=1):
@@ -61,7 +69,7 @@ class Settle(msgspec.Struct, array_like=True, frozen=True, tag=4):
     """These events are done with. No answer."""
 
     channel: int
-    offsets: list[int]
+    offsets: Offsets
 
 
 class Refuse(msgspec.Struct, array_like=True, frozen=True, tag=5):
@@ -87,7 +95,7 @@ class Unsubscribe(msgspec.Struct, array_like=True, frozen=True, tag=6):
 
     seq: int
     channel: int
-    unbegun: list[int] = []
+    unbegun: Offsets = []
 
 
 class Ask(msgspec.Struct, array_like=True, frozen=True, tag=7):
@@ -107,7 +115,7 @@ class Finish(msgspec.Struct, array_like=True, frozen=True, tag=8):
 
     seq: int
     channel: int
-    offsets: list[int]
+    offsets: Offsets
     publishes: list[Publish]  # their seq counts for nothing, dedup ids are refused
 
 
