@@ -55,7 +55,7 @@ def named(levels: int) -> dict[str, Any]:
 def tagged(count: int) -> dict[str, Any]:
     """A union whose branches are compared each with each."""
     branches = [
-        {"type": "object", "properties": {"t": {"const": n}}, "required": ["t"]}
+        {"type": "object", "properties": {"t": {"const": f"t{n}"}}, "required": ["t"]}
         for n in range(count)
     ]
     return {"oneOf": branches}
@@ -209,7 +209,7 @@ def test_a_payload_that_fits_no_alternative_is_refused_at_once(server: Serving) 
     for _ in range(60):
         payload = {"of": payload, "t": "C"}
     many = json.dumps([{"t": "C"}] * 50_000).encode()
-    items = {"items": {"anyOf": [{"const": 1}, {"const": 2}]}}
+    items = {"items": {"anyOf": [{"const": "1"}, {"const": "2"}]}}
 
     with native(server) as client:
         client.ask("schemas.register", topic="tree", schema=TREE)

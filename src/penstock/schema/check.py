@@ -34,7 +34,7 @@ ORDINARY_WEIGHT = 200
 # Weight times places of all payloads of one call: less than a tenth of a second.
 MAX_CHECKS = 4_000_000
 # The same of ordinary schemas, whose payloads need a fraction of it but in an attack.
-MAX_ORDINARY_CHECKS = 10_000_000
+MAX_ORDINARY_CHECKS = 5_000_000
 # A place takes at least a digit and a comma.
 _PLACE_BYTES = 2
 # A pattern reads so much of a string in the time that it weighs.

@@ -75,3 +75,12 @@ def test_reading_a_string_weighs_more_than_a_plain_check() -> None:
     assert weight_of({"pattern": "a"}) == 6
     assert weight_of({"format": "date-time"}) == 21
     assert weight_of({"properties": {"a": {"format": "date-time"}} | {"b": {}}}) == 22
+
+
+def test_numbers_that_are_compared_weigh_more_than_words() -> None:
+    words = {"anyOf": [{"const": f"w{number}"} for number in range(50)]}
+    numbers = {"anyOf": [{"const": number} for number in range(50)]}
+
+    assert weight_of(words) < 100
+    assert weight_of(numbers) > 1_000
+    assert weight_of({"enum": list(range(1_000))}) < 10
