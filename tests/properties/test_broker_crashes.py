@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from penstock.broker.broker import Broker
@@ -34,6 +34,7 @@ RUNS = 120
 
 
 @given(seed=SEEDS)
+@example(seed=41603590)  # a PUBREL that was late met the next delivery of its event
 def test_many_operations_and_accidents_keep_every_promise(seed: int) -> None:
     Simulation(seed).run(150)
 

@@ -101,10 +101,13 @@ class ConsumerGateway(JsonGateway[ConsumerPacket, Share]):
             self._user = None
 
     def released(self, consumer: Consumer, owed: list[Owed]) -> None:
-        # The PUBREC may be younger than the last commit.
+        # The PUBREC may be younger than the last commit. No PUB goes before that: it
+        # may have the same number by then, if its event is owed anew.
+        share = self._shares[consumer.subscription.topic]
         for one in owed:
             data = replies.pubrel(self._msg_id(consumer, one.offset))
-            self._outbox.after(self._broker.promised, data)
+            share.blocked += 1
+            self._outbox.after(self._broker.promised, data, mark=share)
 
     def moved(self, consumer: Consumer) -> None:
         """What comes next is sent as if nothing had been."""

@@ -226,6 +226,29 @@ def test_pubrel_leaves_when_the_pubrec_is_durable(scene: Scene) -> None:
     assert anna.read() == ["OK", PUBREL_1]
 
 
+def test_a_message_that_is_owed_anew_does_not_overtake_its_last_pubrel(
+    scene: Scene,
+) -> None:
+    anna = log_in(scene, "anna", packet("SUB"))
+    publish(scene, 1)
+    anna.say(packet("PUBREC", msg_id=1))
+    (one,) = scene.broker.subscriptions
+    scene.commits = False
+    publish(scene, 2, topic="other")
+    while one.owed:  # until that counts as received
+        scene.advance(10)
+
+    one.add_back(0, 0)
+    scene.broker.wake(one)
+    scene.pump()
+
+    assert anna.read() == []
+    scene.commit()
+    said = anna.read()
+    assert PUBREL_1 in said
+    assert said.index(PUB_1) == len(said) - 1
+
+
 def test_ok_means_that_a_subscription_is_durable(scene: Scene) -> None:
     anna = log_in(scene)
     anna.read()
