@@ -8,6 +8,7 @@ and taken off. Then single events, one after the other: how long a confirmation 
 
 from __future__ import annotations
 
+import socket
 import statistics
 import threading
 import time
@@ -179,16 +180,21 @@ def _followed(place: Place, token: str) -> Iterator[None]:
 
         def read() -> None:
             while not over.is_set():
-                if not reader.sock.recv(1 << 18):
+                if not reader.sock.recv(1 << 18) and not over.is_set():
                     raise ConnectionError("the stream ended")
 
-        with _thread(read, over):
+        # It ends when it is told, not with the next event.
+        with _thread(read, over, lambda: reader.sock.shutdown(socket.SHUT_RDWR)):
             yield
         reader.sock.close()
 
 
 @contextmanager
-def _thread(work: Callable[[], None], over: threading.Event) -> Iterator[None]:
+def _thread(
+    work: Callable[[], None],
+    over: threading.Event,
+    wake: Callable[[], None] = lambda: None,
+) -> Iterator[None]:
     """Work meanwhile; what it raises comes out at the end."""
     failed: list[BaseException] = []
 
@@ -204,6 +210,7 @@ def _thread(work: Callable[[], None], over: threading.Event) -> Iterator[None]:
         yield
     finally:
         over.set()
+        wake()
         thread.join()
     if failed:
         raise failed[0]
