@@ -7,12 +7,11 @@ server was away, so first the system is asked who listens there.
 
 from __future__ import annotations
 
-import ipaddress
 import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from penstock.client.address import Remote
+from penstock.client.address import Remote, is_loopback
 from penstock.errors import BadTokenFile
 from penstock.http.key_file import KeyFile
 
@@ -27,7 +26,7 @@ def own_token(where: Remote, directory: str) -> str | None:
 
     None if the port is not on this machine, or the token is not ours to read.
     """
-    if not is_this_machine(where.host):
+    if not is_loopback(where.host):
         return None
     file = KeyFile(directory)
     try:
@@ -37,16 +36,6 @@ def own_token(where: Remote, directory: str) -> str | None:
     listening = set(listeners(where.port))
     trusted = listening and listening <= {ROOT, os.getuid(), owner}
     return token if trusted else None
-
-
-def is_this_machine(host: str) -> bool:
-    """Whether nobody else than this machine is called that."""
-    if host.lower() == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def listeners(port: int) -> Iterator[int]:

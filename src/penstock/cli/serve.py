@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 import logging
 import sys
 from collections.abc import Iterator
@@ -16,6 +15,7 @@ from penstock.cli.flags import setting_flags, settings_of
 from penstock.cli.messages import limited_to
 from penstock.cli.output import say
 from penstock.cli.refusal import Refusal
+from penstock.client.address import is_loopback
 from penstock.config import Settings
 from penstock.errors import NotProtected
 from penstock.http.links import dashboard
@@ -109,16 +109,6 @@ def warn(settings: Settings) -> None:
             ", ".join(plain),
             extra={"action": "without_tls"},
         )
-
-
-def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach the address; of a name nobody knows."""
-    if host.lower() == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def announcement(ready: Ready, *, show_login: bool = False) -> Iterator[str]:

@@ -8,6 +8,7 @@ penstock+tls://broker.example over TLS
 
 from __future__ import annotations
 
+import ipaddress
 import os
 import re
 from collections.abc import Iterator
@@ -95,6 +96,16 @@ def check_plain(where: str, secure: Tls | None) -> None:
         if value is not None:
             limit = f"left out, as {where} does not begin with {SECURE}"
             raise InvalidOption(name, value, limit)
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach the address; of a name nobody knows."""
+    if host.lower() == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
 
 
 @contextmanager

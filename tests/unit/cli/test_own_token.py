@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from penstock.cli import own_token as subject
-from penstock.cli.own_token import is_this_machine, listeners, own_token
-from penstock.client.address import Remote
+from penstock.cli.own_token import listeners, own_token
+from penstock.client.address import Remote, is_loopback
 from penstock.http.key_file import KeyFile
 
 STRANGER = 4242
@@ -122,9 +122,9 @@ def test_the_owner_of_the_token_may_see_it(
         ("", False),
     ],
 )
-def test_only_loopback_is_this_machine(host: str, here: bool, tmp_path: Path) -> None:
+def test_only_loopback_is_loopback(host: str, here: bool, tmp_path: Path) -> None:
     KeyFile(tmp_path).begin(0)
 
-    assert is_this_machine(host) is here
+    assert is_loopback(host) is here
     if not here:
         assert own_token(Remote(host, 1), str(tmp_path)) is None

@@ -13,7 +13,8 @@ from click.testing import CliRunner, Result
 
 from penstock import __version__
 from penstock.cli.main import cli
-from penstock.cli.serve import announcement, is_loopback, warn
+from penstock.cli.serve import announcement, warn
+from penstock.client.address import is_loopback
 from penstock.config import Settings
 from penstock.errors import DirectoryLocked
 from penstock.server.options import ServerOptions, TlsOptions
