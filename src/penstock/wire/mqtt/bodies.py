@@ -67,16 +67,21 @@ _AUTH_REASONS: Final = {
 }
 
 
-def read_topic(field: bytes, packet: str = "PUBLISH") -> str:
-    """The topic name in a field of text, its length included; raises Malformed.
+def read_topic(field: bytes) -> str:
+    """The topic of a PUBLISH from a field, its length included; raises Malformed.
 
     It may be empty. Names that fit in ``KEPT_BYTES`` are better asked of ``topic_of``.
     """
     try:
         topic = field[2:].decode()
     except UnicodeDecodeError as error:
-        text = f"{packet} has a topic that is not UTF-8 (byte {error.start})"
+        text = f"PUBLISH has a topic that is not UTF-8 (byte {error.start})"
         raise Malformed(Reason.MALFORMED_PACKET, text) from None
+    return _no_filter(topic, "PUBLISH")
+
+
+def _no_filter(topic: str, packet: str) -> str:
+    """``topic`` if it names one; raises Malformed."""
     # MQTT-3.3.2-2, MQTT-4.7.0-1 and MQTT-4.7.3-2
     for bad, name in (("#", "#"), ("+", "+"), ("\0", "a NUL character")):
         if bad in topic:
@@ -134,7 +139,7 @@ def _check_connect_flags(body: Body, flags: int, version: int) -> None:
 
 def _will(body: Body, flags: int, version: int) -> Will:
     properties = parse_properties(body, WILL_PROPERTIES) if version == 5 else {}
-    topic = read_topic(body.field(), "CONNECT")  # MQTT-3.1.3-11
+    topic = _no_filter(body.text(), body.packet)  # MQTT-3.1.3-11
     if not topic:
         raise body.malformed("a will without a topic")  # MQTT-4.7.3-1
     return Will(

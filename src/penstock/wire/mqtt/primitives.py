@@ -62,14 +62,16 @@ class Body:
 
     def _decoded(self, data: bytes, *, whole: bool = True) -> str:
         """Text, or its beginning; raises Malformed."""
+        wrong = None
         try:
             text, _ = utf_8_decode(data, "strict", whole)
         except UnicodeDecodeError as error:
-            # MQTT-1.5.4-1: surrogates are not UTF-8 either.
-            at = error.start
-            raise self.malformed(f"text that is not UTF-8 (byte {at})") from None
+            wrong = error.start
+            text = data[:wrong].decode()  # what is wrong first counts
         if "\0" in text:
             raise self.malformed("text with a NUL character")  # MQTT-1.5.4-2
+        if wrong is not None:  # MQTT-1.5.4-1: surrogates are not UTF-8 either.
+            raise self.malformed(f"text that is not UTF-8 (byte {wrong})")
         return text
 
     def binary(self) -> bytes:
@@ -81,9 +83,9 @@ class Body:
         return self.text(), self.text()  # MQTT-1.5.7-1
 
     def field(self) -> bytes:
-        """The bytes of a text, their length included."""
+        """As ``binary``, its length included."""
         at = self.at
-        self._step_text(self.two_bytes())
+        self._step(self.two_bytes())
         return self._data[at : self.at]
 
     def rest(self) -> bytes:

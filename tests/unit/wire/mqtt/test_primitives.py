@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
 
 from penstock.errors import LocalProtocolError
@@ -105,7 +103,6 @@ def test_a_field_that_is_too_long_is_our_fault() -> None:
         text("x" * 65_536)
 
 
-@pytest.mark.parametrize("read", [Body.text, Body.field])
 @pytest.mark.parametrize(
     ("came", "error"),
     [
@@ -122,7 +119,16 @@ def test_a_field_that_is_too_long_is_our_fault() -> None:
     ],
 )
 def test_the_beginning_of_a_text_is_right_or_wrong(
-    read: Callable[[Body], object], came: bytes, error: type[Exception]
+    came: bytes, error: type[Exception]
 ) -> None:
     with pytest.raises(error):
-        read(PartialBody(came, 0, 20, "TEST"))
+        PartialBody(came, 0, 20, "TEST").text()
+
+
+@pytest.mark.parametrize(
+    ("data", "error"),
+    [(b"\0\x04a\0\xff\0", "a NUL"), (b"\0\x04ab\xff\0", "not UTF-8 .byte 2")],
+)
+def test_what_is_wrong_first_in_a_text_counts(data: bytes, error: str) -> None:
+    with pytest.raises(Malformed, match=error):
+        body(data).text()
