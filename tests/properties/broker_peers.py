@@ -66,6 +66,8 @@ class Peer:
         for part in (data[:cut], data[cut:]):
             if part:
                 self.gateway.receive(part, self.sim.now_s)
+            while self.gateway.busy:
+                self.gateway.go_on(self.sim.now_s)
         self.wanted = True
 
     def pull(self) -> None:
