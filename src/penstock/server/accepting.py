@@ -29,25 +29,12 @@ AT_ONCE = 64
 PAUSE_S = 1.0
 # How long a peer may take to agree to the end of TLS, before it is cut off.
 TLS_END_S = 2.0
-# After this time without a sign the system asks whether a peer is still there. One that
-# has said all and closed is told from one that goes on reading by nothing else.
-GONE_S = 60
 _EXHAUSTED = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 
 
 def no_tls() -> ssl.SSLContext | None:
     """For listeners that speak plainly."""
     return None
-
-
-def _look_after(sock: socket.socket) -> None:
-    """Have the system notice peers that are gone, of which nothing else would tell."""
-    if sock.family == socket.AF_UNIX:
-        return
-    sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, GONE_S)
-    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, GONE_S // 4)
-    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPCNT, 4)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,7 +94,6 @@ class Acceptor:
                 self._rest(error)
                 return
             sock.setblocking(False)
-            _look_after(sock)
             self._admit(sock, peer[0] if isinstance(peer, tuple) else "")
             if strangers is not None and strangers.full:
                 return  # the next one who leaves makes room at another port

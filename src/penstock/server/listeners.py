@@ -37,6 +37,9 @@ LOGIN_ATTEMPTS = 10
 # Places at the local socket when all others are taken: whoever administers the server
 # has to come in just then.
 LOCAL_RESERVE = 16
+# After this time without a sign the system asks whether a peer is still there. One that
+# has said all and closed is told from one that goes on reading by nothing else.
+GONE_S = 60
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,6 +65,7 @@ def bind(host: str, port: int, name: str) -> socket.socket:
     sock = socket.socket(family, kind, protocol)
     try:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        _notice_who_is_gone(sock)
         sock.bind(address)
         # Listening claims the port: binding alone lets two servers share it.
         sock.listen(BACKLOG)
@@ -71,6 +75,14 @@ def bind(host: str, port: int, name: str) -> socket.socket:
         raise OSError(error.errno, error.strerror, where) from None
     sock.setblocking(False)
     return sock
+
+
+def _notice_who_is_gone(sock: socket.socket) -> None:
+    """Have the system look after its peers: who is accepted here has its options."""
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, GONE_S)
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, GONE_S // 4)
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPCNT, 4)
 
 
 def bind_local(directory: str) -> socket.socket:

@@ -12,7 +12,7 @@ import pytest
 
 from penstock.server import accepting
 from penstock.server.accepting import Acceptor, Entrance
-from penstock.server.listeners import LOCAL_RESERVE, Port, bind, bind_local
+from penstock.server.listeners import GONE_S, LOCAL_RESERVE, Port, bind, bind_local
 from penstock.server.options import ServerOptions, TlsOptions
 from penstock.server.strangers import Place
 from penstock.server.tls import context_of
@@ -63,7 +63,7 @@ def test_the_system_looks_after_peers_that_are_gone(tmp_path: Path) -> None:
                 await one.until(lambda: met)
             acceptor.close()
 
-            assert met == [(1, accepting.GONE_S)]
+            assert met == [(1, GONE_S)]
 
     run(scene())
 
