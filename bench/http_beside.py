@@ -155,9 +155,10 @@ def _publishing(place: Place, token: str) -> Iterator[None]:
         f"Content-Length: {len(body)}\r\n\r\n"
     ).encode()
     over = threading.Event()
+    client = Dialogue(place.ports["http"])
+    client.ask(head + body, b'"id"', LINES)  # the topic is there from now on
 
     def publish() -> None:
-        client = Dialogue(place.ports["http"])
         while not over.wait(1 / REQUESTS_S):
             client.ask(head + body, b'"id"', LINES)
         client.sock.close()
@@ -174,7 +175,7 @@ def _followed(place: Place, token: str) -> Iterator[None]:
         reader.ask(
             f"GET /v1/topics/steady/stream HTTP/1.1\r\nHost: 127.0.0.1\r\n"
             f"Authorization: Bearer {token}\r\n\r\n".encode(),
-            b"data:",
+            b"\ndata: {",
         )
         over = threading.Event()
 
