@@ -115,3 +115,7 @@ def test_who_may_only_read_is_offered_nothing_else(
     page.get_by_role("tab", name="Documentation").click()
     expect(page.get_by_text("Nobody has written")).to_be_visible()
     expect(page.get_by_role("button", name="Write it")).to_have_count(0)
+
+    page.goto(f"{site.url}/ui/processes")
+    expect(page.get_by_text("is shown to administrators")).to_be_visible()
+    expect(page.get_by_role("alert")).to_have_count(0)
