@@ -181,15 +181,22 @@ class LocalLink:
     def _one_by_one(self, posting: Posting) -> None:
         """Store those that are not refused."""
         offsets: list[int] = []
+        groups: dict[int, int] = {}
         for index, intent in enumerate(posting.intents):
             alone = Posting(posting.topic)
             alone.add(intent)
             try:
                 self._store(alone)
                 offsets.append(alone.offset(0))
+                groups[index] = self.broker.promised
             except PenstockError as error:
                 posting.errors[index] = error
                 offsets.append(-1)
+        for index, group in groups.items():
+            # It was full, was written for those behind it, and failed.
+            if self.broker.log.outcome(group) == "failed":
+                posting.errors[index] = self._failure()
+                offsets[index] = -1
         posting.placed(offsets, None)
 
     def _id_at(self, topic: str, offset: int) -> str:
@@ -226,8 +233,9 @@ class LocalLink:
             self.broker.waiting[self] = None
 
     def _failure(self) -> WriteFailed:
-        assert self.engine.failure is not None, "asked for when a commit has failed"
-        return self.engine.failure
+        failure = self.broker.log.failure
+        assert failure is not None, "asked for when a commit has failed"
+        return failure
 
     def retry(self, channel: LocalChannel) -> None:
         """Wake a channel with the next tick."""

@@ -106,14 +106,33 @@ class Publisher:
         for row, name in enumerate(names):
             rows.setdefault(name, []).append(row)
         whole = _columns(decoded, now_s)
+        groups: dict[int, int] = {}
         for name, mine in rows.items():
-            self._rows(name, mine, whole, answers)
+            self._rows(name, mine, whole, answers, groups)
+        if self.confirm:
+            self._forget_failed(answers, groups)
         return answers
 
+    def _forget_failed(self, answers: list[bytes], groups: dict[int, int]) -> None:
+        """Confirm none of a group that was full, was written meanwhile, and failed."""
+        outcome = self._broker.log.outcome
+        failed = {group for group in groups.values() if outcome(group) == "failed"}
+        for row, group in groups.items():
+            if group in failed:
+                answers[row] = _LOST
+
     def _rows(
-        self, topic: str, rows: list[int], whole: Columns, answers: list[bytes]
+        self,
+        topic: str,
+        rows: list[int],
+        whole: Columns,
+        answers: list[bytes],
+        groups: dict[int, int],
     ) -> None:
-        """Publish some rows to one topic, those that fit its schema; answer each."""
+        """Publish some rows to one topic, those that fit its schema; answer each.
+
+        ``groups`` gets those that rows are in.
+        """
         mine = whole.pick(rows)
         try:
             self.grants.check_publish(topic)
@@ -124,12 +143,13 @@ class Publisher:
                 answers[rows[place]] = replies.error(str(refusal.at(0)))
             fit = [row for place, row in enumerate(rows) if place not in refused]
             if fit:
-                self._rows(topic, fit, whole, answers)
+                self._rows(topic, fit, whole, answers, groups)
             return
         except PenstockError as failure:
             for row in rows:
                 answers[row] = replies.error(str(failure))
             return
+        groups.update(dict.fromkeys(rows, appended.group))
         if self.confirm:
             for place, row in enumerate(rows):
                 id_ = appended.generated_id(place)

@@ -66,6 +66,8 @@ class LogCore:
         self._staged: dict[int, bytes] | None = None
         self._due: TakeCheckpoint | None = None
         self._ended: list[TakeCheckpoint] = []
+        self.failure: WriteFailed | None = None
+        """Why the last commit that failed did, also of those inside ``append``."""
         self.on_commit: Callable[[Commit], None] = _ignore
         """Told of every commit that has ended, also of those inside ``append``."""
         self.on_close: Callable[[OpenGroup], None] = _ignore_group
@@ -185,6 +187,7 @@ class LogCore:
         self.intake.end_commit(commit)
         staged, self._staged = self._staged, None
         if commit.error is not None:
+            self.failure = commit.error
             for owner in self._owners.values():
                 owner.taken_back()
             self.on_commit(commit)

@@ -25,7 +25,6 @@ from typing import TYPE_CHECKING, Protocol
 
 from penstock.broker.broker import Broker
 from penstock.clock import Clock, SystemClock
-from penstock.errors import WriteFailed
 from penstock.gateway.gateway import Gateway
 from penstock.log.commit import Commit
 from penstock.log.core import StoreWork
@@ -90,8 +89,6 @@ class Engine:
         self._store: StoreWork | None = None
         self._scheduled = False
         self._held_until_s = 0.0
-        self.failure: WriteFailed | None = None
-        """Why the last commit that failed did."""
         self._lazy_since_s = 0.0
         self._paused: dict[Resting, None] = {}
         self.owing: dict[Connection, None] = {}
@@ -305,7 +302,7 @@ class Engine:
         assert commit is not None, "one commit at a time"
         if commit.sync:
             self.broker.traffic.synced(time.perf_counter() - self._began_s)
-        self.failure = self._log.end_commit(commit) or self.failure
+        self._log.end_commit(commit)
         if self._log.outcome(commit.group.number) == "failed":
             self._held_until_s = self.now_s() + RETRY_S
         self._after_work()

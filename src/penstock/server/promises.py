@@ -37,7 +37,7 @@ class EnginePromises:
     async def kept(self, group: int) -> None:
         await self._ended(group)
         if self._log.outcome(group) == "failed":
-            failure = self._engine.failure
+            failure = self._log.failure
             assert failure is not None, "a commit has failed"
             raise failure
 
@@ -78,7 +78,7 @@ class EnginePromises:
         return self._engine.now_s()
 
     def trouble(self) -> WriteFailed | None:
-        return None if self._engine.paused_until_s is None else self._engine.failure
+        return None if self._engine.paused_until_s is None else self._log.failure
 
     # Called by the engine
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import errno
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -191,6 +192,47 @@ def test_a_failed_commit_is_told_and_the_next_one_works() -> None:
             assert (await link.publish(Intent("t", b"2"))).offset == 1
 
     go(run)
+
+
+@pytest.mark.parametrize("topics", ["abc", "aaa"])
+def test_a_group_that_fails_while_others_are_stored_confirms_nothing(
+    topics: str,
+) -> None:
+    async def run() -> None:
+        disk = CrashDisk()
+        async with opened(disk) as link:
+            for topic in topics:
+                await link.publish(Intent(topic, b"0"))
+            log = link.broker.log
+            log.options = dataclasses.replace(log.options, group_bytes=3000)
+            before = {topic: log.topic(topic).next_offset for topic in topics}
+            disk.fail(full_once())
+
+            wanted = [Intent(topic, b"x" * 2000) for topic in topics]
+            too_large = Intent("a", b"x" * (log.options.max_event_bytes + 1))
+            told: list[Any] = await asyncio.gather(
+                *(link.publish(one) for one in [wanted[0], too_large, *wanted[1:]]),
+                return_exceptions=True,
+            )
+
+            assert isinstance(told[0], WriteFailed)
+            assert isinstance(told[1], PenstockError)
+            for topic in set(topics):
+                mine = [one for one in told if getattr(one, "topic", "") == topic]
+                there = range(before[topic], log.topic(topic).next_offset)
+                assert [one.offset for one in mine] == list(there)
+
+    go(run)
+
+
+def full_once() -> Callable[[str, str], OSError | None]:
+    """A disk that has no room for one write."""
+    faults = [OSError(errno.ENOSPC, "full")]
+
+    def fail(action: str, path: str) -> OSError | None:
+        return faults.pop() if action == "write" and faults else None
+
+    return fail
 
 
 def test_a_closed_broker_takes_no_more() -> None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 
 import pytest
@@ -196,6 +197,25 @@ def test_without_confirm_what_does_not_fit_is_answered_at_once(
     assert said == [UNFIT]
     scene.commit()
     assert scene.broker.log.topic("t").next_offset == 1
+
+
+def test_a_group_that_fails_while_others_are_stored_confirms_nothing(
+    scene: Scene, writer: Peer
+) -> None:
+    log = scene.broker.log
+    log.options = dataclasses.replace(log.options, group_bytes=3000)
+    scene.commits = False
+    scene.files.fail("write", "journal")
+
+    large = "x" * 2000
+    said = writer.say(*(f'pub {topic} {{"id":"1","msg":"{large}"}}' for topic in "abc"))
+    scene.commit()
+    said += writer.read()
+
+    assert said[0].startswith("error: not stored")
+    assert "failed" in said[1]  # it came when the group was full
+    assert said[2] == "published c 1 0"
+    assert [topic for topic in "abc" if topic in log.catalog] == ["c"]
 
 
 def test_what_fits_is_lost_with_its_commit(scene: Scene, writer: Peer) -> None:

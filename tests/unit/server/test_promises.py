@@ -89,7 +89,7 @@ def test_what_is_written_again_is_kept_at_last(tmp_path: Path) -> None:
             one.files.fail("write", "journal")
             group = publish(one)
             waiting = asyncio.create_task(promises.kept_at_last(group))
-            await one.until(lambda: one.engine.failure)
+            await one.until(lambda: one.engine.broker.log.failure)
             await turns(5)
             assert not waiting.done()
 

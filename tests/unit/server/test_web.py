@@ -148,7 +148,7 @@ def test_a_commit_that_failed_is_tried_again_while_it_drains(tmp_path: Path) -> 
                     f"Content-Type: application/json\r\nContent-Length: 11\r\n"
                     f'Authorization: Bearer {token}\r\n\r\n{{"start":0}}'.encode()
                 )
-                await one.until(lambda: one.engine.failure)
+                await one.until(lambda: one.engine.broker.log.failure)
                 one.clock.advance(1)
 
                 await asyncio.wait_for(some.drain(), 10)
