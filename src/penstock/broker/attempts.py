@@ -37,25 +37,22 @@ class Attempts:
     def __init__(self, limit: int) -> None:
         self._limit = limit
         self._addresses = _Failures(limit)
-        self._real = _Failures(limit), _Failures(limit)
-        """Of pairs, and of names."""
-        self._made_up = _Failures(limit), _Failures(limit)
-        self._everywhere = _Failures(limit * ALL_TOGETHER)
-        """Of names, at addresses where they have not succeeded."""
+        self._real = _Tables(limit)
+        self._made_up = _Tables(limit)
         self._succeeded: dict[tuple[str, str], None] = {}
 
     def check(self, address: str, user: str, now_s: float, *, known: bool) -> None:
         """Raises TooManyAttempts if that login has to wait."""
-        pairs, names = self._real if known else self._made_up
+        tables = self._real if known else self._made_up
         pair = (place_of(address), user)
         tries = self._limit
-        doubtful = names.full(user, now_s) or self.suspects(address, now_s)
+        doubtful = tables.names.full(user, now_s) or self.suspects(address, now_s)
         if doubtful and pair not in self._succeeded:
             tries = min(FEW, tries)
-        wait_s = pairs.wait_s(pair, tries, now_s)
+        wait_s = tables.pairs.wait_s(pair, tries, now_s)
         if wait_s <= 0 and user != TOKENS and pair not in self._succeeded:
             tries = self._limit * ALL_TOGETHER
-            wait_s = self._everywhere.wait_s(user, tries, now_s)
+            wait_s = tables.everywhere.wait_s(user, tries, now_s)
         if wait_s > 0:
             said = "by token" if user == TOKENS else f"as {user[:80]}"
             raise TooManyAttempts(f"{said} from {address}", tries, wait_s)
@@ -66,14 +63,14 @@ class Attempts:
 
     def failed(self, address: str, user: str, now_s: float, *, known: bool) -> None:
         """Note a failed login."""
-        pairs, names = self._real if known else self._made_up
+        tables = self._real if known else self._made_up
         place = place_of(address)
-        pairs.note((place, user), now_s)
+        tables.pairs.note((place, user), now_s)
         self._addresses.note(place, now_s)
         if user != TOKENS:
-            names.note(user, now_s)
+            tables.names.note(user, now_s)
             if (place, user) not in self._succeeded:
-                self._everywhere.note(user, now_s)
+                tables.everywhere.note(user, now_s)
 
     def succeeded(self, address: str, user: str) -> None:
         """Note that this user came in from there; it may do so again."""
@@ -82,6 +79,17 @@ class Attempts:
         if len(self._succeeded) >= MAX_REMEMBERED:
             del self._succeeded[next(iter(self._succeeded))]
         self._succeeded[pair] = None
+
+
+class _Tables:
+    """All that is counted by name; ``everywhere`` is where it has not succeeded."""
+
+    __slots__ = ("everywhere", "names", "pairs")
+
+    def __init__(self, limit: int) -> None:
+        self.pairs = _Failures(limit)
+        self.names = _Failures(limit)
+        self.everywhere = _Failures(limit * ALL_TOGETHER)
 
 
 class _Failures:

@@ -132,6 +132,21 @@ def test_made_up_names_do_not_push_out_real_ones(
     assert case.wait_s("anna", HERE)
 
 
+def test_made_up_names_do_not_bring_back_the_tries_of_all_addresses_together(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(attempts, "MAX_REMEMBERED", 30)
+    case = Case(2)
+    for number in range(2 * ALL_TOGETHER):
+        case.fail("anna", f"127.0.1.{number}")
+    assert case.wait_s("anna", THERE)
+
+    for number in range(100):
+        case.fail(f"made up {number}", HERE, known=False)
+
+    assert case.wait_s("anna", THERE)
+
+
 def test_what_is_remembered_has_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(attempts, "MAX_REMEMBERED", 2)
     case = Case(1)
