@@ -2,8 +2,9 @@
 
 A check is slow on purpose (``password.py``). A few threads do them, and whoever waits
 gets its turn (``turns.py``); who has failed too often is told to wait, without a check
-(``attempts.py``). A name that no user has needs no check: its answer comes as late as
-that of a real one lately, so that time tells nothing, and keeps nobody waiting.
+(``attempts.py``). A name that no user has needs no check, and keeps nobody waiting: it
+gets its turn when a real one would, which takes as long as a check lately took, so that
+time tells nothing.
 
 A password that was right a moment ago is right without another check, so that a
 thousand clients of one user come back as fast as one.
@@ -30,6 +31,7 @@ from penstock.broker.traffic import Traffic
 from penstock.errors import Busy, LoginRefused, PenstockError, TooManyAttempts
 from penstock.gateway.gateway import LoginRequest
 from penstock.server.login_log import LoginLog
+from penstock.server.password import NoPassword, Password
 from penstock.server.turns import Key, Turns
 from penstock.server.users import Users
 from penstock.server.users_file import MAX_NAME_BYTES, MAX_PASSWORD_BYTES, User
@@ -43,14 +45,15 @@ SLOW_S = 1.0
 # How long a password that was right need not be checked again, and how many are known.
 SHOWN_S = 10.0
 MAX_SHOWN = 1_000
-# The latest checks, whose time those take that are none; and before the first one.
+# The latest checks, whose time those take that are none.
 LATEST = 16
-FIRST_S = 0.05
 
 Found = User | Grants | PenstockError
 """Of a login: the user, or what a token allows; or why not: LoginRefused,
 TooManyAttempts or Busy."""
 Answer = Callable[[Found], None]
+Then = Callable[[float, Future[bool]], None]
+"""Gets how long a check took, without the time that it waited for its turn."""
 
 
 class Login(NamedTuple):
@@ -60,7 +63,8 @@ class Login(NamedTuple):
     password: str
     peer: Peer
     answer: Answer
-    since_s: float
+    known: bool
+    """Whether there is something to compare the password with."""
 
     @property
     def key(self) -> Key:
@@ -85,9 +89,10 @@ class Logins:
         self._attempts = Attempts(limit)
         self._log = LoginLog()
         self._threads = ThreadPoolExecutor(THREADS, "penstock-login")
-        self._real: Turns[Login] = Turns(MAX_WAITING, THREADS)
-        self._made_up: Turns[Login] = Turns(MAX_WAITING)
-        self._latest: deque[float] = deque([FIRST_S], LATEST)
+        self._turns: Turns[Login] = Turns(MAX_WAITING, THREADS)
+        self._latest: deque[float] = deque((), LATEST)
+        self._unmeasured: list[Login] = []
+        """Made-up ones, until it is known how long a check takes on this machine."""
         self._secret = os.urandom(32)
         self._shown: dict[bytes, tuple[float, User]] = {}
         self._version = 0 if users is None else users.version
@@ -96,20 +101,16 @@ class Logins:
     def check(self, request: LoginRequest, answer: Answer, peer: Peer) -> None:
         """Have a password checked; ``answer`` is called in the loop, later."""
         user = request.user.lower()
-        login = Login(user, request.password, peer, answer, perf_counter())
-        known = self._find(login) is not None
-        turns = self._real if known else self._made_up
+        known = self._find(user, request.password) is not None
+        login = Login(user, request.password, peer, answer, known)
         refusal = self._refusal(login.key[1], peer, known=known)
-        if refusal is None and turns.full(login.key[0]):
+        if refusal is None and self._turns.full(login.key):
             refusal = Busy(MAX_WAITING)
         if refusal is not None:
             self._refuse(login, refusal)
             return
-        turns.put(login.key, login)
-        if known:
-            self._go_on()
-        else:
-            self._pretend()
+        self._turns.put(login.key, login, costs=known)
+        self._go_on()
 
     def wrong_token(self, peer: Peer) -> PenstockError:
         """Note that a token was none; what to answer.
@@ -156,60 +157,77 @@ class Logins:
     # Turns
 
     def _go_on(self) -> None:
-        """Begin the checks whose turn it is."""
-        while not self._closed and (login := self._real.take()) is not None:
-            user = self._find(login)
-            refusal = self._refusal(login.key[1], login.peer, known=True)
+        """Begin what is next."""
+        while not self._closed and (login := self._turns.take()) is not None:
+            refusal = self._refusal(login.key[1], login.peer, known=login.known)
+            user = self._find(login.user, login.password)
+            if refusal is None and not login.known:
+                self._pretend(login)
+                continue
             if refusal is None and user is not None and not self._has_shown(login):
                 self._begin(login, user)
                 continue
-            self._real.over(login.key)
+            self._turns.over(login.key)
             if refusal is not None:
                 self._refuse(login, refusal)
             elif user is None:  # removed since it came
-                self._fail(login, known=True)
+                self._fail(login)
             else:
                 self._succeed(login, user)
 
     def _begin(self, login: Login, user: User) -> None:
-        future = self._threads.submit(user.password.matches, login.password)
-        future.add_done_callback(partial(self._tell, login, user))
+        then = partial(self._checked, login, user)
+        self._run(user.password, login.password, then)
 
-    def _tell(self, login: Login, user: User, done: Future[bool]) -> None:
+    def _run(self, password: Password | NoPassword, text: str, then: Then) -> None:
+        """Check in a thread; ``then`` is called in the loop."""
+        told = partial(self._tell, then, perf_counter())
+        self._threads.submit(password.matches, text).add_done_callback(told)
+
+    def _tell(self, then: Then, since_s: float, done: Future[bool]) -> None:
         """In the thread that has checked: let the loop know."""
+        took_s = perf_counter() - since_s
         with suppress(RuntimeError):  # it ended meanwhile: see ``close``
-            self._loop.call_soon_threadsafe(self._checked, login, user, done)
+            self._loop.call_soon_threadsafe(then, took_s, done)
 
-    def _checked(self, login: Login, user: User, done: Future[bool]) -> None:
+    def _checked(
+        self, login: Login, user: User, took_s: float, done: Future[bool]
+    ) -> None:
         if self._closed:  # perhaps it was none: those that wait are cancelled
             return
-        self._real.over(login.key)
-        self._latest.append(perf_counter() - login.since_s)
+        self._turns.over(login.key)
+        self._latest.append(took_s)
         right = not done.cancelled() and done.exception() is None and done.result()
         # The file may have changed meanwhile: what it says now counts.
-        now = self._find(login)
+        now = self._find(login.user, login.password)
         if right and now is not None and now.password == user.password:
             self._remember(login, now)
             self._succeed(login, now)
         else:
-            self._fail(login, known=True)
+            self._fail(login)
         self._go_on()
 
-    def _pretend(self) -> None:
-        """Let those wait for whom there is nothing to check."""
-        while (login := self._made_up.take()) is not None:
-            refusal = self._refusal(login.key[1], login.peer, known=False)
-            if refusal is None:
-                delay_s = random.choice(self._latest)
-                self._loop.call_later(delay_s, self._pretended, login)
-            else:
-                self._made_up.over(login.key)
-                self._refuse(login, refusal)
+    def _pretend(self, login: Login) -> None:
+        """Let one wait for whom there is nothing to check."""
+        if self._latest:
+            self._loop.call_later(random.choice(self._latest), self._pretended, login)
+            return
+        self._unmeasured.append(login)
+        if len(self._unmeasured) == 1:
+            self._run(NoPassword(), "", self._measured)
+
+    def _measured(self, took_s: float, done: Future[bool]) -> None:
+        self._latest.append(took_s)
+        logins, self._unmeasured = self._unmeasured, []
+        for login in logins:
+            self._pretended(login)
 
     def _pretended(self, login: Login) -> None:
-        self._made_up.over(login.key)
-        self._fail(login, known=False)
-        self._pretend()
+        if self._closed:
+            return
+        self._turns.over(login.key)
+        self._fail(login)
+        self._go_on()
 
     # Answers
 
@@ -222,9 +240,9 @@ class Logins:
         gone = LoginRefused(f"wrong password for {login.user[:80]}")
         login.answer(user if self.still(user) else gone)
 
-    def _fail(self, login: Login, *, known: bool) -> None:
+    def _fail(self, login: Login) -> None:
         address, now_s = login.peer.address, self._now_s()
-        self._attempts.failed(address, login.key[1], now_s, known=known)
+        self._attempts.failed(address, login.key[1], now_s, known=login.known)
         error = LoginRefused(f"wrong password for {login.user[:80]}")
         self._note(login.user, login.peer, error)
         slow = self._attempts.suspects(address, now_s)
@@ -250,12 +268,12 @@ class Logins:
 
     # Who it is
 
-    def _find(self, login: Login) -> User | None:
+    def _find(self, user: str, password: str) -> User | None:
         """The user, if there is anything to compare the password with."""
         assert self._users is not None, "gateways ask only if there are users"
-        if len(login.password) > MAX_PASSWORD_BYTES:
+        if len(password) > MAX_PASSWORD_BYTES:
             return None
-        return self._users.find(login.user)
+        return self._users.find(user)
 
     def _remember(self, login: Login, user: User) -> None:
         if len(self._shown) >= MAX_SHOWN:

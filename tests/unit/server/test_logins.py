@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import heapq
 import threading
+from collections import deque
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import asynccontextmanager
+from functools import partial
+from itertools import count
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
 from penstock.broker.peer import Peer
+from penstock.broker.traffic import Traffic
 from penstock.errors import Busy, LoginRefused, TooManyAttempts
 from penstock.gateway.gateway import LoginRequest
 from penstock.server import logins as module
@@ -90,52 +96,121 @@ async def room(path: Path, checks: Checks) -> AsyncIterator[Room]:
 
 
 def test_made_up_names_cost_no_check_and_delay_nobody(
-    path: Path, checks: Checks, monkeypatch: pytest.MonkeyPatch
+    path: Path, checks: Checks
 ) -> None:
-    monkeypatch.setattr(module, "FIRST_S", 3600.0)
-
     async def scene() -> None:
         async with room(path, checks) as here:
+            here.ask("anna", "no")
+            await here.answers(1)
+            here.one.listeners.logins._latest = deque([3600.0])
             for number in range(60):
                 here.ask(f"nobody{number}", "no")
             here.ask("anna", "anna's")
 
-            assert await here.answers(1) == ["in"]
-            assert checks.begun == ["anna's"]
+            assert (await here.answers(2))[1:] == ["in"]
+            assert checks.begun == ["no", "anna's"]
 
     run(scene())
 
 
-def test_the_answer_to_a_made_up_name_takes_as_long_as_a_real_one(
-    path: Path, checks: Checks, monkeypatch: pytest.MonkeyPatch
+class Simulation:
+    """Loop, threads and clock of logins, where nothing takes time but checks."""
+
+    CHECK_S = 1.0
+
+    def __init__(self, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.now_s = 0.0
+        monkeypatch.setattr(module, "perf_counter", lambda: self.now_s)
+        monkeypatch.setattr(module, "THREADS", 2)
+        self.checked = 0
+        self._due: list[tuple[float, int, Callable[[], object]]] = []
+        self._number = count()
+        loop = cast("asyncio.AbstractEventLoop", self)
+        self._logins = module.Logins(
+            loop, lambda: self.now_s, Traffic(0.0), Users.load(path), 100
+        )
+        self._logins._threads.shutdown()
+        self._logins._threads = cast("ThreadPoolExecutor", self)
+
+    # What logins call
+
+    def call_later(self, delay_s: float, what: Callable[..., object], *of: Any) -> None:
+        entry = self.now_s + delay_s, next(self._number), partial(what, *of)
+        heapq.heappush(self._due, entry)
+
+    def call_soon(self, what: Callable[..., object], *of: Any) -> None:
+        self.call_later(0.0, what, *of)
+
+    call_soon_threadsafe = call_soon
+
+    def submit(self, matches: Callable[[str], bool], word: str) -> Future[bool]:
+        done: Future[bool] = Future()
+        self.checked += 1
+        self.call_later(self.CHECK_S, lambda: done.set_result(False))
+        return done
+
+    # What tests call
+
+    def ask(self, user: str, address: str, told: list[tuple[str, float]]) -> None:
+        self._logins.check(
+            LoginRequest(user, "no"),
+            lambda found: told.append((type(found).__name__, self.now_s - since_s)),
+            Peer("line", 0.0, address),
+        )
+        since_s = self.now_s
+
+    def run(self) -> None:
+        while self._due:
+            self.now_s, _, what = heapq.heappop(self._due)
+            what()
+
+
+@pytest.mark.parametrize(
+    "addresses",
+    [["a"], ["a"] * 8, list("abcdefgh"), list("aaaabbbbccccdddd"), list("abcabc")],
+)
+@pytest.mark.parametrize("before", ["nobody has come", "a crowd", "a few"])
+def test_wrong_passwords_are_answered_alike_whether_a_name_is_made_up_or_not(
+    path: Path, monkeypatch: pytest.MonkeyPatch, addresses: list[str], before: str
 ) -> None:
-    monkeypatch.setattr(module, "LATEST", 1)
-    delays: list[float] = []
+    crowd = {"nobody has come": 0, "a few": 3, "a crowd": 24}[before]
+    told: dict[str, list[tuple[str, float]]] = {"anna": [], "nobody": []}
+    for name, answers in told.items():
+        here = Simulation(path, monkeypatch)
+        for number in range(crowd):
+            here.ask(NAMES[1 + number % 2], f"there {number}", [])
+        here.run()
+        for address in addresses:
+            here.ask(name, address, answers)
+        here.run()
 
-    async def scene() -> None:
-        async with room(path, checks) as here:
-            loop = here.one.engine.loop
+    assert told["nobody"] == told["anna"]
+    assert told["anna"][0] == ("LoginRefused", 1.0)
 
-            class Loop:
-                call_soon = staticmethod(loop.call_soon)
-                call_soon_threadsafe = staticmethod(loop.call_soon_threadsafe)
 
-                @staticmethod
-                def call_later(delay_s: float, *rest: object) -> None:
-                    delays.append(delay_s)
-                    loop.call_soon(*rest)  # type: ignore[arg-type]
+@pytest.mark.parametrize("name", ["anna", "nobody"])
+def test_one_try_waits_its_turn_whether_its_name_is_made_up_or_not(
+    path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    here = Simulation(path, monkeypatch)
+    told: list[tuple[str, float]] = []
+    for number in range(6):
+        here.ask("bert", f"there {number}", [])
+    here.ask(name, "a", told)
+    here.run()
 
-            here.one.listeners.logins._loop = Loop  # type: ignore[assignment]
-            now_s = iter((10.0, 12.5, 20.0))
-            monkeypatch.setattr(module, "perf_counter", lambda: next(now_s))
-            here.ask("anna", "anna's")
-            await here.answers(1)
-            here.ask("nobody", "no")
-            await here.answers(2)
+    assert told == [("LoginRefused", 4.0)]
 
-            assert delays[0] == 2.5
 
-    run(scene())
+def test_made_up_names_are_checked_once_to_know_how_long_that_takes(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here = Simulation(path, monkeypatch)
+    for number in range(50):
+        here.ask(f"nobody {number}", "a", [])
+    here.run()
+
+    assert here.checked == 1
 
 
 def test_users_and_addresses_take_turns(
@@ -335,18 +410,20 @@ def test_logins_that_wait_when_the_server_ends_are_let_be(
         loop = asyncio.get_running_loop()
         loop.set_exception_handler(lambda loop, context: broken.append(context))
         async with room(path, checks) as here:
-            for name in NAMES:
-                here.ask(name, f"{name}'s")
-            await here.one.until(lambda: checks.begun)
             logins = here.one.listeners.logins
             told: list[module.Login] = []
             plain = logins._checked
 
-            def noted(login: module.Login, user: User, done: Future[bool]) -> None:
-                plain(login, user, done)
+            def noted(
+                login: module.Login, user: User, took_s: float, done: Future[bool]
+            ) -> None:
+                plain(login, user, took_s, done)
                 told.append(login)
 
             monkeypatch.setattr(logins, "_checked", noted)
+            for name in NAMES:
+                here.ask(name, f"{name}'s")
+            await here.one.until(lambda: checks.begun)
 
             logins.close()
             checks.go_on.set()
@@ -411,7 +488,6 @@ def test_at_a_suspicious_address_a_wrong_password_is_answered_later(
     path: Path, checks: Checks, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "SLOW_S", 3600.0)
-    monkeypatch.setattr(module, "FIRST_S", 0.0)
 
     async def scene() -> None:
         async with room(path, checks) as here:
