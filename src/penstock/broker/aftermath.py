@@ -108,9 +108,12 @@ class Aftermath:
         self._broker.dismiss(subscription, "suspended: no answer")
         subscription.active, subscription.suspended = False, True
         self._broker.subscriptions.update(subscription)
-        logger.info(
+        self._broker.seldom.log(
+            logger,
+            logging.INFO,
             "subscription of %s to %s suspended",
             subscription.subscriber,
             subscription.topic,
+            about=subscription.topic,
             extra={"action": "subscription_suspended", "topic": subscription.topic},
         )

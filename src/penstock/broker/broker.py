@@ -22,6 +22,7 @@ from penstock.broker.once import publish_once
 from penstock.broker.options import BrokerOptions
 from penstock.broker.release import release
 from penstock.broker.retained import Retained
+from penstock.broker.seldom import Seldom
 from penstock.broker.sessions import Sessions
 from penstock.broker.sinks import Sinks
 from penstock.broker.starts import check_resumed, resolved
@@ -66,6 +67,8 @@ class Broker:
         self.awake: dict[object, None] = {}
         self.waiting: dict[object, None] = {}
         self.timers = Timers()
+        self.seldom = Seldom()
+        """Where clients can have something said: they do not fill the log."""
         self.graves = letters.Graves()
         self.parcels = letters.Parcels()
         undoing = self.pending, self.dedup, self.letters
@@ -101,6 +104,7 @@ class Broker:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.seldom.close()
         self.chains.close()
         self.log.close()
 
@@ -412,7 +416,8 @@ class Broker:
     def tick(self, now_s: float) -> None:
         """Act on everything whose time has come."""
         self.traffic.tick(now_s)
-        self.sinks.staging.expire(now_s)
+        self.seldom.tick(now_s)
+        self.sinks.staging.expire(now_s, self.seldom)
         self.aftermath.tick(now_s)
 
     def dead_letter(self, *, gateway: str, reason: str, raw: bytes) -> None:

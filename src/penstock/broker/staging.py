@@ -14,6 +14,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator
 
+from penstock.broker.seldom import Seldom
 from penstock.errors import InvalidOption, LimitReached, MissingStage
 from penstock.log import Batch
 
@@ -137,7 +138,7 @@ class Staging:
         for one in [one for one in self.of_query(query) if one <= epoch]:
             self._remove(query, one)
 
-    def expire(self, now_s: float) -> None:
+    def expire(self, now_s: float, seldom: Seldom) -> None:
         """Forget epochs that nobody has added to for long."""
         old = [
             (query, epoch)
@@ -147,9 +148,12 @@ class Staging:
         ]
         for query, epoch in old:
             size = self._remove(query, epoch)
-            logger.warning(
+            seldom.log(
+                logger,
+                logging.WARNING,
                 "epoch %s of %s was never committed: %s staged bytes are dropped",
                 *(epoch, query, size),
+                about=query,
                 extra={"action": "stage_expired", "query": query, "epoch": epoch},
             )
 

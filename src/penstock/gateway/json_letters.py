@@ -55,7 +55,9 @@ class RawLetters:
             self._broker.dead_letter(gateway=f"json {side}", reason=reason, raw=raw)
         except PenstockError as error:
             # The sender is answered anyway; it knows what it sent.
-            logger.error(
+            self._broker.seldom.log(
+                logger,
+                logging.ERROR,
                 "a line that makes no sense is not kept: %s",
                 error,
                 extra={"action": "letter_lost"},

@@ -27,6 +27,8 @@ logger = logging.getLogger(__name__)
 AT_ONCE = 64
 # Without descriptors the next attempt fails too; whoever waits is in the backlog.
 PAUSE_S = 1.0
+# How often that is said, however long it lasts.
+SAY_S = 60.0
 # How long a peer may take to agree to the end of TLS, before it is cut off.
 TLS_END_S = 2.0
 _EXHAUSTED = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
@@ -62,6 +64,7 @@ class Acceptor:
         self._entrance = entrance
         self._entering: dict[asyncio.Task[None], ssl.SSLContext | None] = {}
         self._pause: asyncio.TimerHandle | None = None
+        self._say_at_s = 0.0
         self._listen()
 
     def close(self) -> None:
@@ -102,14 +105,20 @@ class Acceptor:
         """Wait for descriptors, which whoever leaves gives back."""
         if error.errno not in _EXHAUSTED:
             raise error
+        self._say(error)
+        self._loop.remove_reader(self._entrance.sock)
+        self._pause = self._loop.call_later(PAUSE_S, self._listen)
+
+    def _say(self, error: OSError) -> None:
+        if self._loop.time() < self._say_at_s:
+            return
+        self._say_at_s = self._loop.time() + SAY_S
         logger.error(
-            "no connection is accepted for %g s: %s",
+            "no connection is accepted for %g s at a time: %s",
             PAUSE_S,
             error.strerror,
             extra={"action": "accept_failed"},
         )
-        self._loop.remove_reader(self._entrance.sock)
-        self._pause = self._loop.call_later(PAUSE_S, self._listen)
 
     def _admit(self, sock: socket.socket, address: str) -> None:
         tls = self._entrance.tls()

@@ -182,11 +182,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def _turn_away(self, last_word: bytes) -> None:
         """Answer who speaks another protocol here; nothing it sends means anything."""
-        logger.info(
-            "connection of %s closed: it speaks another protocol",
-            self.address,
-            extra={"action": "connection_closed", "peer": self.address},
-        )
+        self._note_end("it speaks another protocol")
         if self._transport is not None:
             self._transport.write(last_word)
             self._hear_out(self._transport)
@@ -333,13 +329,20 @@ class Connection(asyncio.BufferedProtocol):
     def close(self, reason: str) -> None:
         """End the connection for a reason of ours."""
         if self._transport is not None:
-            logger.info(
-                "connection of %s closed: %s",
-                self.address,
-                reason,
-                extra={"action": "connection_closed", "peer": self.address},
-            )
+            self._note_end(reason)
             self._shut(self._transport)
+
+    def _note_end(self, reason: str) -> None:
+        """Have the log say why: seldom, as a peer can bring it about at any time."""
+        self.engine.broker.seldom.log(
+            logger,
+            logging.INFO,
+            "connection of %s closed: %s",
+            self.address,
+            reason,
+            about=self.address,
+            extra={"action": "connection_closed", "peer": self.address},
+        )
 
     def cut_off(self, reason: str) -> None:
         """Say that the login counts no more, and end: whether the peer reads or not."""

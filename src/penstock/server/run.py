@@ -224,6 +224,7 @@ class Server:
         finally:
             listeners.end()
         await engine.stop()
+        self._broker.seldom.close()
         self._broker.chains.close()
         self._broker.log.close()
         return 0

@@ -4,6 +4,7 @@ import logging
 
 import pytest
 
+from penstock.broker.seldom import Seldom
 from penstock.broker.staging import PIECE_BYTES, Piece, Staging
 from penstock.errors import InvalidOption, LimitReached, MissingStage
 from penstock.log import Batch, Columns
@@ -111,12 +112,12 @@ def test_an_epoch_whose_commit_is_under_way_is_kept(staging: Staging) -> None:
     staging.hold("q", 1, held=True)
 
     assert staging.drop("q", 1) == 0
-    staging.expire(1000.0)
+    staging.expire(1000.0, Seldom())
     assert staging.get("q", 1) is not None
 
     staging.hold("q", 1, held=False)
     staging.hold("q", 9, held=True)  # of one that nobody knows
-    staging.expire(1000.0)
+    staging.expire(1000.0, Seldom())
     assert staging.get("q", 1) is None
 
 
@@ -137,7 +138,7 @@ def test_epochs_that_nobody_adds_to_go_after_a_while(
     staging.put("q", 2, (0, 0), 1, piece(b"a"), 30.0)
 
     with caplog.at_level(logging.WARNING):
-        staging.expire(60.0)
+        staging.expire(60.0, Seldom())
 
     assert list(staging.of_query("q")) == [2]
     (record,) = caplog.records

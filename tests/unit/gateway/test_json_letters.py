@@ -76,6 +76,19 @@ def test_a_broker_that_can_keep_nothing_answers_all_the_same(tmp_path: Path) -> 
     scene.close()
 
 
+def test_lines_that_cannot_be_kept_do_not_fill_the_log(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    scene = Scene(tmp_path, Rules(broker=BrokerOptions(max_topics=1)))
+    scene.broker.create_topic("only")
+
+    for _ in range(3):
+        scene.connect("publisher").say(*["rubbish"] * 10)
+
+    assert [vars(one)["action"] for one in caplog.records] == ["letter_lost"]
+    scene.close()
+
+
 def test_a_schema_for_the_topic_of_letters_loses_none(scene: Scene) -> None:
     scene.broker.create_topic("odd")
     schema = {"type": "integer"}

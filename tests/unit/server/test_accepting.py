@@ -260,6 +260,8 @@ def test_without_descriptors_it_waits_and_does_not_spin(
                     await turns(1)
                 await turns(100)
                 assert listener.asked == 1
+                while listener.asked < 3:
+                    await turns(1)
                 listener.full = False
                 while not told:
                     await turns(1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable
 from pathlib import Path
 
@@ -350,6 +351,29 @@ def test_a_request_is_answered_and_nothing_of_it_is_done(
             assert one.broker.log.topics() == []
 
     run(scene())
+
+
+def test_peers_that_speak_another_protocol_do_not_fill_the_log(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+
+    async def scene() -> None:
+        async with house(tmp_path) as one:
+            for _ in range(20):
+                client = await lines_at(one, open_line)
+                await client.send(FETCH)
+                assert (await client.rest()).endswith(ANSWER)
+                client.close()
+            one.broker.tick(0.0)
+            one.broker.tick(60.0)
+
+    run(scene())
+    said = [one for one in caplog.records if "speaks another" in one.getMessage()]
+    assert [(vars(one)["peer"], vars(one)["count"]) for one in said] == [
+        ("127.0.0.1", 1),
+        ("127.0.0.1", 19),
+    ]
 
 
 def test_a_handshake_of_tls_is_closed(tmp_path: Path) -> None:

@@ -135,8 +135,8 @@ class Simulation:
     # What logins call
 
     def call_later(self, delay_s: float, what: Callable[..., object], *of: Any) -> None:
-        entry = self.now_s + delay_s, next(self._number), partial(what, *of)
-        heapq.heappush(self._due, entry)
+        run: Callable[[], object] = partial(what, *of)
+        heapq.heappush(self._due, (self.now_s + delay_s, next(self._number), run))
 
     def call_soon(self, what: Callable[..., object], *of: Any) -> None:
         self.call_later(0.0, what, *of)

@@ -1,7 +1,11 @@
 from __future__ import annotations
 
 import asyncio
+import logging
+from collections import Counter
 from pathlib import Path
+
+import pytest
 
 from penstock.gateway.maze import MazeClient, MazeHub, MazeSource, MazeState
 from penstock.gateway.options import MazeOptions
@@ -62,3 +66,29 @@ def test_what_comes_meanwhile_keeps_its_order(tmp_path: Path) -> None:
             assert await source.rest() == b""
 
     run(scene())
+
+
+def test_sources_and_clients_that_come_again_and_again_do_not_fill_the_log(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+
+    async def scene() -> None:
+        async with house(tmp_path) as one:
+            await open_maze(one)
+            await one.connect()
+            await one.until(lambda: one.gateways)
+            for _ in range(50):
+                refused = await one.connect()
+                assert await refused.rest() == b""
+                client = await one.connect(1)
+                await client.send(b"7\n")
+                await one.until(lambda: one.gateways[-1].settled)
+            one.broker.tick(0.0)
+            one.broker.tick(60.0)
+
+    run(scene())
+    said = Counter(vars(record)["action"] for record in caplog.records)
+    assert said["maze_source_refused"] == 2
+    assert said["maze_client_replaced"] == 2
+    assert "refused: another one is connected (the last of 49 more" in caplog.text

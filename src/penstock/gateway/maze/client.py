@@ -72,7 +72,9 @@ class MazeClient(Gateway):
         self._unsent += b"".join(self.lines)
         self.lines.clear()
         if len(self._unsent) > limit:
-            logger.warning(
+            self._hub.broker.seldom.log(
+                logger,
+                logging.WARNING,
                 "maze client %s does not read: more than %d bytes wait for it",
                 self._id,
                 limit,
@@ -83,7 +85,9 @@ class MazeClient(Gateway):
         self._hub.broker.awake[self] = None
 
     def replaced(self) -> None:
-        logger.info(
+        self._hub.broker.seldom.log(
+            logger,
+            logging.INFO,
             "maze client %s has connected again, its former connection is closed",
             self._id,
             extra={"action": "maze_client_replaced", "client": self._id},

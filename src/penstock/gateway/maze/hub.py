@@ -13,6 +13,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
+from penstock.broker.seldom import Seldom
 from penstock.errors import Backlogged, InvalidPayload
 from penstock.gateway.maze.letters import DeadLetterBox, Letters
 from penstock.gateway.maze.opening import Opening, Verdict
@@ -37,6 +38,8 @@ class Broker(DeadLetterBox, Protocol):
     def awake(self) -> dict[Any, None]: ...
     @property
     def cards(self) -> Gates: ...
+    @property
+    def seldom(self) -> Seldom: ...
     def publish(self, topic: str, events: Columns, /) -> Appended: ...
 
 
@@ -133,8 +136,11 @@ class MazeHub:
         numbers, items = self._opening.numbers, self._opening.items
         self._opening = None
         if verdict is Verdict.AFRESH:
-            logger.info(
-                "a new maze source starts afresh", extra={"action": "maze_restarted"}
+            self.broker.seldom.log(
+                logger,
+                logging.INFO,
+                "a new maze source starts afresh",
+                extra={"action": "maze_restarted"},
             )
             self._reorder.restart()
             self._state.restart()
@@ -147,7 +153,7 @@ class MazeHub:
                 reason = f"number {row[0]} is old or came twice, next is {expected}"
                 self.letters.keep(reason, raw)
         if taken.gaps:
-            _report(taken.gaps)
+            _report(self.broker.seldom, taken.gaps)
         if taken.ready:
             self.router.route(taken.ready)
             self._state.expected = expected
@@ -182,11 +188,13 @@ class MazeHub:
             self.letters.keep(str(refusal.at(0)), lines[place])
 
 
-def _report(gaps: list[tuple[int, int]]) -> None:
+def _report(seldom: Seldom, gaps: list[tuple[int, int]]) -> None:
     """Once for all that is given up together, or a lossy source floods the log."""
     first, last = gaps[0][0], gaps[-1][1]
     missing = sum(high - low + 1 for low, high in gaps)
-    logger.warning(
+    seldom.log(
+        logger,
+        logging.WARNING,
         "maze events from %d to %d did not come: %d missing, skipped",
         first,
         last,

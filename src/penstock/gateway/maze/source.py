@@ -26,7 +26,9 @@ class MazeSource(Gateway):
 
     def connected(self, now_s: float) -> None:
         if not self._hub.source_connected(self):
-            logger.warning(
+            self._hub.broker.seldom.log(
+                logger,
+                logging.WARNING,
                 "maze source refused: another one is connected",
                 extra={"action": "maze_source_refused"},
             )

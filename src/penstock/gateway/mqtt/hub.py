@@ -174,7 +174,7 @@ class MqttHub:
         except PenstockError as error:
             if error.retriable:
                 raise
-            _warn(session, error)
+            self._warn(session, error)
         else:
             self.broker.sessions.publishing(willed)
 
@@ -200,12 +200,23 @@ class MqttHub:
         waiting, sessions.unpublished = sessions.unpublished, []
         for at, willed in enumerate(waiting):
             if at >= MAX_UNPUBLISHED:
-                _warn(willed.session, f"{MAX_UNPUBLISHED} others wait for the log")
+                self._warn(willed.session, f"{MAX_UNPUBLISHED} others wait for the log")
                 continue
             try:
                 self._publish(willed)
             except PenstockError:
                 sessions.unpublished.append(willed)
+
+    def _warn(self, session: Session, error: PenstockError | str) -> None:
+        self.broker.seldom.log(
+            logger,
+            logging.WARNING,
+            "the will of %s was not published: %s",
+            session.client,
+            error,
+            about=session.user,
+            extra={"action": "will_failed"},
+        )
 
 
 def _is_over(session: Session, now_s: float) -> bool:
@@ -217,15 +228,6 @@ def _is_over(session: Session, now_s: float) -> bool:
 def _is_due(session: Session, now_s: float) -> bool:
     """Whether the time of a will has come."""
     return session.will_due_s is not None and now_s >= session.will_due_s
-
-
-def _warn(session: Session, error: PenstockError | str) -> None:
-    logger.warning(
-        "the will of %s was not published: %s",
-        session.client,
-        error,
-        extra={"action": "will_failed"},
-    )
 
 
 def publish_will(broker: Broker, will: Will, producer: str) -> None:

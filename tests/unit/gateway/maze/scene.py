@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from penstock.broker.seldom import Seldom
 from penstock.errors import Backlogged, InvalidPayload
 from penstock.gateway.maze import MazeClient, MazeHub, MazeSource, MazeState
 from penstock.gateway.options import MazeOptions
@@ -18,6 +19,7 @@ class FakeBroker:
 
     def __init__(self) -> None:
         self.awake: dict[Any, None] = {}
+        self.seldom = Seldom()
         self.letters: list[tuple[str, bytes]] = []
         self.batches: list[Batch] = []
         self.behind = False

@@ -135,6 +135,17 @@ def test_a_full_hold_back_skips_the_gap_and_says_so(
     assert (fields["first"], fields["last"], fields["missing"]) == (1, 3, 3)
 
 
+def test_gaps_again_and_again_do_not_fill_the_log(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    maze = Maze(hold_back=2)
+    for number in range(10, 1000, 10):
+        maze.send(*(f"{number + more}|B" for more in range(3)))
+    maze.broker.seldom.close()
+
+    assert [vars(record)["count"] for record in caplog.records] == [1, 98]
+
+
 def test_an_old_gap_is_skipped_by_a_tick_and_reported_once(
     caplog: pytest.LogCaptureFixture,
 ) -> None:

@@ -228,6 +228,18 @@ def test_a_will_that_cannot_be_published_is_told_and_the_session_ends(
     assert scene.broker.sessions.get("ann") is None
 
 
+def test_wills_that_cannot_be_published_do_not_fill_the_log(
+    scene: Scene, caplog: pytest.LogCaptureFixture
+) -> None:
+    for number in range(20):
+        scene.client(f"c{number}", will=Will(topic="$forbidden", payload=b"x")).drop()
+    scene.broker.tick(0.0)
+    scene.broker.tick(60.0)
+
+    told = [one for one in caplog.records if vars(one)["action"] == "will_failed"]
+    assert [vars(one)["count"] for one in told] == [1, 19]
+
+
 @pytest.mark.parametrize("restart", [False, True])
 @pytest.mark.parametrize("how", ["removed", "other rules"])
 @pytest.mark.parametrize("delay_s", [0, 5])
