@@ -34,7 +34,9 @@ from penstock.wire.control.session import tweets
 from penstock.wire.lines import LineSplitter
 from penstock.wire.mqtt import (
     ClientParser,
+    Malformed,
     Parser,
+    Reason,
     render_properties,
     render_publishes,
 )
@@ -141,11 +143,18 @@ def mqtt(
             assert parser.held_bytes <= MQTT_BYTES, "it holds too much"
             if parser.failed is not None:
                 break
-        failed = parser.failed
-        told = None if failed is None else (failed.reason, failed.text)
-        return Packets(packets), told
+        return Packets(packets), _told(parser.failed)
 
     return run
+
+
+def _told(failed: Malformed | None) -> tuple[Reason, str] | None:
+    if failed is None:
+        return None
+    # A CONNECT that is too large is explained as far as it has come.
+    large = (Reason.PACKET_TOO_LARGE, Reason.CLIENT_IDENTIFIER_NOT_VALID)
+    text = "too large" if failed.reason in large else failed.text
+    return (large[0] if failed.reason in large else failed.reason), text
 
 
 class Packets:
