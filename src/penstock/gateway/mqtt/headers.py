@@ -4,7 +4,8 @@ User properties are headers of the same name. What MQTT has words of its own for
 into headers that begin with ``mqtt.``. The QoS of a publish is one of them, as it
 bounds the QoS of every delivery (MQTT-3.8.4-8); no header means QoS 2, which is what
 events of other protocols are worth. User properties that a mapping cannot hold (the
-same name twice, names of ours) keep their order in one header, as JSON.
+same name twice, names of ours) keep their order in one header, as JSON. Events of other
+protocols may have more headers than a packet has user properties: the first are sent.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from collections.abc import Mapping
 import msgspec
 
 from penstock.model.event import MAX_PRIORITY
-from penstock.wire.mqtt import Properties, Property, user_properties
+from penstock.wire.mqtt import MAX_REPEATED, Properties, Property, user_properties
 
 PREFIX = "mqtt."
 QOS = "mqtt.qos"
@@ -31,6 +32,8 @@ _TEXTS = {
 PRIORITY = "priority"
 # Of a time in milliseconds: more is no time.
 MAX_DIGITS = 15
+# A header of user properties that has more is none that we have made.
+MAX_BRACKETS = 100 * MAX_REPEATED
 # What says how an event is sent, and not what it is.
 _PLAIN = {QOS, RETAIN}
 
@@ -121,7 +124,7 @@ def to_properties(
         if (seconds := left_s(headers, now_s)) is not None:  # MQTT-3.3.2-6
             left = min(max(int(seconds + 0.999), 1), 0xFFFFFFFF)
             properties[Property.MESSAGE_EXPIRY_INTERVAL] = left
-    if pairs := [pair for pair in pairs if _speakable(*pair)]:
+    if pairs := [pair for pair in pairs[:MAX_REPEATED] if _speakable(*pair)]:
         properties[Property.USER_PROPERTY] = pairs
     return properties
 
@@ -132,6 +135,8 @@ def is_plain(headers: Mapping[str, str]) -> bool:
 
 
 def _pairs(text: str) -> list[tuple[str, str]]:
+    if text.count("[") > MAX_BRACKETS:
+        return []
     try:
         return _decode_pairs(text)
     except msgspec.DecodeError:

@@ -25,6 +25,7 @@ from penstock.wire.mqtt.packets import (
 )
 from penstock.wire.mqtt.parsing import ClientParser, Parser
 from penstock.wire.mqtt.properties import (
+    MAX_REPEATED,
     Properties,
     Property,
     PropertyValue,
@@ -58,6 +59,7 @@ from penstock.wire.mqtt.requests import (
 )
 
 __all__ = [
+    "MAX_REPEATED",
     "NO_PROPERTIES",
     "PINGREQ",
     "PINGRESP",

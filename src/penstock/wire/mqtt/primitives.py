@@ -19,6 +19,8 @@ from penstock.wire.mqtt.reasons import Malformed, Reason
 
 MAX_VARINT: Final = 268_435_455
 MAX_FIELD_BYTES: Final = 65_535
+# The shortest, with a byte in front: two empty texts.
+_PAIR_BYTES: Final = 5
 
 
 class Body:
@@ -81,6 +83,29 @@ class Body:
 
     def pair(self) -> tuple[str, str]:
         return self.text(), self.text()  # MQTT-1.5.7-1
+
+    def pairs(self, mark: int, most: int) -> list[tuple[str, str]]:
+        """The pairs that follow, each behind the byte ``mark``, ``most`` of them.
+
+        Without a call for each number: whoever wants to can send thousands of them.
+        It ends in front of one that is not complete, or wrong.
+        """
+        data, at, end = self._data, self.at, min(self.end, len(self._data))
+        found: list[tuple[str, str]] = []
+        while len(found) < most and at + _PAIR_BYTES <= end and data[at] == mark:
+            middle = at + 3 + (data[at + 1] << 8 | data[at + 2])
+            if middle + 2 > end:
+                break
+            behind = middle + 2 + (data[middle] << 8 | data[middle + 1])
+            if behind > end or 0 in data[at + 3 : middle] + data[middle + 2 : behind]:
+                break
+            try:
+                name = data[at + 3 : middle].decode()
+                found.append((name, data[middle + 2 : behind].decode()))
+            except UnicodeDecodeError:
+                break
+            self.at = at = behind
+        return found
 
     def field(self) -> bytes:
         """As ``binary``, its length included."""

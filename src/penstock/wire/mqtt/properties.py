@@ -6,18 +6,22 @@
     …       n     value        }
 
 Each may stand in a packet once, but for user properties, and for the subscription
-identifiers of a PUBLISH that a server sends.
+identifiers of a PUBLISH that a server sends. Those have a limit, as each costs many
+times its five bytes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from enum import Enum, IntEnum
 from typing import Final, cast
 
 from penstock.wire.mqtt.kinds import Kind
 from penstock.wire.mqtt.primitives import Body, binary, text, varint
 from penstock.wire.mqtt.reasons import Malformed, Reason
+
+# User properties of a packet, or subscription identifiers.
+MAX_REPEATED: Final = 1000
 
 PropertyValue = int | str | bytes | list[int] | list[tuple[str, str]]
 # One on the wire.
@@ -184,6 +188,7 @@ _CHECKED: Final = frozenset(
 # Looked up once: a member of an enum costs more than a name.
 _USER_PROPERTY: Final = Property.USER_PROPERTY
 _IDENTIFIER: Final = Property.SUBSCRIPTION_IDENTIFIER
+_USER: Final = int(_USER_PROPERTY)
 
 
 def parse_properties(
@@ -196,6 +201,10 @@ def parse_properties(
     part = body.part(body.varint())
     properties: Properties = {}
     while part.at < part.end:
+        # Every packet that has properties may have these.
+        if pairs := part.pairs(_USER, MAX_REPEATED + 1):
+            _add(part, properties, _USER_PROPERTY, pairs)
+            continue
         property, read = _identified(part, allowed)
         many = property is _USER_PROPERTY or (
             many_identifiers and property is _IDENTIFIER
@@ -206,8 +215,7 @@ def parse_properties(
         if property in _CHECKED:
             _check(part, property, value)
         if many:
-            # A list of the one kind or the other, as the property says.
-            cast("list[_Value]", properties.setdefault(property, [])).append(value)
+            _add(part, properties, property, [value])
         else:
             properties[property] = cast("PropertyValue", value)
     _check_login(part, properties)
@@ -265,6 +273,17 @@ def _identified(
     if known[0] not in allowed:
         raise part.malformed(f"{known[0].name}, which it cannot have")
     return known
+
+
+def _add(
+    part: Body, properties: Properties, property: Property, more: Sequence[_Value]
+) -> None:
+    # A list of the one kind or the other, as the property says.
+    values = cast("list[_Value]", properties.setdefault(property, []))
+    values += more
+    if len(values) > MAX_REPEATED:
+        what = f"more than {MAX_REPEATED} times {property.name}"
+        raise Malformed(Reason.QUOTA_EXCEEDED, f"{part.packet} has {what}")
 
 
 def _check(part: Body, property: Property, value: _Value) -> None:

@@ -6,6 +6,7 @@ import pytest
 
 from penstock.gateway.mqtt.headers import (
     EXPIRES,
+    MAX_BRACKETS,
     QOS,
     RETAIN,
     common,
@@ -17,7 +18,7 @@ from penstock.gateway.mqtt.headers import (
     to_properties,
 )
 from penstock.model.event import MAX_PRIORITY
-from penstock.wire.mqtt import Properties, Property
+from penstock.wire.mqtt import MAX_REPEATED, Properties, Property
 
 USER = Property.USER_PROPERTY
 
@@ -167,3 +168,22 @@ def test_texts_of_our_own_names_that_mqtt_cannot_say_are_left_out(
 def test_a_response_topic_with_a_wildcard_is_left_out(value: str) -> None:
     """MQTT-3.3.2-14"""
     assert to_properties({"mqtt.response-topic": value}, 0, 0.0) == {}
+
+
+def test_a_message_has_no_more_user_properties_than_a_packet_may() -> None:
+    headers = {str(number): "" for number in range(MAX_REPEATED + 1)}
+
+    found = to_properties(headers, 0, 0.0)
+
+    assert found[USER] == [(str(number), "") for number in range(MAX_REPEATED)]
+
+
+@pytest.mark.parametrize(("count", "kept"), [(2, 2), (MAX_BRACKETS, 0)])
+def test_a_header_of_user_properties_is_taken_apart_if_it_may_be_ours(
+    count: int, kept: int
+) -> None:
+    text = "[" + ",".join(['["a","b"]'] * count) + "]"
+
+    found = to_properties({"mqtt.user-properties": text}, 0, 0.0)
+
+    assert found.get(USER, []) == [("a", "b")] * kept

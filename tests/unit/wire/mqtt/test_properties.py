@@ -4,8 +4,9 @@ import pytest
 
 from penstock.errors import LocalProtocolError
 from penstock.wire.mqtt import Kind, Malformed, Properties, Property, Reason
-from penstock.wire.mqtt.primitives import Body
+from penstock.wire.mqtt.primitives import Body, text, varint
 from penstock.wire.mqtt.properties import (
+    MAX_REPEATED,
     PROPERTIES,
     WILL_PROPERTIES,
     data,
@@ -170,3 +171,55 @@ def test_a_property_in_the_wrong_packet_is_refused() -> None:
 def test_a_property_that_is_too_long_is_our_fault() -> None:
     with pytest.raises(LocalProtocolError, match="65536 bytes"):
         render_properties({Property.REASON_STRING: "x" * 65_536})
+
+
+def user(name: str, value: str = "") -> bytes:
+    return b"\x26" + text(name) + text(value)
+
+
+@pytest.mark.parametrize(
+    "pairs",
+    [
+        [("a", "1")] * MAX_REPEATED,
+        [("", "")] * 3,
+        [("ä", "€"), ("", "x" * 300), ("b", "")],
+    ],
+)
+def test_user_properties_keep_their_order(pairs: list[tuple[str, str]]) -> None:
+    encoded = b"".join(user(*pair) for pair in pairs)
+    half = len(user(*pairs[0]))
+    between = encoded[:half] + b"\x01\x01" + encoded[half:]
+
+    for given in (encoded, between):
+        assert user_properties(parsed(varint(len(given)) + given)) == pairs
+
+
+@pytest.mark.parametrize("other", [b"", b"\x01\x01"])
+def test_more_user_properties_than_are_bearable_are_refused(other: bytes) -> None:
+    encoded = user("a") + other + user("a") * MAX_REPEATED
+
+    with pytest.raises(
+        Malformed, match="TEST has more than 1000 times USER"
+    ) as refused:
+        parsed(varint(len(encoded)) + encoded)
+
+    assert refused.value.reason is Reason.QUOTA_EXCEEDED
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        (b"\x26\0\x01a\0\x01\0", "NUL"),
+        (b"\x26\0\x01\xff\0\0", "not UTF-8"),
+        (b"\x26\0\0\0\x02a", "an end 1 bytes before"),
+        (b"\x26\0\x09a\0\0", "before that of a field"),
+        (b"\x26\0", "before that of a field"),
+    ],
+)
+def test_a_user_property_that_is_wrong_is_named_behind_others(
+    wrong: bytes, said: str
+) -> None:
+    encoded = user("a", "b") + wrong
+
+    with pytest.raises(Malformed, match=said):
+        parsed(varint(len(encoded)) + encoded)
