@@ -14,9 +14,10 @@ from penstock.broker.desk_verbs import call as call_verb
 from penstock.errors import InvalidArgument
 from penstock.http.access import Access
 from penstock.http.answers import json_answer
+from penstock.http.bodies import is_said
 from penstock.http.call import Call
 from penstock.http.letter_json import LetterJson, letter_json
-from penstock.http.reading import json_body, query_of, typed
+from penstock.http.reading import MAX_QUESTION_BYTES, json_body, query_of, typed
 from penstock.http.routes import Route
 
 # The argument whose fields stand in a query by themselves.
@@ -64,8 +65,6 @@ class Asking:
         """Carry the question out; raises what the desk raises."""
         route, verb, house = self.route, self.verb, call.house
         arguments = await self._arguments(call)
-        if any(arguments.get(name) is not None for name in route.changing):
-            call.need(Access.ADMIN, call.path.get(route.topic))
         if BY in verb.arguments.__struct_fields__:
             arguments[BY] = call.who.name
         if route.arrange is not None:
@@ -97,7 +96,10 @@ class Asking:
             outside[FILTER] = self.filter(**chosen)
         if self.inside is None:
             return outside
-        body = await json_body(call, self.inside, self.verb.name)
+        most = MAX_QUESTION_BYTES if self.route.body is None else self.route.body.most
+        body = await json_body(call, self.inside, self.verb.name, most)
+        if any(is_said(getattr(body, name)) for name in self.route.changing):
+            call.need(Access.ADMIN, call.path.get(self.route.topic))
         inside = body.arguments() if self.route.body is not None else _said(body)
         return {**inside, **outside}
 

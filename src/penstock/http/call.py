@@ -42,7 +42,9 @@ class Call:
         """
         options = self.house.options
         limit = min(options.max_body_bytes, most or options.max_body_bytes)
-        setting = "http.max_body_bytes" if most is None else "the limit here"
+        setting = "the limit here"
+        if limit == options.max_body_bytes:
+            setting = "http.max_body_bytes"
         declared = self.request.headers.get("content-length", "")
         if declared.isdecimal() and int(declared) > limit:
             raise TooLarge("the body", int(declared), limit, setting)

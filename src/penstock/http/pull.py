@@ -32,6 +32,8 @@ from penstock.model.failure import REFUSED, Failure
 from penstock.model.policy import MAX_WINDOW, Policy
 
 MAX_EVENTS = 10_000
+# Of a body: a window of acks with the longest offsets, or nacks with their errors.
+MAX_BYTES = 4 << 20
 # Events that nobody acknowledges go to others after this.
 ACK_TIMEOUT_S = 30.0
 
@@ -97,10 +99,10 @@ class Pulled(msgspec.Struct, kw_only=True):
 
 async def pull(call: Call) -> Response:
     """Settle, and get more; raises what subscribing raises."""
-    wish = await json_body(call, Pull, "pull")
     house, topic = call.house, call.path["topic"]
     subscriber = call.path["subscriber"]
     call.need_as(topic, subscriber)
+    wish = await json_body(call, Pull, "pull", MAX_BYTES)
     with house.opened.one(call.still, call.account) as guest:
         seat = await house.seats.taken(
             house, subscriber, topic, wish.terms, _DEFAULT, _start(wish)

@@ -17,13 +17,21 @@ T = TypeVar("T")
 
 # Of a query; no route takes that many.
 MAX_FIELDS = 100
+# Of a body that asks for something. Values of JSON take many times their text, and no
+# question is as long; what carries payloads has limits of its own.
+MAX_QUESTION_BYTES = 1 << 20
+# A body that is longer is not read a second time to show what is wrong in it.
+MAX_SHOWN_BYTES = 1 << 16
 # Where msgspec found something; what is in a list has no number there.
 _PLACE = re.compile(r"at `\$((?:\.\w+)+)`$")
 
 
-async def json_body(call: Call, kind: type[T], what: str, most: int | None = None) -> T:
+async def json_body(
+    call: Call, kind: type[T], what: str, most: int | None = MAX_QUESTION_BYTES
+) -> T:
     """The body as that type; none at all is an empty object.
 
+    ``most``: bytes of it; None for as many as the settings allow of any body.
     Raises WrongMediaType, BadRequest if it is no JSON, InvalidArgument, TooLarge.
     """
     media_type = media_type_of(call)
@@ -79,6 +87,8 @@ def typed(given: dict[str, str], kind: type[T], what: str) -> T:
 
 def _in(data: bytes, text: str) -> str | None:
     """The same of JSON that is of another kind than it should be."""
+    if len(data) > MAX_SHOWN_BYTES:
+        return None
     try:
         return _at(msgspec.json.decode(data), text)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):

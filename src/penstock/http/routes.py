@@ -33,8 +33,8 @@ class Route:
 
     ``names``: parameters of the path that the verb calls otherwise. ``without``:
     arguments that are not taken; ``required``: those that have to be there, whatever
-    the verb says. ``changing``: those that only administrators may give. ``body``: if
-    it is not just the arguments. ``arrange`` has the last word on the arguments.
+    the verb says. ``changing``: those in the body that only administrators may give.
+    ``body``: if it is not just the arguments. ``arrange`` has the last word on them.
     """
 
     method: str

@@ -5,7 +5,8 @@
     customer.city=Graz   the value at a dotted place; in a list, that of any element
     items.0.price>10     also >=, <, <= and !=; numbers as numbers, others as text
 
-All of them have to be there. A payload that is not JSON has words only.
+All of them have to be there. A payload that is not JSON has words only, and so has one
+that is large: each of its bytes could be a value, and nobody else has a turn meanwhile.
 """
 
 from __future__ import annotations
@@ -25,7 +26,10 @@ from penstock.wire.json_text import NOT_JSON
 # A person types it; what is longer is no search.
 MAX_CHARACTERS = 1000
 MAX_TERMS = 16
-# Values of one document that a condition looks at; what is behind them is not found.
+# A payload that is larger has nothing at any place.
+MAX_DOCUMENT_BYTES = 1 << 18
+# Values of one document that all conditions together look at; what is behind them is
+# not found.
 MAX_LOOKED = 100_000
 
 _TERM = re.compile(r'"((?:[^"\\]|\\.)*)"(?=\s|$)|(\S*?"[^"]*"(?=\s|$)|\S+)')
@@ -54,8 +58,9 @@ class Condition:
     text: str
     number: float | None
 
-    def holds(self, document: object) -> bool:
-        found = _at(document, self.path)
+    def holds(self, document: object, most: int = MAX_LOOKED) -> bool:
+        """Whether it does, as far as the first ``most`` values say."""
+        found = _at(document, self.path, most)
         if self.sign == "!=":
             return not any(self._equals(one) for one in found)
         return any(self._compares(one) for one in found)
@@ -91,12 +96,15 @@ class Search:
                 return False
         if not self.conditions:
             return True
+        if len(payload) > MAX_DOCUMENT_BYTES:
+            return False
         plain = self.values and b"\\" not in payload
         if plain and not all(value in payload for value in self.values):
             return False
         try:
             document = _decode(payload)
-            return all(condition.holds(document) for condition in self.conditions)
+            most = MAX_LOOKED // len(self.conditions)
+            return all(one.holds(document, most) for one in self.conditions)
         except NOT_JSON:
             return False
 
@@ -141,7 +149,7 @@ def _condition(path: str, sign: str, value: str) -> Condition:
     return Condition(tuple(path.split(".")), sign, text, number)
 
 
-def _at(document: object, path: tuple[str, ...]) -> Iterator[object]:
+def _at(document: object, path: tuple[str, ...], most: int) -> Iterator[object]:
     """All values at a place: lists may be meant as a whole, or by index.
 
     Without recursion: a document that is a thousand lists deep takes no longer than
@@ -149,7 +157,7 @@ def _at(document: object, path: tuple[str, ...]) -> Iterator[object]:
     """
     waiting: list[Iterator[tuple[object, int]]] = [iter([(document, 0)])]
     looked = 0
-    while waiting and looked < MAX_LOOKED:
+    while waiting and looked < most:
         one, at = next(waiting[-1], (None, -1))
         looked += 1
         if at < 0:
@@ -157,7 +165,7 @@ def _at(document: object, path: tuple[str, ...]) -> Iterator[object]:
         elif at == len(path):
             yield one
             if isinstance(one, list):
-                yield from islice(one, MAX_LOOKED - looked)
+                yield from islice(one, most - looked)
                 looked += len(one)
         else:
             waiting.append(_below(one, path[at], at))

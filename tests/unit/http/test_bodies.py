@@ -3,8 +3,8 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from penstock.errors import InvalidArgument
-from penstock.http.bodies import CheckBody, EditBody
+from penstock.errors import BadRequest, InvalidArgument
+from penstock.http.bodies import CheckBody, EditBody, is_said
 
 
 @pytest.mark.parametrize(
@@ -38,3 +38,21 @@ def test_payloads_to_check_are_any_json() -> None:
 
     assert said["payloads"] == [b"1", b'{"a": [2]}', b'"x"']
     assert said["schema"] is True
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [(b"{}", False), (b'{"schema":  null }', False), (b'{"schema": {}}', True)],
+)
+def test_a_schema_that_is_null_is_none(body: bytes, *, said: bool) -> None:
+    found = msgspec.json.decode(body, type=CheckBody)
+
+    assert is_said(found.schema) is said
+    assert (found.arguments()["schema"] is not None) is said
+
+
+def test_a_schema_that_is_no_unicode_is_refused() -> None:
+    found = msgspec.json.decode(b'{"schema": "\xff"}', type=CheckBody)
+
+    with pytest.raises(BadRequest, match="no JSON"):
+        found.arguments()

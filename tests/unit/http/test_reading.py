@@ -7,7 +7,12 @@ import pytest
 
 from penstock.errors import BadRequest, InvalidArgument
 from penstock.http.options import HttpOptions
-from penstock.http.reading import query_of, typed
+from penstock.http.reading import (
+    MAX_QUESTION_BYTES,
+    MAX_SHOWN_BYTES,
+    query_of,
+    typed,
+)
 from tests.unit.http.scene import http_house
 from tests.unit.server.scene import run
 
@@ -152,5 +157,45 @@ def test_a_problem_names_the_value_that_does_not_fit(
             said = answer.json()
             assert said.get("value", "") == value
             assert said.get("field", "") == field
+
+    run(scene())
+
+
+@pytest.mark.parametrize(
+    ("path", "size", "status"),
+    [
+        ("/v1/topics", MAX_QUESTION_BYTES, 201),
+        ("/v1/topics", MAX_QUESTION_BYTES + 1, 413),
+        ("/v1/dead-letters/0/edit", MAX_QUESTION_BYTES + 1, 422),
+        ("/v1/topics/t/schema/check", MAX_QUESTION_BYTES + 1, 422),
+        ("/v1/subscriptions/me/t/pull", MAX_QUESTION_BYTES + 1, 422),
+    ],
+)
+def test_bodies_that_carry_no_payload_are_not_as_large_as_others(
+    tmp_path: Path, path: str, size: int, status: int
+) -> None:
+    async def scene() -> None:
+        async with http_house(tmp_path) as house:
+            headers = {"content-type": "application/json"}
+            body = b'{"name": "a"}'.ljust(size)
+            answer = await house.ask("POST", path, body, headers=headers)
+
+            assert answer.status == status, answer.body
+
+    run(scene())
+
+
+@pytest.mark.parametrize(("size", "shown"), [(100, True), (MAX_SHOWN_BYTES + 1, False)])
+def test_what_is_wrong_in_a_body_is_shown_unless_it_is_large(
+    tmp_path: Path, size: int, *, shown: bool
+) -> None:
+    async def scene() -> None:
+        async with http_house(tmp_path) as house:
+            headers = {"content-type": "application/json"}
+            body = b'{"name": 17}'.ljust(size)
+            answer = await house.ask("POST", "/v1/topics", body, headers=headers)
+
+            assert answer.status == 422
+            assert (answer.json().get("value") == "17") is shown
 
     run(scene())

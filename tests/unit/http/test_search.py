@@ -8,7 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.errors import InvalidArgument
-from penstock.http.search import MAX_CHARACTERS, MAX_LOOKED, MAX_TERMS, parsed
+from penstock.http.search import (
+    MAX_CHARACTERS,
+    MAX_DOCUMENT_BYTES,
+    MAX_LOOKED,
+    MAX_TERMS,
+    parsed,
+)
 
 ORDER = {
     "type": "order",
@@ -108,12 +114,24 @@ def test_a_document_that_is_too_deep_is_not_found() -> None:
 
 def test_of_a_document_with_too_many_values_the_first_are_looked_at() -> None:
     near = [{"a": 0}] * 10 + [{"a": 1}]
-    far = [{"a": 0}] * MAX_LOOKED + [{"a": 1}]
+    far = [0] * MAX_LOOKED + [{"a": 1}]
+    between = [0] * (MAX_LOOKED // 3) + [{"a": 1}]
 
     assert parsed("a=1").takes(msgspec.json.encode(near))
     assert not parsed("a=1").takes(msgspec.json.encode(far))
+    assert parsed("a=1").takes(msgspec.json.encode(between))
+    assert not parsed("a=1 a>0").takes(msgspec.json.encode(between))
     assert parsed("a.3=1").takes(msgspec.json.encode({"a": [0, 0, 0, 1]}))
     assert parsed("a=1").takes(b"[" * 300 + b'{"a":[0,1]}' + b"]" * 300)
+
+
+@pytest.mark.parametrize("search", ["a=1", "a>0", "a!=2", "1 a=1"])
+def test_a_large_payload_has_words_only(search: str) -> None:
+    fits = b'{"a":1}'.ljust(MAX_DOCUMENT_BYTES)
+
+    assert parsed(search).takes(fits)
+    assert not parsed(search).takes(fits + b" ")
+    assert parsed('"a"').takes(fits + b" ")
 
 
 @pytest.mark.parametrize("text", ["x" * (MAX_CHARACTERS + 1), "x " * (MAX_TERMS + 1)])
