@@ -14,6 +14,7 @@ from penstock.wire.native import (
     Finish,
     FrameSplitter,
     Publish,
+    Received,
     ServerMessage,
     decode_client,
     decode_server,
@@ -37,7 +38,7 @@ junk = st.binary() | st.recursive(
 ).map(msgspec.msgpack.encode)
 
 
-def _from_array(array: list[object]) -> ClientMessage | None:
+def _from_array(array: list[object]) -> Received | None:
     try:
         return decode_client(msgspec.msgpack.encode(array))
     except RemoteProtocolError:
@@ -46,13 +47,13 @@ def _from_array(array: list[object]) -> ClientMessage | None:
 
 @given(st.lists(messages), st.lists(st.integers(0, 500)))
 def test_messages_come_back_however_the_stream_is_cut(
-    sent: list[ClientMessage], cuts: list[int]
+    sent: list[Received], cuts: list[int]
 ) -> None:
     stream = b"".join(map(encode, sent))
     inside = sorted(cut for cut in cuts if cut < len(stream))
     splitter = FrameSplitter(10_000)
 
-    received: list[ClientMessage] = []
+    received: list[Received] = []
     for start, end in zip([0, *inside], [*inside, len(stream)], strict=True):
         received += map(decode_client, splitter.feed(stream[start:end]))
 

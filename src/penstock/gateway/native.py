@@ -26,6 +26,7 @@ from penstock.broker.access import OPEN, Grants
 from penstock.broker.broker import Broker
 from penstock.broker.desk import Desk
 from penstock.broker.desk_access import check_verb, owner_of
+from penstock.broker.desk_packed import unpacked
 from penstock.broker.desk_start import accepted_start
 from penstock.broker.desk_verbs import Promise, Verb, call
 from penstock.delivery.consumer import Consumer
@@ -43,14 +44,15 @@ from penstock.model.policy import Order, Policy
 from penstock.wire.native import (
     Answer,
     Ask,
-    ClientMessage,
     Ended,
     Fetch,
     Finish,
     FrameSplitter,
     Hello,
+    LargeAsk,
     Moved,
     Publish,
+    Received,
     Refuse,
     Settle,
     Stage,
@@ -65,7 +67,7 @@ from penstock.wire.native import (
 # Answered when all that was settled before is stored.
 SETTLED = "settled"
 # What takes a turn of its own: each may take a while, and thousands fit into one read.
-_QUESTIONS = frozenset({Ask, Subscribe, Unsubscribe})
+_QUESTIONS = frozenset({Ask, LargeAsk, Subscribe, Unsubscribe})
 # Events that are asked for at once; the window and the bytes limit it first.
 _MANY = 1 << 20
 
@@ -117,7 +119,7 @@ class NativeGateway(Gateway):
         self._name = ""
         self._user = ""
         """Who has logged in, by the name of the user or of the token."""
-        self._held: list[ClientMessage] = []
+        self._held: list[Received] = []
         """What waits for a login, or for its turn, from ``_at`` on."""
         self._at = 0
         self._wrong: RemoteProtocolError | None = None
@@ -226,7 +228,7 @@ class NativeGateway(Gateway):
 
     # Messages
 
-    def _messages(self, received: list[ClientMessage], at: int, now_s: float) -> None:
+    def _messages(self, received: list[Received], at: int, now_s: float) -> None:
         """Carry out messages from ``at`` on, up to one that has to wait."""
         end = len(received)
         while at < end and not self.closing:
@@ -247,7 +249,7 @@ class NativeGateway(Gateway):
         if self._wrong is not None and self.login is None and not self.closing:
             self._refuse_all(self._wrong)
 
-    def _message(self, message: ClientMessage, now_s: float) -> None:
+    def _message(self, message: Received, now_s: float) -> None:
         if isinstance(message, Hello) == self.settled:
             said = "Hello twice" if self.settled else "Hello has to come first"
             self._refuse_all(RemoteProtocolError("native", said))
@@ -273,6 +275,8 @@ class NativeGateway(Gateway):
                 self._guarded(message.seq, lambda: self._fetcher.put(message))
             case Ask():
                 self._guarded(message.seq, lambda: self._ask(message))
+            case LargeAsk():
+                self._guarded(message.seq, lambda: self._ask_large(message))
             case _:
                 assert_never(message)
 
@@ -422,6 +426,11 @@ class NativeGateway(Gateway):
             self.errands.append(lambda: self._errand(verb, message))
         else:
             self._answer(verb, message)
+
+    def _ask_large(self, message: LargeAsk) -> None:
+        verb = self._desk.find(message.verb)
+        arguments = unpacked(verb, message.arguments)
+        self._ask(Ask(message.seq, verb.name, arguments))
 
     def _errand(self, verb: Verb, message: Ask) -> None:
         self._guarded(message.seq, lambda: self._answer(verb, message))

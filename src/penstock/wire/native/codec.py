@@ -1,4 +1,8 @@
-"""Messages <-> bytes. Junk of the peer is a RemoteProtocolError, and nothing else."""
+"""Messages <-> bytes. Junk of the peer is a RemoteProtocolError, and nothing else.
+
+A value of MessagePack may have one byte, and takes many times that in memory. What a
+client sends that is large is looked at as a whole before it is taken apart (large.py).
+"""
 
 from __future__ import annotations
 
@@ -8,17 +12,42 @@ import msgspec
 
 from penstock.errors import LocalProtocolError, RemoteProtocolError
 from penstock.wire.native.frames import frame
+from penstock.wire.native.large import check_large
 from penstock.wire.native.messages import (
+    Ask,
     ClientMessage,
     Events,
+    Fetch,
     Finish,
+    Hello,
+    LargeAsk,
     Publish,
+    Received,
+    Refuse,
     ServerMessage,
+    Settle,
     Stage,
+    Subscribe,
+    Unsubscribe,
 )
 
+# What is not longer is taken apart at once.
+LARGE_BYTES = 1 << 16
+
 _encode = msgspec.msgpack.Encoder().encode
-_decode_client = msgspec.msgpack.Decoder(ClientMessage).decode
+_decode_client = msgspec.msgpack.Decoder(
+    Hello
+    | Publish
+    | Subscribe
+    | Settle
+    | Refuse
+    | Unsubscribe
+    | LargeAsk
+    | Finish
+    | Stage
+    | Fetch
+).decode
+_decode_arguments = msgspec.msgpack.Decoder(dict[str, object]).decode
 _decode_server = msgspec.msgpack.Decoder(ServerMessage).decode
 
 # Columns that must be as long as ``payloads`` if they are there.
@@ -46,10 +75,14 @@ def encode(message: ClientMessage | ServerMessage) -> bytes:
     return frame(body)
 
 
-def decode_client(body: bytes | memoryview) -> ClientMessage:
+def decode_client(body: bytes | memoryview) -> Received:
     """The message of a client; raises RemoteProtocolError."""
     try:
-        message: ClientMessage = _decode_client(body)
+        if len(body) > LARGE_BYTES:
+            check_large(body)
+        message: Received = _decode_client(body)
+        if type(message) is LargeAsk:
+            return _ask(message)
     except (ValueError, RecursionError) as error:
         raise RemoteProtocolError(
             "native", f"not a client's message: {error}"
@@ -62,6 +95,12 @@ def decode_client(body: bytes | memoryview) -> ClientMessage:
     elif type(message) is Stage:
         _check_publish(message.publish)
     return message
+
+
+def _ask(message: LargeAsk) -> Ask | LargeAsk:
+    if len(memoryview(message.arguments)) > LARGE_BYTES:
+        return message
+    return Ask(message.seq, message.verb, _decode_arguments(message.arguments))
 
 
 def decode_server(body: bytes | memoryview) -> ServerMessage:

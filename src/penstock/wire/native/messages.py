@@ -106,6 +106,14 @@ class Ask(msgspec.Struct, array_like=True, frozen=True, tag=7):
     arguments: dict[str, object]
 
 
+class LargeAsk(msgspec.Struct, array_like=True, frozen=True, tag=7):
+    """An Ask with many bytes of arguments, which are not taken apart yet."""
+
+    seq: int
+    verb: str
+    arguments: msgspec.Raw
+
+
 class Finish(msgspec.Struct, array_like=True, frozen=True, tag=8):
     """These events are done with, and this is what came of it: all or nothing.
 
@@ -243,6 +251,8 @@ ClientMessage = (
     | Stage
     | Fetch
 )
+# What a server makes of it.
+Received = ClientMessage | LargeAsk
 ServerMessage = (
     Welcome
     | Published

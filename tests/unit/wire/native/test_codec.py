@@ -17,6 +17,7 @@ from penstock.wire.native import (
     Finish,
     FrameSplitter,
     Hello,
+    LargeAsk,
     Moved,
     Problem,
     Publish,
@@ -33,6 +34,7 @@ from penstock.wire.native import (
     decode_server,
     encode,
 )
+from penstock.wire.native.codec import LARGE_BYTES
 
 DATA = Path(__file__).resolve().parents[3] / "data" / "native"
 CLIENT: list[ClientMessage] = [
@@ -214,3 +216,30 @@ def test_columns_within_a_finish_are_checked_too() -> None:
 def test_what_cannot_be_encoded_is_our_fault(value: object) -> None:
     with pytest.raises(LocalProtocolError, match="native protocol: Answer: "):
         encode(Answer(1, value))
+
+
+@pytest.mark.parametrize(
+    "arguments", [b"\x90", b"\xc0", b"\x81\x01\x01", b"\x81\xa1\xff\0"]
+)
+def test_arguments_of_a_question_have_names(arguments: bytes) -> None:
+    with pytest.raises(RemoteProtocolError, match="not a client's message"):
+        decode_client(b"\x94\x07\x01\xa6topics" + arguments)
+
+
+def test_large_arguments_are_left_to_those_who_know_what_they_are() -> None:
+    arguments: dict[str, object] = {"text": "x" * LARGE_BYTES}
+
+    found = decode_client(encode(Ask(1, "v", arguments))[4:])
+
+    assert isinstance(found, LargeAsk)
+    assert (found.seq, found.verb) == (1, "v")
+    assert msgspec.msgpack.decode(found.arguments) == arguments
+
+
+def test_large_messages_come_back_as_they_were() -> None:
+    many = [b"x" * 100] * 1000
+    publish = Publish(1, "t", many, headers=[{"a": "b"}] * 1000)
+    sent = [publish, Finish(1, 2, [3], [publish]), Stage(1, "q", 0, 0, 0, publish)]
+
+    for one in [*sent, Refuse(1, 2, "x" * LARGE_BYTES)]:
+        assert decode_client(encode(one)[4:]) == one
