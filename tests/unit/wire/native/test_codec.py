@@ -239,7 +239,12 @@ def test_large_arguments_are_left_to_those_who_know_what_they_are() -> None:
 def test_large_messages_come_back_as_they_were() -> None:
     many = [b"x" * 100] * 1000
     publish = Publish(1, "t", many, headers=[{"a": "b"}] * 1000)
-    sent = [publish, Finish(1, 2, [3], [publish]), Stage(1, "q", 0, 0, 0, publish)]
+    sent: list[ClientMessage] = [
+        publish,
+        Finish(1, 2, [3], [publish]),
+        Stage(1, "q", 0, 0, 0, publish),
+        Refuse(1, 2, "x" * LARGE_BYTES),
+    ]
 
-    for one in [*sent, Refuse(1, 2, "x" * LARGE_BYTES)]:
+    for one in sent:
         assert decode_client(encode(one)[4:]) == one
