@@ -145,11 +145,12 @@ def test_a_search_takes_a_payload_apart_that_is_not_large(server: Serving) -> No
             b'{"max":"x","ack":[%b[]]}' % (b"[]," * MIB),
             422,
         ),
+        ("topics/n%2Fx/events", b"[%b{}]" % (b"{}," * 5 * MIB), 422),
         ("subscriptions/other/n%2Fx/pull", b'{"ack":[%b0]}' % (b"[]," * MIB), 403),
     ],
-    ids=["schema", "less of a schema", "acks", "fewer acks", "of somebody else"],
+    ids=["schema", "less of it", "acks", "fewer acks", "events", "of somebody else"],
 )
-def test_bodies_of_questions_are_not_taken_apart_in_vain(
+def test_bodies_are_not_taken_apart_in_vain(
     server: Serving, path: str, body: bytes, status: int
 ) -> None:
     with costing_little(server):

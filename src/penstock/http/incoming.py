@@ -9,7 +9,7 @@ from __future__ import annotations
 import binascii
 from base64 import b64decode
 from collections.abc import Callable, Sequence
-from typing import Annotated, Literal, TypeVar
+from typing import Annotated, ClassVar, Literal, TypeVar
 
 import msgspec
 from msgspec import Meta, Raw
@@ -63,6 +63,21 @@ class _Plain(msgspec.Struct, forbid_unknown_fields=True, gc=False):
 MAX_ARRAY = 100_000
 
 
+class _Counted(Incoming):
+    """One of an array that may be too long, which is known as soon as it is.
+
+    A decoder looks at the length of an array when all of it is there, and an event may
+    have two bytes. Nobody else decodes meanwhile.
+    """
+
+    left: ClassVar[int] = 0
+
+    def __post_init__(self) -> None:
+        _Counted.left -= 1
+        if _Counted.left < 0:
+            raise ValueError(f"Expected `array` of length <= {MAX_ARRAY}")
+
+
 class Arrived(msgspec.Struct, gc=False):
     """Events in columns, with the dedup ids if there are any."""
 
@@ -74,6 +89,7 @@ _decode_one = msgspec.json.Decoder(Incoming).decode
 _decode_array = msgspec.json.Decoder(
     Annotated[list[Incoming], msgspec.Meta(max_length=MAX_ARRAY)]
 ).decode
+_decode_counted = msgspec.json.Decoder(list[_Counted]).decode
 _decode_plain_lines = msgspec.json.Decoder(_Plain).decode_lines
 _decode_lines = msgspec.json.Decoder(Incoming).decode_lines
 
@@ -85,7 +101,10 @@ def read_one(data: bytes) -> Incoming:
 
 def read_array(data: bytes) -> list[Incoming]:
     """An array of events; raises BadRequest, InvalidArgument."""
-    return _read(_decode_array, data)
+    if data.count(b"{") <= MAX_ARRAY:
+        return _read(_decode_array, data)
+    _Counted.left = MAX_ARRAY
+    return [*_read(_decode_counted, data)]
 
 
 def arrived_lines(block: bytes, now_ms: int, producer: str | None) -> Arrived | None:

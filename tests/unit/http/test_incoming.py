@@ -4,6 +4,7 @@ import pytest
 
 from penstock.errors import BadRequest, InvalidArgument, InvalidBatch
 from penstock.http.incoming import (
+    MAX_ARRAY,
     Incoming,
     arrived,
     arrived_lines,
@@ -124,3 +125,19 @@ NOT_ALL_GOOD = [
 @pytest.mark.parametrize("block", NOT_ALL_GOOD)
 def test_lines_of_which_one_is_bad_need_a_closer_look(block: bytes) -> None:
     assert arrived_lines(block, 5, None) is None
+
+
+@pytest.mark.parametrize("one", [b"{}", b'{"payload":{"a":{}}}'])
+def test_an_array_is_not_read_to_its_end_when_it_is_too_long(one: bytes) -> None:
+    wrong = b'{"text": 1}'  # nobody gets as far
+    body = b"[" + b",".join([one] * (MAX_ARRAY + 1)) + b"," + wrong + b"]"
+
+    with pytest.raises(InvalidArgument, match=f"length <= {MAX_ARRAY}"):
+        read_array(body)
+
+
+def test_an_array_may_have_more_objects_than_events() -> None:
+    body = b'[{"payload":[' + b"{}," * MAX_ARRAY + b"{}]}]"
+
+    for _ in range(2):
+        assert len(read_array(body)) == 1
