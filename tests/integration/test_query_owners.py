@@ -25,10 +25,11 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serving]:
     users = folder / "users"
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(password, "COST_N", 2)
-        for name in ("anna", "bert", "boss", "slow", "ruled"):
+        for name in ("anna", "bert", "boss", "slow", "ruled", "silent"):
             set_password(users, name, "x")
     set_rules(users, "boss", None, admin=True)
     set_rules(users, "ruled", (Rule("publish", "sensors/#"),))
+    set_rules(users, "silent", (Rule("subscribe", "sensors/#"),))
     set_quota(users, "slow", Quota(events_per_s=20))
     config = folder / "penstock.toml"
     config.write_text("[broker]\nmax_sink_bytes = 4096\nmax_sinks = 20\n")
@@ -66,6 +67,39 @@ def test_nobody_else_has_the_epochs_of_a_query_taken_for_stored(
         assert anna.fetch("t", 0, 10).next_offset == 2
         with native(server, "boss") as boss:
             assert boss.ask("sinks.last", query="victim")["epoch"] == 1  # type: ignore[index]
+
+
+def test_what_is_staged_is_for_nobody_else_before_the_first_commit(
+    server: Serving,
+) -> None:
+    with native(server, "anna") as anna, native(server, "bert") as bert:
+        anna.stage("begun", 0, 0, 0, "begun", [b"of anna"])
+        for verb, more in (
+            ("sinks.abort", {"epoch": 0}),
+            ("sinks.commit", {"epoch": 0, "parts": [(0, 0)]}),
+        ):
+            with pytest.raises(ServerRefused, match="somebody else, begun"):
+                bert.ask(verb, query="begun", **more)
+        with pytest.raises(ServerRefused, match="somebody else, begun"):
+            bert.stage("begun", 0, 1, 0, "begun", [b"of bert"])
+
+        anna.ask("sinks.commit", query="begun", epoch=0, parts=[(0, 0)])
+        assert anna.fetch("begun", 0, 10).next_offset == 1
+
+
+def test_what_was_given_up_leaves_the_query_to_others(server: Serving) -> None:
+    with native(server, "anna") as anna, native(server, "bert") as bert:
+        anna.stage("given-up", 0, 0, 0, "t-given-up", [b"of anna"])
+        anna.ask("sinks.abort", query="given-up", epoch=0)
+
+        bert.stage("given-up", 0, 0, 0, "t-given-up", [b"of bert"])
+        bert.ask("sinks.commit", query="given-up", epoch=0, parts=[(0, 0)])
+
+
+def test_whoever_may_publish_nothing_begins_no_query(server: Serving) -> None:
+    refused = pytest.raises(ServerRefused, match="write with query begun-by")
+    with native(server, "silent") as silent, refused:
+        silent.stage("begun-by-silent", 0, 0, 0, "t", [])
 
 
 def write(client: Client, query: str, epoch: int) -> None:

@@ -181,10 +181,15 @@ def _check_create(grants: Grants, topic: str) -> None:
         grants.check_publish(topic)
 
 
-def _check_query(grants: Grants, broker: Broker, query: str) -> None:
-    assert grants.rules is not None, "all others may"
-    if all(rule.action != "publish" for rule in grants.rules):
+def check_writes(grants: Grants, query: str) -> None:
+    """Whether they may publish anything at all; raises NotAllowed."""
+    rules = grants.rules
+    if rules is not None and all(rule.action != "publish" for rule in rules):
         raise NotAllowed(grants.user, "write with query", query)
+
+
+def _check_query(grants: Grants, broker: Broker, query: str) -> None:
+    check_writes(grants, query)
     for staged in broker.sinks.staging.of_query(query).values():
         for part in staged.parts.values():
             for piece in part:

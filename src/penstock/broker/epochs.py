@@ -30,11 +30,13 @@ def stage(
     topic: str,
     events: Columns,
     now_s: float,
+    owner: str = "",
 ) -> bool:
     """Keep a piece of an epoch; False if the epoch is committed already.
 
-    Without events the part is there, and empty. Raises InvalidName, ReservedName,
-    InvalidOption, InvalidBatch, InvalidPayload, MissingStage, LimitReached.
+    Without events the part is there, and empty. ``owner``: whose query it is now, if
+    it is nobody's. Raises InvalidName, ReservedName, InvalidOption, InvalidBatch,
+    InvalidPayload, MissingStage, LimitReached.
     """
     accepted_query(query)
     named = ("epoch", "partition", "attempt", "piece")
@@ -52,7 +54,7 @@ def stage(
         piece = Piece(batch, broker.cards.gates.get(topic))
         if (payer := broker.accounts.payer) is not None:
             payer.admit({topic: events.size})  # as far as it is known by now
-    broker.sinks.staging.put(query, epoch, part, number, piece, now_s)
+    broker.sinks.staging.put(query, epoch, part, number, piece, now_s, owner)
     broker.accounts.charge(len(events), events.size)
     return True
 

@@ -10,9 +10,10 @@ to be the last are counted apart, so that no number of them makes a query forgot
 goes on; and they are forgotten after a day, when nobody asks any more whether they were
 committed.
 
-The user who commits the first epoch of a query owns it, and nobody else may go on with
+The user who stages or commits first for a query owns it, and nobody else may go on with
 it: an epoch of somebody else would have those of the owner taken for stored. A query of
-nobody, such as one of an older version, belongs to whoever commits to it next.
+nobody, such as one of an older version, belongs to whoever writes with it next. Of a
+query that has committed nothing the owner is forgotten with what is staged.
 
 Crash promise: precious. Replayed from the journal, carried by every checkpoint.
 """
@@ -79,7 +80,8 @@ class Sinks:
     def owner(self, query: str) -> str:
         """Whose query it is, perhaps only just; empty if it is nobody's."""
         last = self.last(query)
-        return "" if last is None else last.owner
+        owner = "" if last is None else last.owner
+        return owner or self.staging.owner(query)
 
     def check_note(self, query: str, owner: str, note: str) -> None:
         """Whether there is room for a note; one that is no longer than before fits.

@@ -4,7 +4,7 @@ A query writes in epochs; an epoch has parts, one for each try of a task; a part
 in pieces, numbered from 0 on. A piece that is there may come again and changes nothing:
 so whoever lost a connection repeats what it is not sure of, and what was on its way in
 the lost one does no harm. Which tries count is said when the epoch is committed; all
-others are forgotten then.
+others are forgotten then. Whoever stages first is known as long as anything is staged.
 
 Crash promise: none. After a restart nothing is staged, and whoever commits is told so.
 """
@@ -72,6 +72,7 @@ class Staging:
         self._max_bytes = max_bytes
         self._ttl_s = ttl_s
         self._queries: dict[str, dict[int, Staged]] = {}
+        self._owners: dict[str, str] = {}
         self.bytes = 0
 
     def put(
@@ -82,8 +83,11 @@ class Staging:
         number: int,
         piece: Piece,
         now_s: float,
+        owner: str = "",
     ) -> None:
         """Add a piece to a part, unless it is there already.
+
+        ``owner``: whose query it is now, if it is nobody's.
 
         Raises MissingStage if one before it is not there, LimitReached, and
         InvalidOption if another one has its number.
@@ -103,6 +107,8 @@ class Staging:
         found.parts[part] = known
         found.touched_s = now_s
         self._queries.setdefault(query, {})[epoch] = found
+        if owner:
+            self._owners.setdefault(query, owner)
 
     def pieces(self, query: str, epoch: int, part: PartKey) -> list[Piece]:
         """All pieces of a part; raises MissingStage."""
@@ -110,6 +116,10 @@ class Staging:
         if found is None or part not in found.parts:
             raise MissingStage(query, epoch, *part)
         return found.parts[part]
+
+    def owner(self, query: str) -> str:
+        """Who has staged first of what is staged; empty if that is nobody."""
+        return self._owners.get(query, "")
 
     def get(self, query: str, epoch: int) -> Staged | None:
         return self._queries.get(query, {}).get(epoch)
@@ -162,5 +172,6 @@ class Staging:
         size = epochs.pop(epoch).size
         if not epochs:
             del self._queries[query]
+            self._owners.pop(query, None)
         self.bytes -= size
         return size

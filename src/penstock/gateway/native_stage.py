@@ -5,7 +5,7 @@ from __future__ import annotations
 from penstock.broker import epochs
 from penstock.broker.acceptance import check_ids
 from penstock.broker.broker import Broker
-from penstock.broker.desk_access import check_owner
+from penstock.broker.desk_access import check_owner, check_writes, owner_of
 from penstock.errors import InvalidBatch
 from penstock.gateway.native_pub import Publisher
 from penstock.log import Columns
@@ -20,8 +20,10 @@ def stage(broker: Broker, message: Stage, by: Publisher, now_s: float) -> bool:
     """
     check_owner(by.grants, broker, message.query)
     publish = message.publish
-    if publish.payloads:  # an empty part is of no topic
+    if publish.payloads:
         by.grants.check_publish(publish.topic)
+    else:  # an empty part is of no topic
+        check_writes(by.grants, message.query)
     if publish.dedup_ids is not None:
         raise InvalidBatch("dedup ids", "given", "none: an epoch is once anyway")
     for what, ids in (("id", publish.ids), ("parent", publish.parents)):
@@ -46,4 +48,5 @@ def stage(broker: Broker, message: Stage, by: Publisher, now_s: float) -> bool:
         publish.topic,
         events,
         now_s,
+        owner_of(by.grants),
     )
