@@ -3,6 +3,10 @@
 A subscription decides (delivery/retry.py), this acts. An event that is given up is
 settled in the group that stores its letter: if the log refuses the letter, or that
 group fails, the event is owed again.
+
+Texts of failures and letters are written on the account of whoever acts, or else of
+whoever had the event. While that is in debt the event is not tried again: its user
+could have them written without an end by giving no answer at all.
 """
 
 from __future__ import annotations
@@ -22,6 +26,8 @@ logger = logging.getLogger(__name__)
 
 # Until the next try to store the letter of an event that is gone.
 GONE_RETRY_S = 1.0
+# What a row of the error log takes besides its texts, about.
+ROW_BYTES = 256
 
 
 class Aftermath:
@@ -67,16 +73,36 @@ class Aftermath:
     ) -> None:
         """Do what has to be done besides trying again, and see to the next try."""
         for failed in failures:
+            letter = 0
             if failed.then == "dead-letter":
-                self._bury(subscription, failed, now_s)
+                letter = self._bury(subscription, failed, now_s)
             elif failed.then == "suspend":
                 self.suspend(subscription)
+            self._charge(failed, letter)
         if failures:
             self._error_log.add(subscription, failures, now_s)
+            self._put_off(subscription, failures, now_s)
         next_s = subscription.next_due_s()
         if next_s is not None:
             self._broker.timers.arm(subscription, next_s)
         self._broker.wake(subscription)
+
+    def _charge(self, failed: Failed, letter: int) -> None:
+        """Have what is written paid: a row of the error log, and a letter or texts."""
+        payer = self._broker.accounts.payer or failed.payer
+        if payer is not None:
+            size = letter or sum(one.size for one in failed.errors)
+            row = failed.errors[-1].size + ROW_BYTES
+            payer.charge(2 if letter else 1, size + row)
+
+    def _put_off(
+        self, subscription: Subscription, failures: list[Failed], now_s: float
+    ) -> None:
+        """Try nothing again before what its failure took is paid."""
+        for failed in failures:
+            payer = self._broker.accounts.payer or failed.payer
+            if failed.then is None and payer is not None and (s := payer.wait_s()):
+                subscription.put_off_until(failed.offset, now_s + s)
 
     def _close_gaps(self) -> None:
         """Have those begin anew who keep events behind one that will not come."""
@@ -89,19 +115,22 @@ class Aftermath:
                     consumer.outlet.moved(consumer)
                     self._broker.awake[consumer.outlet] = None
 
-    def _bury(self, subscription: Subscription, failed: Failed, now_s: float) -> None:
+    def _bury(self, subscription: Subscription, failed: Failed, now_s: float) -> int:
+        """Keep the letter of an event that is given up, if that can be; its size."""
         log = self._broker.log
         most = log.options.max_event_bytes
         letter = letters.buried(subscription, failed, now_s, most)
         gone = failed.errors[-1].kind == GONE
-        if letters.kept(log, letter, self._broker.topic_options):
+        size = letters.kept(log, letter, self._broker.topic_options)
+        if size:
             self._broker.graves.add(self._broker.group, subscription, failed)
             if gone and subscription.policy.in_order:
                 self._gaps[subscription] = None
-        else:
-            subscription.take_back(failed)
-            if gone:  # no consumer is slow for us
-                subscription.put_off_until(failed.offset, now_s + GONE_RETRY_S)
+            return size
+        subscription.take_back(failed)
+        if gone:  # no consumer is slow for us
+            subscription.put_off_until(failed.offset, now_s + GONE_RETRY_S)
+        return 0
 
     def suspend(self, subscription: Subscription) -> None:
         """Stop a subscription whose consumer does not answer, its position kept."""

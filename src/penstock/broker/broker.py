@@ -288,6 +288,7 @@ class Broker:
     ) -> Consumer:
         """Let a connection consume a subscription; raises TakenInOrder."""
         consumer = Consumer(subscription, outlet, prefetch)
+        consumer.payer = self.accounts.payer
         self.awake[outlet] = None
         return consumer
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from penstock.delivery.owed import Failed, Owed, Portion
+from penstock.delivery.owed import Failed, Owed, Payer, Portion
 from penstock.delivery.subscription import Subscription
 from penstock.errors import InvalidOption, TakenInOrder
 
@@ -28,7 +28,7 @@ class Consumer:
     ``prefetch``: how many unsettled deliveries it may have, 0 for whatever it gets.
     """
 
-    __slots__ = ("outlet", "prefetch", "ready", "subscription")
+    __slots__ = ("outlet", "payer", "prefetch", "ready", "subscription")
 
     def __init__(
         self, subscription: Subscription, outlet: Outlet, prefetch: int = 0
@@ -43,6 +43,8 @@ class Consumer:
         self.prefetch = prefetch
         self.ready: dict[Consumer, None] | None = None
         """Where it is put when there may be something to take, if anybody asks."""
+        self.payer: Payer | None = None
+        """On whose account it consumes."""
         subscription.consumers.append(self)
 
     def holds(self, offset: int) -> bool:

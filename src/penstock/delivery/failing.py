@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 
 # Errors remembered of the tries of one event, the newest.
 MAX_ERRORS = 20
+# What their texts take together: they are written again with every try that fails.
+# At least three fit in, however long they are.
+MAX_ERRORS_BYTES = 1 << 16
 CONSUMER_LEFT = "the consumer went away in the middle of this try"
 BROKER_ENDED = "the broker ended in the middle of this try"
 
@@ -114,10 +117,12 @@ class Failing(Standing):
         offset = one.offset
         errors = self.errors.setdefault(offset, [])
         errors.append(failure.noted(one.tries, now_s))
-        del errors[:-MAX_ERRORS]
+        _shorten(errors)
         then = decision.then if isinstance(decision, GiveUp) else None
         amended = self.amended.get(offset)
-        failed = Failed(offset, one.tries, list(errors), then, one.level, amended)
+        payer = None if one.holder is None else one.holder.payer
+        kept = list(errors)
+        failed = Failed(offset, one.tries, kept, then, one.level, amended, payer)
         if then == "dead-letter":
             self._drop(one)
             return failed
@@ -146,3 +151,11 @@ class Failing(Standing):
         one.tries = 0
         if self.errors.pop(one.offset, None) is not None and not self.temporary:
             self.owed.erred[one.offset] = None
+
+
+def _shorten(errors: list[Failure]) -> None:
+    """Keep the newest, within what is kept of one event."""
+    del errors[:-MAX_ERRORS]
+    size = sum(one.size for one in errors)
+    while size > MAX_ERRORS_BYTES:
+        size -= errors.pop(0).size

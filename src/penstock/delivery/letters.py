@@ -122,11 +122,13 @@ def unfit(message: Message, reason: str, now_s: float) -> DeadLetter:
     )
 
 
-def keep(log: Log, letter: DeadLetter, options: TopicOptions) -> None:
-    """Store a letter; raises what the log raises."""
+def keep(log: Log, letter: DeadLetter, options: TopicOptions) -> int:
+    """Store a letter, of so many bytes; raises what the log raises."""
     if TOPIC not in log.catalog:
         log.create_topic(TOPIC, options)
-    log.append(TOPIC, Columns([letter.encode()], letter.at_ms))
+    data = letter.encode()
+    log.append(TOPIC, Columns([data], letter.at_ms))
+    return len(data)
 
 
 def keep_raw(
@@ -138,13 +140,12 @@ def keep_raw(
     keep(log, letter, options)
 
 
-def kept(log: Log, letter: DeadLetter, options: TopicOptions) -> bool:
-    """Store a letter; False if the log refuses it now: then nothing may be lost."""
+def kept(log: Log, letter: DeadLetter, options: TopicOptions) -> int:
+    """Store a letter; 0 if the log refuses it now: then nothing may be lost."""
     try:
-        keep(log, letter, options)
+        return keep(log, letter, options)
     except LogError:
-        return False
-    return True
+        return 0
 
 
 class Graves:

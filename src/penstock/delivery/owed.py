@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from penstock.delivery.handshake import Stage
 from penstock.delivery.pages import Page
@@ -61,6 +61,16 @@ class Portion:
     tries: int
 
 
+class Payer(Protocol):
+    """On whose account something is written."""
+
+    def charge(self, events: int, size: int) -> None:
+        """So much was written."""
+
+    def wait_s(self) -> float:
+        """How long it is in debt."""
+
+
 @dataclass(slots=True)
 class Failed:
     """An event whose try has failed, and what is to be done beyond trying again."""
@@ -73,6 +83,8 @@ class Failed:
     level: int
     amended: bytes | None = None
     """The frame that was sent in place of the stored event."""
+    payer: Payer | None = None
+    """Of whom the consumer was that had it."""
 
 
 @dataclass(slots=True)

@@ -306,11 +306,11 @@ class Subscription(Failing):
         self._queue(one)
 
     def put_off_until(self, offset: int, at_s: float) -> None:
-        """Let an event that is to be sent again wait."""
+        """Let an event that is to be sent again wait, at least until then."""
         one = self.owed.get(offset)
-        if one is not None and one.stage is Stage.WAITING and not one.due_s:
-            one.due_s = at_s
-            self._later += 1
+        if one is not None and one.stage is Stage.WAITING:
+            self._later += not one.due_s
+            one.due_s = max(one.due_s, at_s)
 
     def seek(self, offset: int) -> None:
         """Begin anew at ``offset``: nothing is owed any more."""

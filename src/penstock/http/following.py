@@ -10,6 +10,7 @@ from msgspec import Meta
 from starlette.requests import HTTPConnection
 
 from penstock.broker.acceptance import accepted_subscriber
+from penstock.broker.account import Account
 from penstock.broker.desk_start import accepted_start
 from penstock.delivery.subscription import Subscription
 from penstock.http.tap import Tap, temporary_name
@@ -66,12 +67,37 @@ async def follow(
     terms: Terms,
     default: Policy,
     address: str = "",
+    account: Account | None = None,
 ) -> Tap:
     """Subscribe and attach; returns when a new subscription is on disk.
 
+    ``account`` is of the user whose subscription it is then.
+
     Raises UnknownTopic, InvalidName, ReservedName, WrongOrder, WrongQos, TakenInOrder,
-    LimitReached, InvalidOption.
+    LimitReached, QuotaReached, InvalidOption.
     """
+    broker = house.broker
+    with broker.accounts.acting(account):
+        tap = _attached(house, topic, subscriber, start, terms, default, address)
+    if tap.subscription.temporary:
+        return tap
+    try:
+        await house.promises.kept_at_last(broker.promised)
+    except BaseException:
+        tap.close()
+        raise
+    return tap
+
+
+def _attached(
+    house: House,
+    topic: str,
+    subscriber: str | None,
+    start: str | int,
+    terms: Terms,
+    default: Policy,
+    address: str,
+) -> Tap:
     broker = house.broker
     if subscriber is None:
         policy = terms.policy(None, default)
@@ -81,10 +107,4 @@ async def follow(
     name = accepted_subscriber(subscriber)
     known = broker.subscriptions.get(name, topic)
     found = broker.subscribe(name, topic, terms.policy(known, default), start)
-    tap = Tap(house, found, address)
-    try:
-        await house.promises.kept_at_last(broker.promised)
-    except BaseException:
-        tap.close()
-        raise
-    return tap
+    return Tap(house, found, address)

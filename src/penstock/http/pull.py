@@ -24,6 +24,7 @@ from penstock.http.following import WINDOW, Terms, Window, start_in
 from penstock.http.house import House
 from penstock.http.opened import Guest
 from penstock.http.options import MAX_WAIT_S
+from penstock.http.pacing import paced
 from penstock.http.reading import json_body
 from penstock.http.seats import Seat
 from penstock.http.tap import Tap, offsets_of
@@ -105,7 +106,8 @@ async def pull(call: Call) -> Response:
     wish = await json_body(call, Pull, "pull", MAX_BYTES)
     with house.opened.one(call.still, call.account) as guest:
         seat = await house.seats.taken(
-            house, subscriber, topic, wish.terms, _DEFAULT, _start(wish)
+            *(house, subscriber, topic, wish.terms, _DEFAULT, _start(wish)),
+            account=call.account,
         )
         with seat.pulling():
             return await _pull(call, guest, seat, wish)
@@ -113,7 +115,11 @@ async def pull(call: Call) -> Response:
 
 async def _pull(call: Call, guest: Guest, seat: Seat, wish: Pull) -> Response:
     house, tap = call.house, seat.tap
-    settled = _settle(house, tap, wish)
+    if wish.nack:  # each is written
+        await paced(call.account, house.options.body_s)
+        call.check_still()
+    with house.broker.accounts.acting(call.account):
+        settled = _settle(house, tap, wish)
     group = house.broker.promised
     async with watched(call.request.receive, guest, tap.bell) as watch:
         portions = await _taken(tap, wish, watch)

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from penstock.broker.account import Account
 from penstock.http.following import Terms, follow
 from penstock.http.tap import Tap
 from penstock.model.policy import Policy
@@ -58,6 +59,7 @@ class Seats:
         terms: Terms,
         default: Policy,
         start: str | int,
+        account: Account | None = None,
     ) -> Seat:
         """The consumer of a subscription, attached; raises what subscribing raises."""
         known = self._known(subscriber, topic)
@@ -68,7 +70,11 @@ class Seats:
                 house.promises.kick()
             return known
         tap = await follow(
-            house, topic, subscriber, start=start, terms=terms, default=default
+            *(house, topic, subscriber),
+            start=start,
+            terms=terms,
+            default=default,
+            account=account,
         )
         if (other := self._known(subscriber, topic)) is not None:
             tap.close()  # somebody else was faster

@@ -15,6 +15,7 @@ from contextlib import ExitStack
 import msgspec
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
+from penstock.broker.account import Account
 from penstock.http.access import Access
 from penstock.http.bell import Bell
 from penstock.http.call import SocketCall
@@ -29,6 +30,7 @@ from penstock.http.following import (
 )
 from penstock.http.house import House
 from penstock.http.opened import Guest
+from penstock.http.pacing import paced
 from penstock.http.pull import Acks, Nacks, refused
 from penstock.http.reading import query_of, typed
 from penstock.http.tap import Tap
@@ -84,11 +86,14 @@ async def socket(call: SocketCall) -> None:
             terms=Terms(window=query.window),
             default=_DEFAULT,
             address=address_of(call.socket),
+            account=call.account,
         )
         stack.callback(tap.close)
         await call.socket.accept()
         may_refuse = call.who.may(Access.CONSUME, topic)
-        serving = _Serving(house, guest, call.socket, tap, may_refuse=may_refuse)
+        serving = _Serving(
+            *(house, guest, call.socket, tap, call.account), may_refuse=may_refuse
+        )
         await serving.run()
 
 
@@ -99,6 +104,7 @@ class _Serving:
         guest: Guest,
         socket: WebSocket,
         tap: Tap,
+        account: Account | None,
         *,
         may_refuse: bool,
     ) -> None:
@@ -106,6 +112,7 @@ class _Serving:
         self._guest = guest
         self._socket = socket
         self._tap = tap
+        self._account = account
         self._may_refuse = may_refuse
         self._wrong: str | None = None
         """What the client has said that makes no sense."""
@@ -163,7 +170,7 @@ class _Serving:
                     self._gone = True
                     break
                 said = message.get("text") or message.get("bytes") or b""
-                self._settle(said)
+                await self._settle(said)
         except NOT_JSON as error:
             self._wrong = str(error)
         except WebSocketDisconnect:
@@ -173,16 +180,19 @@ class _Serving:
         finally:
             tap.bell.ring()
 
-    def _settle(self, said: str | bytes) -> None:
+    async def _settle(self, said: str | bytes) -> None:
         told = _decode(said)
         if told.nack and not self._may_refuse:  # it would leave dead letters
             raise ValueError("this token may not refuse events")
+        if told.nack:  # each is written
+            await paced(self._account)
         if self._tap.moves:
             return  # it was about what counts no more
         self._tap.settle(told.ack)
         now_s = self._house.promises.now_s()
-        for nack in told.nack:
-            refused(self._house, self._tap, nack, now_s)
+        with self._house.broker.accounts.acting(self._account):
+            for nack in told.nack:
+                refused(self._house, self._tap, nack, now_s)
 
     async def _until_ended(self, bell: Bell) -> None:
         await self._guest.ended.wait()

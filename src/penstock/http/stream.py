@@ -99,6 +99,7 @@ async def _tap(call: Call, topic: str, query: StreamQuery, last: int | None) -> 
             terms=Terms(),
             default=_READER,
             address=address_of(call.request),
+            account=call.account,
         )
     call.need_as(topic, query.subscriber)
     tap = await follow(
@@ -109,6 +110,7 @@ async def _tap(call: Call, topic: str, query: StreamQuery, last: int | None) -> 
         terms=Terms(),
         default=_NAMED,
         address=address_of(call.request),
+        account=call.account,
     )
     if behind is not None:
         await _go_on_behind(house, tap, behind)

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 import msgspec
 
 # A text is written with every change of its event, and again into its dead letter.
-MAX_MESSAGE_CHARACTERS = 4_096
-MAX_TRACEBACK_CHARACTERS = 16_384
+MAX_MESSAGE_BYTES = 4_096
+MAX_TRACEBACK_BYTES = 16_384
 # An error type is a name, not a story.
-MAX_KIND_CHARACTERS = 256
+MAX_KIND_BYTES = 256
 
 REFUSED = "Refused"
 """The consumer said no, and not with what kind of error."""
@@ -39,6 +39,11 @@ class Failure(msgspec.Struct, array_like=True, frozen=True):
             return self.message
         return f"{self.kind}: {self.message}" if self.message else self.kind
 
+    @property
+    def size(self) -> int:
+        """Bytes of its texts."""
+        return sum(map(_bytes, (self.kind, self.message, self.traceback)))
+
     def noted(self, tries: int, now_s: float) -> Failure:
         """As it is kept: of this try, its texts bounded, of Unicode that can be stored.
 
@@ -47,11 +52,26 @@ class Failure(msgspec.Struct, array_like=True, frozen=True):
         return Failure(
             self.at_ms or int(now_s * 1000),
             tries,
-            _storable(self.kind[:MAX_KIND_CHARACTERS]),
-            _storable(self.message[:MAX_MESSAGE_CHARACTERS]),
-            _storable(self.traceback[-MAX_TRACEBACK_CHARACTERS:]),
+            _first(self.kind, MAX_KIND_BYTES),
+            _first(self.message, MAX_MESSAGE_BYTES),
+            _last(self.traceback, MAX_TRACEBACK_BYTES),
             self.duration_s,
         )
+
+
+def _bytes(text: str) -> int:
+    return len(text) if text.isascii() else len(text.encode())
+
+
+def _first(text: str, most: int) -> str:
+    """As much of a text as has room, from its beginning."""
+    text = _storable(text[:most])
+    return text if text.isascii() else text.encode()[:most].decode(errors="ignore")
+
+
+def _last(text: str, most: int) -> str:
+    text = _storable(text[-most:])
+    return text if text.isascii() else text.encode()[-most:].decode(errors="ignore")
 
 
 def _storable(text: str) -> str:

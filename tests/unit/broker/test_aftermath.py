@@ -6,10 +6,11 @@ import pytest
 
 from penstock.delivery.amend import EventCopy, amended_frame
 from penstock.delivery.consumer import Consumer
+from penstock.delivery.failing import MAX_ERRORS_BYTES
 from penstock.delivery.handshake import Stage
 from penstock.delivery.letters import decode_letter
 from penstock.log import Columns, LogOptions
-from penstock.model.failure import refused
+from penstock.model.failure import Failure, refused
 from penstock.model.policy import Policy
 from tests.unit.delivery.scene import SMALL, Outlet, Scene, offsets, outlet
 
@@ -169,3 +170,21 @@ def test_subscription_that_ended_meanwhile_has_lost_nothing() -> None:
     scene.broker.aftermath.recover()
 
     assert scene.letters() == []
+
+
+def test_errors_of_one_event_take_no_more_than_a_measure_together() -> None:
+    scene = Scene()
+    scene.publish(0)
+    consumer = scene.subscribe(Policy(tries=1000))
+    for number in range(30):
+        assert scene.take(consumer) == [0]
+        long = Failure(0, 0, "K", f"{number}" * 3000, "t" * 99_999)
+        scene.broker.refuse(consumer, 0, long, scene.now_s, final=number == 29)
+
+    (data,) = scene.letters()
+
+    letter = decode_letter(data)
+    assert [one.tries for one in letter.failures] == [28, 29, 30]  # the newest
+    assert sum(one.size for one in letter.failures) <= MAX_ERRORS_BYTES
+    assert letter.tries == 30  # so many there were
+    assert len(data) < 2 * MAX_ERRORS_BYTES

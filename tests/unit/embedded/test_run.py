@@ -12,7 +12,7 @@ from penstock.embedded.event import Event
 from penstock.embedded.run import Run, failure_of, unfit
 from penstock.embedded.topic import Topic
 from penstock.errors import UnfitPayload
-from penstock.model.failure import MAX_MESSAGE_CHARACTERS
+from penstock.model.failure import MAX_MESSAGE_BYTES
 from tests.unit.embedded.scene import handler_of, job
 
 
@@ -149,6 +149,6 @@ def test_an_error_that_has_no_text_is_told_all_the_same(error: Exception) -> Non
 def test_a_failure_can_be_stored() -> None:
     failure = failure_of(ValueError("\ud800" + "x" * 1_000_000), job(), 5.0, 0.1)
 
-    assert len(failure.message) == MAX_MESSAGE_CHARACTERS
+    assert len(failure.message) == MAX_MESSAGE_BYTES
     failure.message.encode()
     failure.traceback.encode()

@@ -11,7 +11,7 @@ from penstock.broker.access import ADMINISTRATOR, Grants, Rule
 from penstock.broker.options import BrokerOptions
 from penstock.gateway.gateway import LOGIN_BYTES
 from penstock.gateway.options import NativeOptions
-from penstock.model.failure import MAX_MESSAGE_CHARACTERS
+from penstock.model.failure import MAX_MESSAGE_BYTES
 from penstock.wire.native import (
     Answer,
     Ask,
@@ -322,7 +322,7 @@ def test_a_refused_event_is_tried_again_until_it_is_a_dead_letter(scene: Scene) 
 
     (answer,) = only(Answer, peer.say(Ask(3, "dead-letters.show", {"number": 0})))
     assert isinstance(answer.result, dict)
-    assert answer.result["errors"] == ["first", "x" * MAX_MESSAGE_CHARACTERS]
+    assert answer.result["errors"] == ["first", "x" * MAX_MESSAGE_BYTES]
 
 
 def test_refusing_on_a_channel_that_is_gone_is_nothing(scene: Scene) -> None:

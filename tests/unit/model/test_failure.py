@@ -4,9 +4,9 @@ import msgspec
 import pytest
 
 from penstock.model.failure import (
-    MAX_KIND_CHARACTERS,
-    MAX_MESSAGE_CHARACTERS,
-    MAX_TRACEBACK_CHARACTERS,
+    MAX_KIND_BYTES,
+    MAX_MESSAGE_BYTES,
+    MAX_TRACEBACK_BYTES,
     Failure,
     of_lines,
     refused,
@@ -39,10 +39,19 @@ def test_failure_is_noted_with_its_try_and_time() -> None:
 def test_noted_texts_are_bounded_and_a_traceback_keeps_its_end() -> None:
     noted = Failure(0, 0, "k" * 999, "m" * 9999, "t" * 99_999 + "end").noted(1, 0.0)
 
-    assert len(noted.kind) == MAX_KIND_CHARACTERS
-    assert len(noted.message) == MAX_MESSAGE_CHARACTERS
-    assert len(noted.traceback) == MAX_TRACEBACK_CHARACTERS
+    assert len(noted.kind) == MAX_KIND_BYTES
+    assert len(noted.message) == MAX_MESSAGE_BYTES
+    assert len(noted.traceback) == MAX_TRACEBACK_BYTES
     assert noted.traceback.endswith("tend")
+
+
+def test_wide_texts_have_no_more_room_than_others() -> None:
+    noted = Failure(0, 0, "k€" * 999, "m€" * 9999, "€t" * 99_999).noted(1, 0.0)
+
+    assert noted.size <= MAX_KIND_BYTES + MAX_MESSAGE_BYTES + MAX_TRACEBACK_BYTES
+    assert noted.size > MAX_MESSAGE_BYTES + MAX_TRACEBACK_BYTES
+    assert noted.message.startswith("m€m€")
+    assert noted.traceback.endswith("t€t")
 
 
 def test_noted_texts_can_be_stored_whatever_was_said() -> None:
