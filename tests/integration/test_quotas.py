@@ -27,9 +27,13 @@ from penstock.wire.mqtt import (
     Publishes,
     Reason,
     ServerPacket,
+    Suback,
+    Subscribe,
+    Wanted,
     Will,
     render_connect,
     render_publish,
+    render_subscribe,
 )
 from tests.http_client import Http, Reply, answer_of
 from tests.serving import Serving, serving
@@ -47,6 +51,8 @@ QUOTAS = {
     "small": Quota(stored_bytes=4000),
     "slow": Quota(events_per_s=1000),
     "crawling": Quota(events_per_s=1),
+    "wordy": Quota(bytes_per_s=1000),
+    "reader": Quota(subscriptions=1),
 }
 
 
@@ -152,6 +158,14 @@ class Mqtt:
             return None
         assert isinstance(answer, Acks | Ack) and answer.kind is Kind.PUBACK
         return answer.reason if isinstance(answer, Ack) else 0
+
+    def subscribe(self, *filters: str) -> list[int]:
+        wanted = [Wanted(one, 1) for one in filters]
+        packet = Subscribe(packet_id=1, filters=wanted)
+        self.sock.sendall(render_subscribe(self._version, packet))
+        answer = self.next()
+        assert isinstance(answer, Suback)
+        return answer.reasons
 
 
 def connect_packet(user: str, version: int = 5, will: Will | None = None) -> bytes:
@@ -495,6 +509,119 @@ def test_whoever_would_wait_for_too_long_is_told_when_to_come_again(
     assert answer.json()["detail"].startswith(
         quota_text("crawling0", "events_per_s is 1, wait")
     )
+
+
+# Failed tries
+
+
+def test_what_a_refusal_has_written_is_paid(server: Serving) -> None:
+    with native(server, "wordy0") as client:
+        again = client.subscribe("shared", "wordy0", start="earliest", tries=1_000_000)
+        event = again.next(PATIENCE_S)
+        assert event is not None
+        for _ in range(50):
+            again.nack(event, "e" * 4000, kind="K", traceback="t" * 16_000)
+
+        wait_s = until_in_debt(server, "wordy0")
+
+    assert 30 < wait_s < 60  # of one refusal: the others were about nothing
+
+
+def test_letters_of_refusals_are_paid(server: Serving) -> None:
+    with native(server, "wordy1") as client:
+        shared = client.subscribe("shared", "wordy1", start="earliest")
+        event = shared.next(PATIENCE_S)
+        assert event is not None
+        shared.nack(event, "e" * 4000, traceback="t" * 16_000, final=True)
+
+        assert until_in_debt(server, "wordy1") > 40
+
+
+def until_in_debt(server: Serving, user: str) -> float:
+    deadline_s = time.monotonic() + PATIENCE_S
+    while not (wait_s := usage(server, user)["wait_s"]):
+        assert time.monotonic() < deadline_s
+    assert isinstance(wait_s, float)
+    return wait_s
+
+
+def test_refusals_over_http_are_paid(server: Serving) -> None:
+    topic, user = "wordy-pull", "wordy2"
+    with native(server, "boss") as boss:
+        boss.publish(topic, [KIB] * 40)
+    ask, path = http(server, user), f"/v1/subscriptions/{user}/{topic}/pull"
+    got = ask("POST", path, {"start": "earliest", "tries": 1000}).json()
+    nacks = [{"offset": one["offset"], "error": "e" * 4000} for one in got["events"]]
+    assert len(nacks) == 40
+
+    first = ask("POST", path, {"nack": nacks})
+
+    assert (first.status, first.json()["settled"]) == (200, 40)
+    assert first.json()["events"] == []  # they are not tried again before it is paid
+    later = ask("POST", path, {"nack": nacks[:1]})
+    assert later.status == 429
+    assert int(later.headers["retry-after"]) > 200
+    assert ask("POST", path, {"ack": [0]}).status == 200
+
+
+def test_refusals_over_a_socket_are_paid(server: Serving) -> None:
+    user = "wordy3"
+    basic = "Basic " + base64.b64encode(f"{user}:x".encode()).decode()
+    where = f"ws://127.0.0.1:{server.ports['http']}/v1/topics/shared/socket"
+    with connect_websocket(
+        f"{where}?subscriber={user}&start=earliest",
+        additional_headers={"Authorization": basic},
+    ) as socket_:
+        events = json.loads(socket_.recv(PATIENCE_S))["events"]
+        nack = {"offset": events[0]["offset"], "error": "e" * 4000, "final": True}
+        socket_.send(json.dumps({"nack": [nack]}))
+
+        assert until_in_debt(server, user) > 10
+
+
+# Subscriptions
+
+
+def test_one_subscription_too_many_is_refused_by_every_door(server: Serving) -> None:
+    user, topic = "reader0", "shared"
+    said = quota_text(user, "subscriptions is 1")
+    with native(server, user) as client:
+        client.subscribe(topic, "mine")
+        client.subscribe(topic, "mine").close()  # which is there
+        assert said in refused(lambda: client.subscribe(topic, "another"))
+        assert said in refused(lambda: client.subscribe(topic))
+    with line(server, user) as wire:
+        wire.line()
+        assert said in wire.ask(f"sub {topic}")
+    with Wire(server.ports["consumer"]) as wire:
+        wire.say(f"log {user} x")
+        wire.lines(2)
+        assert "OK" not in wire.ask(json.dumps({"type": "SUB", "topic": topic}))
+    with Mqtt(server, user) as mqtt:
+        assert mqtt.subscribe("a", "b") == [Reason.QUOTA_EXCEEDED] * 2
+    ask = http(server, user)
+    assert ask("POST", f"/v1/subscriptions/another/{topic}/pull", {}).status == 429
+    assert ask("GET", f"/v1/topics/{topic}/stream").status == 429
+    assert usage(server, user)["subscriptions"] == 1
+
+    with native(server, "reader1") as other:
+        other.subscribe(topic, "of another user")
+
+
+def test_filters_over_mqtt_are_subscriptions_of_their_user(server: Serving) -> None:
+    with Mqtt(server, "reader2") as mqtt:
+        assert mqtt.subscribe("a/#", "b", "a/#") == [1, Reason.QUOTA_EXCEEDED, 1]
+        with native(server, "reader2") as client:
+            refused(lambda: client.subscribe("shared"))
+
+
+def test_a_temporary_subscription_makes_room_when_it_ends(server: Serving) -> None:
+    with native(server, "reader3") as client:
+        client.subscribe("shared").close()
+        client.subscribe("shared")
+    deadline_s = time.monotonic() + PATIENCE_S
+    while usage(server, "reader3")["subscriptions"]:
+        assert time.monotonic() < deadline_s
 
 
 # Looking at it

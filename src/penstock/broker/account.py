@@ -1,7 +1,8 @@
 """What one user has and uses, over all connections and gateways; and whether more fits.
 
-Connections, topics and stored bytes that exceed the user's quota are refused. Rates are
-not: what was published is charged, and whoever let it in waits until the debt is paid.
+Connections, topics, subscriptions and stored bytes that exceed the user's quota are
+refused. Rates are not: what was published is charged, and whoever let it in waits until
+the debt is paid.
 """
 
 from __future__ import annotations
@@ -96,6 +97,17 @@ class Account:
     def topics(self) -> int:
         """How many of the topics that there are this user has made."""
         return len(self._accounts.cards.made_by(self.user))
+
+    @property
+    def subscriptions(self) -> int:
+        """How many this user has made of those that there are; filters over MQTT."""
+        return sum(kind.get(self.user, 0) for kind in self._accounts.subscribed)
+
+    def check_subscriptions(self) -> None:
+        """Whether one subscription more may be made; raises QuotaReached."""
+        most = self.quota.subscriptions
+        if most is not None and self.subscriptions >= most:
+            raise self._refusal("subscriptions", most)
 
     @property
     def stored_bytes(self) -> int:

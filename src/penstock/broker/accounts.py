@@ -1,15 +1,15 @@
 """On whose account the broker works: one for each user who has logged in.
 
 Whoever carries out what a user said does so within ``acting``: the broker then asks the
-account before it makes a topic or stores events, remembers who made a topic, and
-charges what was published. Without a login there is no account. The broker is
+account before it makes a topic or a subscription or stores events, remembers who made
+it, and charges what was published. Without a login there is no account. The broker is
 synchronous, so what happens within the block is that user's doing.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 
 from penstock.broker.access import Grants
@@ -20,9 +20,13 @@ from penstock.log import Columns, Log
 
 
 class Accounts:
-    def __init__(self, log: Log, cards: Cards) -> None:
+    def __init__(
+        self, log: Log, cards: Cards, subscribed: tuple[Mapping[str, int], ...]
+    ) -> None:
         self.log = log
         self.cards = cards
+        self.subscribed = subscribed
+        """How many subscriptions each user has made, kind by kind."""
         self.payer: Account | None = None
         """Of whom the broker does now what it does."""
         self.defaults = NONE
@@ -47,8 +51,8 @@ class Accounts:
         return self._account(user, self.look_up(user)) if user else None
 
     def users(self) -> set[str]:
-        """Everybody who was here since the start, or has made a topic."""
-        return self._accounts.keys() | self.cards.makers()
+        """Who was here since the start, or has made a topic or a subscription."""
+        return set(self._accounts).union(self.cards.makers(), *self.subscribed)
 
     @contextmanager
     def acting(self, account: Account | None) -> Iterator[None]:
@@ -58,6 +62,13 @@ class Accounts:
             yield
         finally:
             self.payer = before
+
+    def subscribes(self) -> str:
+        """Whose a new subscription is; empty is nobody's. Raises QuotaReached."""
+        if self.payer is None:
+            return ""
+        self.payer.check_subscriptions()
+        return self.payer.user
 
     def admitted(self, topic: str, events: Columns) -> int:
         """The size of events that the payer may publish; 0 if nobody has to know.

@@ -86,7 +86,8 @@ class Broker:
                 **(owners or {}),
             }
         )
-        self.accounts = Accounts(self.log, self.cards)
+        subscribed = self.subscriptions.owners, self.sessions.filters
+        self.accounts = Accounts(self.log, self.cards, subscribed)
         self.pages = Pages(self.log, self.options.page_cache_bytes)
         self.traffic = Traffic(self.log.now_ms() / 1000)
         self.log.on_commit = self._on_commit
@@ -267,15 +268,17 @@ class Broker:
 
         ``start`` counts for a new one: ``latest``, ``earliest``, an offset, or
         ``time:`` with milliseconds.
-        Raises UnknownTopic, WrongOrder, WrongQos, TakenInOrder, LimitReached.
+        Raises UnknownTopic, WrongOrder, WrongQos, TakenInOrder, LimitReached,
+        QuotaReached.
         """
         if topic not in self.log.catalog:
             raise UnknownTopic(topic)
         known = self.subscriptions.get(subscriber, topic)
         if known is None:
             place = resolved(self.log, topic, start)
+            owner = self.accounts.subscribes()
             return self.subscriptions.add(
-                subscriber, topic, policy, place, temporary=temporary
+                subscriber, topic, policy, place, temporary=temporary, owner=owner
             )
         check_resumed(known, policy)
         if known.policy != policy or not known.active or known.suspended:

@@ -26,6 +26,7 @@ class UsageRow(View, frozen=True, kw_only=True):
     user: str
     connections: int
     topics: int
+    subscriptions: int
     stored_bytes: int
     wait_s: float
     limits: dict[str, int]
@@ -46,7 +47,8 @@ class UserDesk:
     ) -> UsagePage:
         """What users have, by name, behind ``after``; or one of them.
 
-        Those who have logged in since the start, or have made a topic.
+        Those who have logged in since the start, or have made a topic or a
+        subscription that is still there.
         """
         accounts = self._broker.accounts
         found = [name for name in accounts.users() if name > after]
@@ -62,6 +64,7 @@ def _row(account: Account) -> UsageRow:
         user=account.user,
         connections=account.connections,
         topics=account.topics,
+        subscriptions=account.subscriptions,
         stored_bytes=account.stored_bytes,
         wait_s=round(account.wait_s(), 3),
         limits={name: most for name, most in account.quota.limits.items()},

@@ -1,4 +1,4 @@
-"""What a user may have at most: connections, topics, a rate, bytes; None is any."""
+"""What a user may have at most, of connections, topics, bytes …; None is any."""
 
 from __future__ import annotations
 
@@ -7,7 +7,14 @@ from typing import Literal, get_args
 
 from penstock.model.option import check_options, option
 
-Name = Literal["connections", "topics", "events_per_s", "bytes_per_s", "stored_bytes"]
+Name = Literal[
+    "connections",
+    "topics",
+    "subscriptions",
+    "events_per_s",
+    "bytes_per_s",
+    "stored_bytes",
+]
 NAMES: tuple[Name, ...] = get_args(Name)
 # Those that are written with a unit.
 SIZES = frozenset({"bytes_per_s", "stored_bytes"})
@@ -22,6 +29,9 @@ class Quota:
     )
     topics: int | None = option(
         None, "topics that one user has made and that are still there", least=0
+    )
+    subscriptions: int | None = option(
+        None, "subscriptions that one user has made and that are there", least=0
     )
     events_per_s: int | None = option(
         None, "events that one user may publish in a second; more wait", least=1

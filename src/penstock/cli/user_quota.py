@@ -21,6 +21,7 @@ OFF = "off"
 @NAME
 @click.option("--connections", metavar="N", help="At a time, over all gateways.")
 @click.option("--topics", metavar="N", help="That the user has made.")
+@click.option("--subscriptions", metavar="N", help="That the user has made.")
 @click.option("--events-per-s", metavar="N", help="Published; more wait.")
 @click.option("--bytes-per-s", metavar="SIZE", help="Published; more wait.")
 @click.option("--stored-bytes", metavar="SIZE", help="In topics the user has made.")

@@ -17,7 +17,10 @@ from penstock.cli.connect import (
     show_rows,
 )
 
-_HEADINGS = ("USER", "CONNECTIONS", "TOPICS", "STORED", "EVENTS/S", "BYTES/S", "WAITS")
+_HEADINGS = (
+    *("USER", "CONNECTIONS", "TOPICS", "SUBSCRIPTIONS", "STORED"),
+    *("EVENTS/S", "BYTES/S", "WAITS"),
+)
 
 
 @click.command("usage")
@@ -29,7 +32,7 @@ def usage(name: str | None, **_: object) -> None:
 
     A number behind a / is the limit. WAITS is how long the user has to wait before it
     may publish more. Listed are users who have logged in since the server was started,
-    or have made a topic.
+    or have made a topic or a subscription.
 
     \b
     Examples:
@@ -61,6 +64,7 @@ def _cells(row: UsageRow) -> tuple[str, ...]:
         row.user,
         _of(str(row.connections), limits.get("connections")),
         _of(str(row.topics), limits.get("topics")),
+        _of(str(row.subscriptions), limits.get("subscriptions")),
         show.size(row.stored_bytes)
         + ("" if stored is None else f"/{show.size(stored)}"),
         str(limits.get("events_per_s", "-")),

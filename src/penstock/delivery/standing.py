@@ -43,6 +43,8 @@ class Standing:
         self.topic = topic
         self.policy = policy
         self.temporary = temporary
+        self.owner = ""
+        """The user who has made it; empty is nobody."""
         self.active = True
         """False: unsubscribed or suspended, with its position kept."""
         self.suspended = False

@@ -12,6 +12,7 @@ only the counting of tries would miss waits for the next commit.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
@@ -51,6 +52,7 @@ class Full(msgspec.Struct, array_like=True, frozen=True):
     runs: list[RunRow]
     errors: ErrorRows
     amended: Mapping[int, bytes] = {}
+    owner: str = ""
 
 
 class Change(msgspec.Struct, array_like=True, frozen=True):
@@ -93,6 +95,8 @@ class Subscriptions:
         self._by_number: dict[int, Subscription] = {}
         self._by_topic: dict[str, dict[int, Subscription]] = {}
         self._by_subscriber: dict[str, dict[str, Subscription]] = {}
+        self.owners: Counter[str] = Counter()
+        """How many each user has made that are still there, temporary ones too."""
         self._notes = Notes()
         self._unsaid: dict[Subscription, None] = {}
         self._gone: list[int] = []
@@ -151,13 +155,16 @@ class Subscriptions:
         *,
         temporary: bool,
         limited: bool = True,
+        owner: str = "",
     ) -> Subscription:
-        """Make a subscription; raises LimitReached."""
+        """Make a subscription, for its owner; raises LimitReached."""
         if limited and len(self._by_number) >= self._limit:
             raise LimitReached("subscriptions", self._limit, "max_subscriptions")
         self._next_number += 1
         one = self._make(
-            self._next_number, subscriber, topic, policy, start, temporary=temporary
+            *(self._next_number, subscriber, topic, policy, start),
+            temporary=temporary,
+            owner=owner,
         )
         if not temporary:
             self._unsaid[one] = None
@@ -183,6 +190,7 @@ class Subscriptions:
         start: int,
         *,
         temporary: bool = False,
+        owner: str = "",
     ) -> Subscription:
         one = Subscription(
             number,
@@ -195,6 +203,9 @@ class Subscriptions:
         )
         if self._sources is not None:
             one.wire(*self._sources)
+        one.owner = owner
+        if owner:
+            self.owners[owner] += 1
         self._by_number[number] = one
         self._by_topic.setdefault(topic, {})[number] = one
         self._by_subscriber.setdefault(subscriber, {})[topic] = one
@@ -203,6 +214,10 @@ class Subscriptions:
     def _take_out(self, one: Subscription) -> None:
         one.ended = True
         del self._by_number[one.number]
+        if one.owner:
+            self.owners[one.owner] -= 1
+            if not self.owners[one.owner]:
+                del self.owners[one.owner]
         topics = self._by_topic[one.topic]
         del topics[one.number]
         if not topics:
@@ -262,7 +277,8 @@ class Subscriptions:
 
     def _take_up(self, row: Full) -> None:
         self._next_number = max(self._next_number, row.number)
-        one = self._make(row.number, row.subscriber, row.topic, row.policy, row.start)
+        place = row.number, row.subscriber, row.topic, row.policy, row.start
+        one = self._make(*place, owner=row.owner)
         one.active, one.suspended = row.active, row.suspended
         one.cursor.sent, one.cursor.places = row.sent, row.places
         _take_up_texts(one, row)
@@ -285,6 +301,7 @@ def _full(one: Standing) -> Full:
         one.owed.runs,
         one.errors,
         one.amended,
+        one.owner,
     )
 
 

@@ -18,6 +18,8 @@ from penstock.broker.options import BrokerOptions
 from penstock.broker.quota import NAMES, NONE, Quota
 from penstock.errors import InvalidOption, QuotaReached
 from penstock.log import Columns
+from penstock.model.failure import refused
+from penstock.model.policy import Policy
 from tests.unit.delivery.scene import LOG, RESTARTS, Outlet, Scene
 
 
@@ -270,6 +272,96 @@ def test_what_becomes_a_dead_letter_is_charged_too() -> None:
             scene.broker.dead_letter(gateway="json", reason="nonsense", raw=b"x")
 
     assert anna.wait_s() == 2.0
+
+
+def test_what_a_failed_try_has_written_is_charged() -> None:
+    scene = Scene()
+    scene.publish(0)
+    with acting(scene, bytes_per_s=1000) as anna:
+        consumer = scene.subscribe(Policy(tries=9))
+        scene.take(consumer)
+
+        scene.broker.refuse(consumer, 0, refused("x" * 2000), scene.now_s)
+
+    assert 3 < anna.wait_s() < 4  # in the journal and in the error log
+    assert scene.take(consumer) == []  # it is not tried again before that is paid
+    scene.advance(4)
+    assert scene.take(consumer) == [0]
+
+
+def test_the_letter_of_a_refusal_is_charged() -> None:
+    scene = Scene()
+    publish(scene, "t", size=6000)
+    with acting(scene, bytes_per_s=1000) as anna:
+        consumer = scene.subscribe()
+        scene.take(consumer)
+        scene.broker.refuse(consumer, 0, refused("no"), scene.now_s, final=True)
+
+    assert len(scene.letters()) == 1
+    assert anna.wait_s() > 5  # it has a copy of the event
+
+
+@pytest.mark.parametrize("backoff_s", [0, 0.1])
+@pytest.mark.parametrize("left", ["unanswered", "gone"])
+def test_whoever_gives_no_answer_pays_for_that_too(left: str, backoff_s: float) -> None:
+    scene = Scene()
+    scene.publish(*[0] * 20)
+    with acting(scene, events_per_s=1) as anna:
+        policy = Policy(
+            tries=1_000_000, window=50, ack_timeout_s=0.5, backoff_s=backoff_s
+        )
+        consumer, other = scene.subscribe(policy), scene.subscribe(policy)
+    taken = scene.take(consumer)
+
+    if left == "gone":
+        scene.broker.detach(consumer)
+    else:
+        scene.advance(0.6)
+
+    assert anna.wait_s() == len(taken) - 1 == 19
+    scene.advance(1)
+    assert scene.take(other) == []
+    scene.advance(19)
+    assert scene.take(other) == taken
+
+
+@RESTARTS
+@pytest.mark.parametrize("checkpoint", [False, True])
+def test_who_made_a_subscription_survives(restart: str, checkpoint: bool) -> None:
+    scene = Scene()
+    with acting(scene, subscriptions=2):
+        scene.subscribe(name="one")
+        scene.subscribe(name="two")
+        scene.subscribe(name="two")
+        with pytest.raises(QuotaReached, match="subscriptions is 2"):
+            scene.subscribe(name="three")
+    scene.commit()
+    if checkpoint:
+        scene.log.checkpoint()
+
+    scene.restart(restart)
+
+    assert scene.broker.accounts.users() == {"anna"}
+    with acting(scene, subscriptions=2) as anna:
+        assert anna.subscriptions == 2
+        with pytest.raises(QuotaReached, match="subscriptions is 2"):
+            scene.subscribe(name="three")
+        scene.broker.forget("one", "t")
+        scene.subscribe(name="three")
+    with acting(scene, "bert", subscriptions=1):
+        scene.subscribe(name="four")
+
+
+def test_a_subscription_whose_topic_is_gone_does_not_count() -> None:
+    scene = Scene()
+    with acting(scene, subscriptions=1) as anna:
+        publish(scene, "gone")
+        scene.subscribe(topic="gone")
+        scene.commit()
+
+        scene.broker.delete_topic("gone")
+
+    assert anna.subscriptions == 0
 
 
 def test_nothing_is_charged_without_a_rate() -> None:

@@ -11,6 +11,7 @@ does not.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -91,6 +92,8 @@ class Sessions:
         self.unpublished: list[Willed] = []
         """Wills that wait for the log, and that no session carries any more."""
         self._offline: dict[Session, None] = {}
+        self.filters: Counter[str] = Counter()
+        """How many wishes the sessions of each user have, once they are wired."""
         self._broker: Broker
 
     def wire(self, broker: Broker, now_s: float) -> None:
@@ -107,6 +110,7 @@ class Sessions:
 
     def _take_up(self, session: Session, now_s: float) -> None:
         session.restored = True
+        self._count(session, len(session.wishes))
         session.gone_s = now_s if session.gone_s is None else session.gone_s
         if session.will is not None:
             session.will_due_s = session.gone_s + session.will.delay_s
@@ -194,6 +198,7 @@ class Sessions:
         """Let a session hear of a filter; whether it did before."""
         known = wish.filter in session.wishes
         session.wishes[wish.filter] = wish
+        self._count(session, not known)
         self.routes.add(session, wish)
         self._wished(session, wish.filter, wish)
         return known
@@ -203,9 +208,16 @@ class Sessions:
         wish = session.wishes.pop(filter_, None)
         if wish is None:
             return False
+        self._count(session, -1)
         self.routes.remove(session, wish)
         self._wished(session, filter_, None)
         return True
+
+    def _count(self, session: Session, more: int) -> None:
+        if session.user and more:
+            self.filters[session.user] += more
+            if not self.filters[session.user]:
+                del self.filters[session.user]
 
     def _wished(self, session: Session, filter_: str, wish: Wish | None) -> None:
         if session.durable and session.number in self._by_number:
@@ -215,6 +227,7 @@ class Sessions:
     def end(self, session: Session) -> None:
         """Forget a session with all that is owed to it."""
         wishes, session.wishes = session.wishes, {}
+        self._count(session, -len(wishes))
         for share in list(session.shares.values()):
             self.routes.drop(session, share)
         for wish in wishes.values():

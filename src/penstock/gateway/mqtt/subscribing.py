@@ -13,7 +13,7 @@ from typing import NamedTuple
 from penstock.broker.access import Grants, covers
 from penstock.broker.retained import TOPIC as RETAINED
 from penstock.broker.sessions import Session, Wish
-from penstock.errors import InvalidName
+from penstock.errors import InvalidName, QuotaReached
 from penstock.gateway.mqtt.hub import MqttHub, subscriber_of
 from penstock.gateway.mqtt.outbound import Outbound
 from penstock.gateway.mqtt.system import ROOT
@@ -132,6 +132,8 @@ class Subscribing:
         known = wanted.filter in wishes
         if not known and len(wishes) >= self._hub.options.max_filters:
             return Reason.QUOTA_EXCEEDED
+        if not known and not self._has_room():
+            return Reason.QUOTA_EXCEEDED
         wish = Wish(
             wanted.filter,
             wanted.qos,
@@ -150,6 +152,14 @@ class Subscribing:
         if retained and below:  # MQTT-3.3.1-9 to MQTT-3.3.1-11
             self._due.append(Due(group, wish, below))
         return wanted.qos
+
+    def _has_room(self) -> bool:
+        """Whether the user may have one more."""
+        try:
+            self._hub.broker.accounts.subscribes()
+        except QuotaReached:
+            return False
+        return True
 
     def _answer(self, data: bytes) -> None:
         if self._session.durable:

@@ -27,6 +27,27 @@ def scene() -> Scene:
 # Coming and going
 
 
+@RESTARTS
+def test_filters_are_counted_by_the_user_who_has_them(restart: str) -> None:
+    scene = Scene()
+    for name, user in (("ann", "anna"), ("bob", "anna"), ("eve", "")):
+        session = scene.come(name)
+        session.user = user
+        for filter_ in ("a", "a", "b/#", "c"):
+            scene.wish(session, filter_)
+    scene.broker.sessions.unwish(scene.session("ann"), "c")
+    scene.broker.sessions.unwish(scene.session("ann"), "unknown")
+    scene.commit()
+    assert scene.broker.sessions.filters == {"anna": 5}
+
+    scene.restart(restart)
+
+    assert scene.broker.sessions.filters == {"anna": 5}
+    for name in ("ann", "bob", "eve"):
+        scene.broker.sessions.end(scene.session(name))
+    assert not scene.broker.sessions.filters
+
+
 def test_a_session_is_there_when_its_client_comes_again(scene: Scene) -> None:
     sessions = scene.broker.sessions
 
