@@ -96,6 +96,7 @@ class ConsumerGateway(JsonGateway[ConsumerPacket, Share]):
         for share in self._shares.values():
             self._broker.detach(share.consumer)
         self._shares.clear()
+        self._held = []
         if self._user is not None:
             del self._users[self._user]
             self._user = None

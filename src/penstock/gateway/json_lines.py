@@ -6,7 +6,8 @@ from typing import Generic, TypeVar
 
 from penstock.broker.broker import Broker
 from penstock.errors import PenstockError
-from penstock.gateway.gateway import LOGIN_BYTES, WRONG_LINES, Gateway
+from penstock.gateway.gateway import LOGIN_BYTES, WRONG_LINES
+from penstock.gateway.held_lines import NEW_TOPICS, HeldLines
 from penstock.gateway.json_letters import RawLetters
 from penstock.gateway.options import JsonOptions
 from penstock.gateway.outbox import Outbox
@@ -17,7 +18,7 @@ Packet = TypeVar("Packet")
 Mark = TypeVar("Mark")
 
 
-class JsonGateway(Gateway, Generic[Packet, Mark]):
+class JsonGateway(HeldLines, Generic[Packet, Mark]):
     """One connection: until it is settled its lines are logins, then packets."""
 
     side: str
@@ -106,10 +107,12 @@ class JsonGateway(Gateway, Generic[Packet, Mark]):
         self._outbox.now(answer if refusal is None else replies.error(str(refusal)))
 
     def _lines(self, lines: list[bytes], now_s: float) -> None:
+        catalog = self._broker.log.catalog
+        most = len(catalog) + NEW_TOPICS
         for at, line in enumerate(lines):
             if self.closing:
                 return
-            if self.login is not None:
+            if self.login is not None or len(catalog) >= most:
                 self._held = lines[at:]
                 return
             if self.settled:

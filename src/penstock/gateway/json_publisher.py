@@ -58,6 +58,7 @@ class PublisherGateway(JsonGateway[PublisherPacket, None]):
 
     def disconnected(self, now_s: float) -> None:
         """Pending messages stay: the PUBREL may come over another connection."""
+        self._held = []
 
     def _parse(self, line: bytes) -> PublisherPacket | Refusal:
         return parse_publisher(line)

@@ -19,7 +19,8 @@ from penstock.delivery.consumer import Consumer
 from penstock.delivery.owed import Owed
 from penstock.delivery.subscription import Subscription
 from penstock.errors import PenstockError, RemoteProtocolError
-from penstock.gateway.gateway import LOGIN_BYTES, WRONG_LINES, Gateway, LoginRequest
+from penstock.gateway.gateway import LOGIN_BYTES, WRONG_LINES, LoginRequest
+from penstock.gateway.held_lines import NEW_TOPICS, HeldLines
 from penstock.gateway.line_pub import Publisher
 from penstock.gateway.line_share import Share
 from penstock.gateway.options import LineOptions
@@ -44,7 +45,7 @@ _connections = count(1)
 STRAY_LINES = 16
 
 
-class LineGateway(Gateway):
+class LineGateway(HeldLines):
     """One connection of the line protocol."""
 
     def __init__(
@@ -139,6 +140,7 @@ class LineGateway(Gateway):
         for share in self._shares.values():
             self._broker.detach(share.consumer)
         self._shares.clear()
+        self._held = []
 
     def released(self, consumer: Consumer, owed: list[Owed]) -> None:
         raise AssertionError("this protocol has no PUBREL")
@@ -174,19 +176,21 @@ class LineGateway(Gateway):
 
     def _lines(self, lines: list[bytes], now_s: float) -> None:
         at, end = 0, len(lines)
+        catalog = self._broker.log.catalog
+        most = len(catalog) + NEW_TOPICS
         while at < end and not self.closing:
             if self.settled:
-                topics, events, at = publishes(lines, at)
+                topics, events, at = publishes(lines, at, NEW_TOPICS)
                 if events:
                     self._publisher.publish(topics, events, now_s)
                 at = self._acks(lines, at, now_s)
-            if at < end:
+            if at < end and len(catalog) < most:
                 self._command(lines[at], now_s)
                 at += 1
                 if not self.settled and self.login is None:
                     self._strays += 1
                     self.closing |= self._strays >= STRAY_LINES
-            if self.login is not None:
+            if self.login is not None or len(catalog) >= most:
                 self._held = lines[at:]
                 return
 

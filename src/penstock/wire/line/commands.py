@@ -98,9 +98,11 @@ def ids_of(rests: list[bytes]) -> list[str] | None:
 
 
 def publishes(
-    lines: Sequence[bytes], start: int = 0
+    lines: Sequence[bytes], start: int = 0, most_topics: int | None = None
 ) -> tuple[list[bytes], list[bytes], int]:
     """Topics and events of the ``pub`` lines from ``start`` on, and where they end.
+
+    They end in front of one topic more than ``most_topics``.
 
     Takes lines while they are plain, which all honest ones are: no space in front,
     and an event that starts with ``{``. For any other line, an ill-formed ``pub``
@@ -109,6 +111,7 @@ def publishes(
     topics: list[bytes] = []
     events: list[bytes] = []
     topic, prefix, cut = b"", b"pub  {", 5
+    known: set[bytes] = set()
     for index in range(start, len(lines)):
         line = lines[index]
         if not line.startswith(prefix):
@@ -116,6 +119,9 @@ def publishes(
             if len(parts) < 3 or parts[0] != b"pub" or parts[2][:1] != b"{":
                 return topics, events, index
             topic = parts[1]
+            if len(known) == most_topics and topic not in known:
+                return topics, events, index
+            known.add(topic)
             cut = len(topic) + 5
             prefix = line[: cut + 1]
         topics.append(topic)

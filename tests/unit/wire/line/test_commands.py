@@ -84,6 +84,14 @@ def test_a_run_of_publishes_is_taken_at_once() -> None:
     assert publishes([]) == ([], [], 0)
 
 
+def test_publishes_end_in_front_of_one_topic_too_many() -> None:
+    lines = [b"pub a {1}", b"pub b {2}", b"pub a {3}", b"pub c {4}"]
+
+    assert publishes(lines, 0, 2) == ([b"a", b"b", b"a"], [b"{1}", b"{2}", b"{3}"], 3)
+    assert publishes(lines, 3, 2) == ([b"c"], [b"{4}"], 4)
+    assert publishes(lines, 0, 3)[2] == 4
+
+
 @pytest.mark.parametrize(
     "line",
     [
