@@ -80,6 +80,8 @@ def test_nothing_is_compressed_before_a_login_however_it_is_spelled(
         *("evil.example", "evil.example:{}", "127.0.0.1.evil.example", "192.0.2.8"),
         *("localhost.evil.example", "evil.example@localhost", "xlocalhost", "[::2]"),
         *("2130706433", "localhost:x", ""),
+        *("[::1].evil.example", "[::1]evil.example:80", "[::1%25x]evil.example"),
+        *("127.0.0.1%evil.example", "[::1%25lo]", "127.0.0.1%25", "[::1]]:80"),
     ],
 )
 def test_a_page_that_resolves_its_name_to_us_gets_nothing(

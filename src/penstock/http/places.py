@@ -14,7 +14,10 @@ Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 def host_in(text: str) -> str:
     """The name or address of a Host header, without its port; empty if it is none."""
-    if not text or any(one in text for one in "/?#@\\") or not text.isprintable():
+    if not text or any(one in text for one in "/?#@\\%") or not text.isprintable():
+        return ""
+    behind = text.partition("]")[2]
+    if behind and not behind.startswith(":"):  # urlsplit leaves it out
         return ""
     try:
         parts = urlsplit(f"//{text}")
@@ -28,7 +31,9 @@ def address_in(text: str) -> Address | None:
     """An address, without brackets, port or zone; None if it is none."""
     for one in (text, host_in(text)):
         try:
-            found = ipaddress.ip_address(one.partition("%")[0])
+            # What has no zones is taken as a whole, and is none with one.
+            plain = one.partition("%")[0]
+            found = ipaddress.ip_address(plain if ":" in plain else one)
         except ValueError:
             continue
         if isinstance(found, ipaddress.IPv6Address) and found.ipv4_mapped is not None:
