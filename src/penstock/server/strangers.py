@@ -1,15 +1,16 @@
 """Connections that nobody knows yet: in a handshake, or before they say who they are.
 
-There are so many of them at most, over all ports. When one more comes, the one that has
-waited longest goes, if it had its time; if all are new, those at the door wait in the
-backlog. So a crowd that stays silent costs little and keeps nobody out for long, and a
-storm of honest clients is slowed only.
+There are so many of them at most, over all ports. When one more comes, the one that is
+here longest goes, if it had its time; if all are new, those at the door wait in the
+backlog. So a crowd costs little and keeps nobody out for long, whether it is silent or
+asks what anybody may ask, and a storm of honest clients is slowed only.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+from bisect import bisect_left, insort
 from collections.abc import Callable
 
 logger = logging.getLogger(__name__)
@@ -25,8 +26,10 @@ class Strangers:
         self._loop = loop
         self._most = most
         self._patience_s = patience_s
-        self._waiting: dict[Place, float] = {}
-        """Since when, the longest first."""
+        self._came = 0
+        """How many there were so far."""
+        self._waiting: list[Place] = []
+        """The longest first; a place comes back to where it was."""
         self._doors: dict[Callable[[], None], None] = {}
         """What opens those that are shut."""
         self._timer: asyncio.TimerHandle | None = None
@@ -56,16 +59,24 @@ class Strangers:
         return True
 
     def add(self, place: Place) -> None:
-        self._waiting[place] = self._loop.time()
+        """Nothing, if it is here; its time counts from when it first was."""
+        if not place.number:
+            self._came += 1
+            place.number, place.since_s = self._came, self._loop.time()
+        if self._at(place) is not None:
+            return
+        insort(self._waiting, place, key=_number)
         while len(self._waiting) > self._most and self._late_s() >= 0:
-            longest = next(iter(self._waiting))
-            del self._waiting[longest]
             self._cut_off += 1
-            longest.abort()
+            self._waiting.pop(0).abort()
 
     def remove(self, place: Place) -> None:
         """Nothing, if it is not here."""
-        if self._waiting.pop(place, None) is not None and self._doors and not self.full:
+        at = self._at(place)
+        if at is None:
+            return
+        del self._waiting[at]
+        if self._doors and not self.full:
             self._open()
 
     def tick(self) -> None:
@@ -90,8 +101,14 @@ class Strangers:
 
     def _late_s(self) -> float:
         """How much longer than it may the longest has waited; negative if not yet."""
-        since_s = next(iter(self._waiting.values()))
+        since_s = self._waiting[0].since_s
         return self._loop.time() - since_s - self._patience_s
+
+    def _at(self, place: Place) -> int | None:
+        """Where it is, if it is here."""
+        at = bisect_left(self._waiting, place.number, key=_number)
+        here = at < len(self._waiting) and self._waiting[at] is place
+        return at if here else None
 
     def _open(self) -> None:
         if self._timer is not None:
@@ -105,7 +122,7 @@ class Strangers:
 class Place:
     """One connection's place: among all, and among strangers while it is one."""
 
-    __slots__ = ("_abort", "_give_back", "_strangers")
+    __slots__ = ("_abort", "_give_back", "_strangers", "number", "since_s")
 
     def __init__(
         self,
@@ -116,6 +133,15 @@ class Place:
         self._give_back = give_back
         self._strangers = strangers
         self._abort: Callable[[], object] | None = None
+        self.number = 0
+        """In the order in which strangers came; 0 of who was none yet."""
+        self.since_s = 0.0
+        """When that was."""
+
+    @property
+    def stranger(self) -> bool:
+        """Whether nobody knows it; also while it waits for us."""
+        return self._strangers is not None
 
     def ends_by(self, abort: Callable[[], object]) -> None:
         """What ends the connection at once, until it is gone."""
@@ -123,7 +149,7 @@ class Place:
             self._abort = abort
 
     def waits(self) -> None:
-        """The peer is to say who it is, from now on."""
+        """It is for the peer to do something now: to say who it is, or to read."""
         if self._strangers is not None:
             self._strangers.add(self)
 
@@ -149,6 +175,10 @@ class Place:
     def abort(self) -> None:
         if self._abort is not None:
             self._abort()
+
+
+def _number(place: Place) -> int:
+    return place.number
 
 
 NO_PLACE = Place()

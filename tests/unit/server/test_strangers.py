@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,7 @@ from penstock.http.guard import PLACE
 from penstock.server.listeners import Listeners
 from penstock.server.logins import Answer
 from penstock.server.options import ServerOptions
+from penstock.server.strangers import Place, Strangers
 from tests.unit.server.scene import Client, Echo, House, house, run, turns
 from tests.unit.server.test_freed import http
 
@@ -143,22 +145,74 @@ def test_http_is_a_stranger_until_a_request_says_who_it_is(tmp_path: Path) -> No
             scope["state"][PLACE].known()
         await PlainTextResponse("hello")(scope, receive, send)
 
-    async def asks(client: Client, path: str) -> None:
-        await client.send(f"GET {path} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
-        got = b""
-        while not got.endswith(b"hello"):
-            got += await client.read(1)
-
     async def scene() -> None:
         async with house(tmp_path, options(NEVER_S)) as one, http(one, app) as port:
             client = await one.client(("127.0.0.1", port))
             await one.until(lambda: strangers(one) == 1)
-            await asks(client, "/")
+            await asked(client)
             assert strangers(one) == 1
-            await asks(client, "/known")
+            await asked(client, "/known")
             assert strangers(one) == 0
-            await asks(client, "/")
+            await asked(client)
             assert strangers(one) == 0
+
+    run(scene())
+
+
+async def asked(client: Client, path: str = "/") -> None:
+    """Somebody who has asked and was answered."""
+    await client.send(f"GET {path} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+    got = b""
+    while not got.endswith(b"hello"):
+        data = await client.read(1)
+        assert data, got
+        got += data
+
+
+def test_who_asks_what_anybody_may_ask_is_no_newer_by_that(tmp_path: Path) -> None:
+    async def scene() -> None:
+        app = PlainTextResponse("hello")
+        async with house(tmp_path, options(SOON_S)) as one, http(one, app) as port:
+            first = await one.client(("127.0.0.1", port))
+            await one.until(lambda: strangers(one) == 1)
+            second = await one.client(("127.0.0.1", port))
+            await one.until(lambda: strangers(one) == 2)
+            await asyncio.sleep(2 * SOON_S)  # both have had their time
+            await asked(second)
+            await asked(first)
+
+            await asked(await one.client(("127.0.0.1", port)))
+
+            assert await first.rest() == b""
+            await asked(second)
+
+    run(scene())
+
+
+def test_who_comes_back_is_where_it_was(tmp_path: Path) -> None:
+    async def scene() -> None:
+        loop = asyncio.get_running_loop()
+        crowd = Strangers(loop, 3, NEVER_S)
+        gone: list[int] = []
+        places = [Place(lambda: None, crowd) for _ in range(5)]
+        for number, place in enumerate(places):
+            place.ends_by(partial(gone.append, number))
+        for place in places[:3]:
+            place.waits()
+        for number in (1, 0, 2, 0):
+            places[number].excused()
+        for number in (2, 0, 0, 1):
+            places[number].waits()
+        assert len(crowd) == 3
+
+        crowd._patience_s = -1.0  # all are late
+        for place in places[3:]:
+            place.waits()
+
+        assert gone == [0, 1]
+        places[2].known()
+        places[2].waits()
+        assert len(crowd) == 2
 
     run(scene())
 
