@@ -100,6 +100,8 @@ class Connection(asyncio.BufferedProtocol):
         self._stopped = False
         self._lingering = False
         """All was said, and the peer is heard out."""
+        self.revoked = False
+        """Whether the login counts no more, and it ends for that."""
         self._account: Account | None = None
         """Of the user who has logged in."""
         self._owing = False
@@ -355,7 +357,7 @@ class Connection(asyncio.BufferedProtocol):
             reason,
             extra={"action": "connection_closed", "peer": self.address},
         )
-        self._stopped = True
+        self._stopped = self.revoked = True
         self._held.clear()
         self.gateway.lingers = True
         self._guarded(lambda: self.gateway.cut_off(reason, now_s))

@@ -131,7 +131,8 @@ class SocketTransport(asyncio.Transport):
                 self._full = False
                 self._connection.resume_writing()
             if self._closing and not self._out:
-                await send({"type": "websocket.close", "code": self._code})
+                code = REFUSED if self._connection.revoked else self._code
+                await send({"type": "websocket.close", "code": code})
                 return
 
     async def hear(self, receive: Receive) -> None:

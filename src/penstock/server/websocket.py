@@ -3,6 +3,8 @@
 Nothing is read before the application has accepted it. Where peers log in inside (MQTT)
 nothing is compressed, and reads are small until they have: a few bytes that unfold to
 many would be there before anybody was asked who it is.
+
+One that we close has a moment for its goodbye, and is cut off then.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ from uvicorn.protocols.websockets.websockets_sansio_impl import (
 from websockets.frames import CloseCode
 from websockets.http11 import Request
 
-from penstock.server.connection import LOGIN_READ_BYTES
+from penstock.server.connection import CLOSE_S, CUT_OFF_S, LOGIN_READ_BYTES
 from penstock.server.reads import Reads
 from penstock.server.strangers import NO_PLACE, Place
 from penstock.server.taking import Taking
@@ -92,6 +94,21 @@ class WebSocket(WebSocketsSansIOProtocol):
         await super().send(message)
         if message["type"] == "websocket.accept":
             self.go_on()
+        elif message["type"] == "websocket.close" and self.close_timer is not None:
+            self._end_soon(message.get("code", CloseCode.NORMAL_CLOSURE))
+
+    def _end_soon(self, code: int) -> None:
+        """End without the peer's goodbye; uvicorn would wait for it for longer.
+
+        A peer that was known may take its time with what it has yet to read, as long as
+        it takes something, but not against a policy: perhaps its login counts no more.
+        """
+        assert self.close_timer is not None, "the goodbye was sent"
+        self.close_timer.cancel()
+        refused = code == CloseCode.POLICY_VIOLATION
+        patient = not refused and not self.place.stranger
+        end = self.transport.close if patient else self.transport.abort
+        self.close_timer = self.loop.call_later(CUT_OFF_S if refused else CLOSE_S, end)
 
     # Called by who speaks MQTT
 

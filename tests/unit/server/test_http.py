@@ -16,6 +16,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed
 
+from penstock.http.guard import PLACE
 from penstock.http.options import HttpOptions
 from penstock.server.http import HttpServer
 from penstock.server.listeners import bind
@@ -353,6 +354,45 @@ def test_draining_waits_until_websockets_have_said_goodbye(tmp_path: Path) -> No
                 await draining
             assert raised.value.rcvd is not None
             assert raised.value.rcvd.code == 1001
+
+    run(scene())
+
+
+UPGRADE = (
+    b"GET / HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+    b"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("code", "within"), [(1000, "CLOSE_S"), (1003, "CLOSE_S"), (1008, "CUT_OFF_S")]
+)
+@pytest.mark.parametrize("known", [True, False])
+def test_a_websocket_that_does_not_say_goodbye_is_ended(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    code: int,
+    within: str,
+    *,
+    known: bool,
+) -> None:
+    monkeypatch.setattr(f"penstock.server.websocket.{within}", 0.05)
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        if known:
+            scope["state"][PLACE].known()
+        await receive()
+        await send({"type": "websocket.accept"})
+        await send({"type": "websocket.close", "code": code})
+
+    async def scene() -> None:
+        async with served(tmp_path, app) as one:
+            client = await one.client()
+            await client.send(UPGRADE)
+
+            async with asyncio.timeout(4):  # one of the two is larger
+                assert (await client.rest()).endswith(code.to_bytes(2, "big"))
+                await one.until(lambda: not len(one.server))
 
     run(scene())
 

@@ -22,6 +22,7 @@ class Noting:
     def __init__(self, heard: Callable[[Noting, bytes], None] | None = None) -> None:
         self.told: list[object] = []
         self.transport: Any = None
+        self.revoked = False
         self._heard = heard
 
     def connection_made(self, transport: object) -> None:
@@ -113,6 +114,18 @@ def test_bytes_go_to_the_connection_and_what_it_writes_comes_back() -> None:
     assert peer.sent[0] == {"type": "websocket.accept", "subprotocol": "mqtt"}
     assert b"".join(one.get("bytes", b"") for one in peer.sent) == b"AB"
     assert peer.sent[-1] == {"type": "websocket.close", "code": 1000}
+
+
+def test_whose_login_counts_no_more_hears_that_it_is_refused() -> None:
+    def revoke(connection: Noting, data: bytes) -> None:
+        connection.revoked = True
+        connection.transport.close()
+
+    peer = Peer(data(b"a"))
+
+    served(peer, Noting(revoke), scope("/mqtt", "mqtt"))
+
+    assert peer.sent[-1] == {"type": "websocket.close", "code": 1008}
 
 
 def test_a_peer_that_goes_is_lost() -> None:
