@@ -377,6 +377,18 @@ def test_a_body_that_trickles_in_is_not_waited_for(strict: Serving) -> None:
         assert answer_of(sock).status == 408
 
 
+def test_a_login_that_trickles_in_has_the_time_of_headers(strict: Serving) -> None:
+    with Http(strict).raw() as sock:
+        sock.sendall(
+            b"POST /v1/session HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n"
+            b"Content-Type: application/json\r\n\r\n{"
+        )
+        reply = answer_of(sock)
+
+    assert reply.status == 408
+    assert "http.header_s" in reply.json()["detail"]
+
+
 def test_headers_larger_than_the_limit_are_refused(strict: Serving) -> None:
     with Http(strict).raw() as sock:
         sock.sendall(b"GET /healthz HTTP/1.1\r\nX: " + b"y" * 10_000)

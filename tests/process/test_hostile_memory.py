@@ -32,6 +32,8 @@ MOST_MIB = 64
 LEFT_MIB = 24
 # Of the loop, until all that came was read.
 TURNS = 8
+# That the system of a peer takes, as far as it can be told so.
+RECEIVED_BYTES = 4096
 GREETING = "Successfully connected to message_broker"
 
 # Short, so that all of a crowd have their turn soon.
@@ -104,6 +106,12 @@ CONNECT = (
 )
 HELLO = (16_384).to_bytes(4, "little") + bytes(16_000)
 HEADERS = b"GET / HTTP/1.1\r\nX: " + b"x" * 30_000
+# The largest answer that anybody may have.
+PUBLIC = b"GET /openapi.json HTTP/1.1\r\nHost: localhost\r\n\r\n"
+BODY = (
+    b"POST /v1/session HTTP/1.1\r\nHost: localhost\r\n"
+    b"Content-Type: application/json\r\nContent-Length: 16000\r\n\r\n"
+) + b"x" * 15_000
 
 # Those that begin with half of something are left alone for a while. The dearest come
 # first, while nothing of the others is left in the allocators.
@@ -113,6 +121,8 @@ BEFORE_TLS = {
     "a large handshake": Attack("mqtts", hello(131_000)),
 }
 INSIDE_TLS = {
+    "an answer that is not read": Attack("http", PUBLIC),
+    "half a body behind an answer that is not read": Attack("http", PUBLIC + BODY),
     "half headers": Attack("http", HEADERS),
     "half headers, later": Attack(
         "http", HEADERS, b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"
@@ -138,6 +148,8 @@ IN_CLEAR = {
         b"POST / HTTP/1.1\r\nContent-Length: 9999999\r\n\r\n" + bytes(100_000),
     ),
     "half a message": Attack("http", frame(bytes(16_000), claim=1 << 20), UPGRADE),
+    "half a body": Attack("http", BODY),
+    "many answers that are not read": Attack("http", PUBLIC * 100),
     "a bomb": Attack("http", bomb(15 << 20) * 4, UPGRADE),
     "pings": Attack("http", frame(b"x" * 125, opcode=9) * 100, UPGRADE),
     "silence": Attack("line", b""),
@@ -152,8 +164,12 @@ class Scene:
         self._context = context
 
     def plain(self, port: str) -> socket.socket:
-        address = ("127.0.0.1", self.server.ports[port])
-        return socket.create_connection(address, PATIENCE_S)
+        sock = socket.socket()
+        sock.settimeout(PATIENCE_S)
+        # What is not read is to wait at the server.
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVED_BYTES)
+        sock.connect(("127.0.0.1", self.server.ports[port]))
+        return sock
 
     def reaching(self, port: str) -> socket.socket:
         """With the handshake behind it, where there is one."""

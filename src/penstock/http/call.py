@@ -14,7 +14,7 @@ from starlette.websockets import WebSocket
 from penstock.broker.account import Account
 from penstock.errors import LoginRefused, TooLarge, TooSlow
 from penstock.http.access import Access, Who
-from penstock.http.guard import Guard
+from penstock.http.guard import NOBODY, Guard
 from penstock.http.house import House
 from penstock.http.sessions import Session
 
@@ -38,7 +38,8 @@ class Call:
         """The whole body, within the limits; raises TooLarge, TooSlow.
 
         What is declared too large is refused before any of it is read. ``most``: this
-        route takes even less than the settings say.
+        route takes even less than the settings say. Whom nobody knows has no more time
+        for it than for its headers.
         """
         options = self.house.options
         limit = min(options.max_body_bytes, most or options.max_body_bytes)
@@ -48,17 +49,20 @@ class Call:
         declared = self.request.headers.get("content-length", "")
         if declared.isdecimal() and int(declared) > limit:
             raise TooLarge("the body", int(declared), limit, setting)
+        time_s, time = options.body_s, "http.body_s"
+        if self.who is NOBODY and options.header_s <= time_s:
+            time_s, time = options.header_s, "http.header_s"
         parts: list[bytes] = []
         size = 0
         try:
-            async with asyncio.timeout(options.body_s):
+            async with asyncio.timeout(time_s):
                 async for part in self.request.stream():
                     size += len(part)
                     if size > limit:
                         raise TooLarge("the body", size, limit, setting)
                     parts.append(part)
         except TimeoutError:
-            raise TooSlow("the body", options.body_s, "http.body_s") from None
+            raise TooSlow("the body", time_s, time) from None
         self.check_still()
         return b"".join(parts)
 

@@ -30,7 +30,8 @@ from penstock.http.sessions import COOKIE, CSRF_HEADER, Session
 
 # Where the server leaves what it has verified of a client, in the state of a scope.
 PEER_CERTIFICATE = "peercert"
-# And its place there, as an object that may be told that it is ``known``.
+# And its place there, as an object that may be told that it is ``known``, or
+# ``excused`` while it waits for us.
 PLACE = "place"
 SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 NOBODY = Who(name="", scope="topics")
@@ -95,6 +96,9 @@ class Guard:
         check = self._house.check_user
         if check is None:
             raise LoginRefused("this server has no users, but tokens")
+        place = scope.get("state", {}).get(PLACE)
+        if place is not None:
+            place.excused()  # whether or not its body is here: it waits for us
         find = self._house.find_user
         # Before it is checked: what changes meanwhile is noticed later.
         by = None if find is None else find(user)

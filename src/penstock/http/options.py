@@ -26,7 +26,11 @@ class HttpOptions:
     max_header_bytes: int = option(
         32 * KIB, "request line and headers of a request", least=KIB, most=MIB
     )
-    header_s: float = option(10.0, "time for the headers of a request", above=0)
+    header_s: float = option(
+        10.0,
+        "time for the headers of a request, and for the body of whom nobody knows",
+        above=0,
+    )
     body_s: float = option(
         60.0, "time for the body of a request; a stream of lines has no limit", above=0
     )

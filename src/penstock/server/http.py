@@ -3,7 +3,8 @@
 uvicorn is driven by hand: it gets a bound socket, catches no signals, logs nothing, and
 ends as the server does: nothing new is accepted, streams are told to end, what was
 begun is answered. Connections count among all others; one that takes its time with a
-request, or does not take its answer, is closed.
+request, or does not take its answer, is closed. Whom nobody knows is sent a little at a
+time, as it takes it: what waits for it would be held here.
 """
 
 from __future__ import annotations
@@ -12,14 +13,14 @@ import asyncio
 import socket
 import ssl
 import sys
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
 from functools import partial
 from http import HTTPStatus
 from typing import Any, Protocol
 
 import h11
 import uvicorn
-from starlette.types import ASGIApp
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
@@ -50,6 +51,13 @@ DRAIN_TICK_S = 0.05
 # that one was asked who it is.
 READ_BYTES = 16 << 10
 BODY_READ_BYTES = 256 << 10
+# What one whom nobody knows is sent at a time, and how much the system may have for it
+# before there is more: so next to nothing of it waits here, over TLS neither.
+PIECE_BYTES = 16 << 10
+UNTAKEN_BYTES = 32 << 10
+# Nobody says when it was taken: it is looked at, more and more seldom.
+LOOK_S = 0.002
+LOOK_MOST_S = 0.5
 # Who takes nothing for so long while the server ends does not keep it from ending.
 DRAIN_WRITE_S = 3.0
 
@@ -199,6 +207,7 @@ class _Http(H11Protocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
         self.taking = Taking(transport)
+        self.app = self._answer
         # For whoever asks who it is.
         shown = transport.get_extra_info("peercert")
         self.app_state = {
@@ -215,6 +224,7 @@ class _Http(H11Protocol):
     def _let_go(self) -> None:
         """Be free without a collector: nothing refers to this in a circle."""
         self._unset_keepalive_if_required()
+        self.app = self.config.loaded_app
         if self._asked:
             self.cycle.on_response = _nothing
 
@@ -225,15 +235,53 @@ class _Http(H11Protocol):
         super().data_received(data)
         if not self._idle:
             self._began_s = None
-            self.place.excused()
+            if not self.cycle.more_body:
+                self.place.excused()
 
     def on_response_complete(self) -> None:
         self._since_s = self.loop.time()
         self.taken = 0
         self.cycle.body = bytearray()  # nobody takes it any more
         super().on_response_complete()
-        if self._idle:
+        if self._idle or self.cycle.more_body:
             self.place.waits()  # nothing, if somebody has found out who it is
+
+    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Have a request answered: to a stranger in pieces, each when there is room."""
+
+        async def in_pieces(message: Message) -> None:
+            for number, piece in enumerate(_pieces(message)):
+                if number:  # the system gets the one before with the next turn
+                    await asyncio.sleep(0)
+                await self._taken()
+                await send(piece)
+
+        app = self.config.loaded_app
+        if not self.place.stranger:
+            await app(scope, receive, send)
+            return
+        await self._taken()  # of requests that came at once before it
+        await app(scope, receive, in_pieces)
+
+    async def _taken(self) -> None:
+        """Return when the peer has most of what it was sent, or is known."""
+        look_s = LOOK_S
+        while self._holds_up():
+            self.place.waits()
+            self.taking.more = True
+            await asyncio.sleep(look_s)
+            look_s = min(2 * look_s, LOOK_MOST_S)
+        self.taking.more = False
+
+    def _holds_up(self) -> bool:
+        """Whether the peer is to read first; it is cut off if it is gone."""
+        if not self.place.stranger or self.transport.is_closing():
+            return False
+        if self.taking.untaken() <= UNTAKEN_BYTES:
+            return False
+        if self.taking.hung_up():
+            self.transport.abort()
+        return not self.transport.is_closing()
 
     def handle_websocket_upgrade(self, event: h11.Request) -> None:
         place, self.place = self.place, NO_PLACE
@@ -310,6 +358,16 @@ class _HttpReads(Reads):
 
     def buffer_updated(self, nbytes: int) -> None:
         self._http.data_received(bytes(self._all[:nbytes]))
+
+
+def _pieces(message: Message) -> Iterator[Message]:
+    """A part of an answer as smaller parts; as it is if it is small."""
+    body = message.get("body", b"")
+    last = max(0, (len(body) - 1) // PIECE_BYTES * PIECE_BYTES)
+    for at in range(0, last, PIECE_BYTES):
+        piece = body[at : at + PIECE_BYTES]
+        yield {**message, "body": piece, "more_body": True}
+    yield {**message, "body": body[last:]} if last else message
 
 
 def _refusal(error: PenstockError, status: int | None = None) -> bytes:

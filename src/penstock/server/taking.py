@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import fcntl
+import select
 import sys
 import termios
 
@@ -14,24 +15,41 @@ class Taking:
     They become others while the peer reads, however slowly.
     """
 
-    __slots__ = ("_left", "_since_s", "_transport")
+    __slots__ = ("_left", "_since_s", "_transport", "more")
 
     def __init__(self, transport: asyncio.Transport) -> None:
         self._transport = transport
         self._left: tuple[int, int] | None = None
         self._since_s = 0.0
         """Since when they are the same."""
+        self.more = False
+        """Whether more is held back until what the system has is taken."""
 
     def stuck(self, now_s: float, write_s: float) -> bool:
         """Whether the peer has taken nothing for longer than that."""
         waiting = self._transport.get_write_buffer_size()
-        left = (
-            (waiting, _queued(self._transport, termios.TIOCOUTQ)) if waiting else None
-        )
+        left = None
+        if waiting or self.more:
+            left = waiting, _queued(self._transport, termios.TIOCOUTQ)
         if left is None or left != self._left:
             self._left, self._since_s = left, now_s
             return False
         return now_s - self._since_s > write_s
+
+    def untaken(self) -> int:
+        """How many bytes wait, here and in the system."""
+        waiting = self._transport.get_write_buffer_size()
+        return waiting + _queued(self._transport, termios.TIOCOUTQ)
+
+    def hung_up(self) -> bool:
+        """Whether the peer is gone for good; nobody notices while nothing is read."""
+        sock = self._transport.get_extra_info("socket")
+        try:
+            looking = select.poll()
+            looking.register(sock.fileno(), 0)
+            return bool(looking.poll(0))
+        except (AttributeError, OSError, ValueError):  # none, or it is closed already
+            return True
 
     def check(self, now_s: float, write_s: float) -> None:
         """Cut the peer off if it has taken nothing for so long."""

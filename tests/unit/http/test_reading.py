@@ -121,9 +121,23 @@ def test_a_body_that_becomes_too_large_is_read_no_further(tmp_path: Path) -> Non
     run(scene())
 
 
+def test_whom_nobody_knows_has_less_time_for_its_body(tmp_path: Path) -> None:
+    async def scene() -> None:
+        async with http_house(tmp_path, HttpOptions(header_s=0.01)) as house:
+            headers = {"content-type": "application/json"}
+            answer = await house.ask("POST", "/v1/session", headers=headers, parts=[])
+
+            assert answer.status == 408
+            assert "http.header_s" in answer.json()["detail"]
+
+    run(scene())
+
+
 def test_a_body_that_does_not_come_is_not_waited_for(tmp_path: Path) -> None:
     async def scene() -> None:
-        async with http_house(tmp_path, HttpOptions(body_s=0.01)) as house:
+        async with http_house(
+            tmp_path, HttpOptions(header_s=0.001, body_s=0.01)
+        ) as house:
             headers = {"content-type": "application/json"}
             answer = await house.ask("POST", "/v1/topics", headers=headers, parts=[])
 

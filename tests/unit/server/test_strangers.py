@@ -16,6 +16,7 @@ from penstock.broker.access import OPEN
 from penstock.errors import LoginRefused
 from penstock.gateway.gateway import LoginRequest
 from penstock.http.guard import PLACE
+from penstock.server.http import PIECE_BYTES, UNTAKEN_BYTES
 from penstock.server.listeners import Listeners
 from penstock.server.logins import Answer
 from penstock.server.options import ServerOptions
@@ -213,6 +214,69 @@ def test_who_comes_back_is_where_it_was(tmp_path: Path) -> None:
         places[2].known()
         places[2].waits()
         assert len(crowd) == 2
+
+    run(scene())
+
+
+def test_who_has_yet_to_send_its_body_is_a_stranger(tmp_path: Path) -> None:
+    begun, going_on = [], asyncio.Event()
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        begun.append(scope["path"])
+        while (await receive())["more_body"]:
+            pass
+        await going_on.wait()
+        await PlainTextResponse("hello")(scope, receive, send)
+
+    post = b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n"
+
+    async def scene() -> None:
+        async with house(tmp_path, options(NEVER_S)) as one, http(one, app) as port:
+            for _ in range(2):
+                client = await one.client(("127.0.0.1", port))
+                await client.send(post + b"x")
+            await one.until(lambda: len(begun) == 2)
+            assert strangers(one) == 2
+
+            await client.send(b"x")
+            await one.until(lambda: strangers(one) == 1)  # it waits for us
+
+            # With the beginning of another one behind it.
+            await client.send(post)
+            going_on.set()
+            await one.until(lambda: strangers(one) == 2)
+
+    run(scene())
+
+
+def test_who_does_not_read_is_a_stranger_and_has_little_waiting(tmp_path: Path) -> None:
+    large = PlainTextResponse("x" * (4 << 20) + "hello")
+    served = []
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        served.append(scope["path"])
+        await large(scope, receive, send)
+
+    async def scene() -> None:
+        async with house(tmp_path, options(NEVER_S)) as one:
+            web = http(one, app)
+            async with web as port:
+                client = await one.client(("127.0.0.1", port))
+                await client.send(b"GET /1 HTTP/1.1\r\nHost: x\r\n\r\n")
+                await one.until(lambda: served and strangers(one) == 1)
+                await client.send(b"GET /2 HTTP/1.1\r\nHost: x\r\n\r\n")
+                await turns(100)
+                [connection] = web._server._connections
+                most = UNTAKEN_BYTES + PIECE_BYTES + len(large.raw_headers) * 100
+                assert connection.taking.untaken() <= most
+                assert served == ["/1"]
+
+                for _ in range(2):
+                    got = await client.read(len(large.body))
+                    while not got.endswith(b"hello"):
+                        got += await client.read(1)
+                    assert got.count(b"x") >= len(large.body) - 5
+                assert served == ["/1", "/2"]
 
     run(scene())
 
