@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,8 @@ import pytest
 
 from penstock.broker.access import Grants, Rule
 from penstock.errors import LoginRefused
+from penstock.http.access import Access
+from penstock.http.guard import PLACE, Guard
 from penstock.http.options import HttpOptions
 from tests.unit.http.scene import HOST, Answer, HttpHouse, http_house
 from tests.unit.http.streaming import streamed
@@ -290,6 +293,43 @@ def test_users_come_in_with_their_passwords(tmp_path: Path) -> None:
                 assert answer.status == status
 
             assert users.addresses == ["127.0.0.1"] * 4
+
+    run(scene())
+
+
+@pytest.mark.parametrize(
+    ("password", "told"), [("right", ["excused", "known"]), ("wrong", ["excused"])]
+)
+def test_whose_password_is_checked_is_excused_whether_its_body_is_here_or_not(
+    tmp_path: Path, password: str, told: list[str]
+) -> None:
+    class Noting:
+        def __init__(self) -> None:
+            self.told: list[str] = []
+
+        def excused(self) -> None:
+            self.told.append("excused")
+
+        def known(self) -> None:
+            self.told.append("known")
+
+    async def scene() -> None:
+        async with http_house(tmp_path, check_user=Users()) as house:
+            place = Noting()
+            scope = {
+                "type": "http",
+                "method": "POST",
+                "client": ("127.0.0.1", 1),
+                "headers": [
+                    (name.encode(), value.encode())
+                    for name, value in basic("anna", password).items()
+                ],
+                "state": {PLACE: place},
+            }
+            with suppress(LoginRefused):
+                await Guard(house.house).enter(scope, Access.ANY, None)
+
+            assert place.told == told
 
     run(scene())
 

@@ -244,6 +244,20 @@ def test_who_does_not_take_its_answer_is_cut_off(tmp_path: Path) -> None:
     run(scene())
 
 
+def test_who_goes_without_its_answers_is_gone(tmp_path: Path) -> None:
+    async def scene() -> None:
+        async with served(tmp_path, PlainTextResponse(LARGE)) as one:
+            with asking(one.port) as sock:
+                sock.send(GET * 2)  # nothing is read behind that
+                await one.until(lambda: len(one.server) == 1)
+                await asyncio.sleep(0.05)
+
+            async with asyncio.timeout(30):
+                await one.until(lambda: not len(one.server))
+
+    run(scene())
+
+
 def test_who_does_not_take_its_answer_does_not_hold_up_the_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
