@@ -26,7 +26,7 @@ pytestmark = pytest.mark.slow
 
 HOSTILE = 1_000
 # Handshakes take a while; it is more than there are places for.
-BEHIND_TLS = 500
+BEHIND_TLS = 420
 MOST_MIB = 64
 # What may be left when all have gone: pages that allocators keep.
 LEFT_MIB = 24
