@@ -193,6 +193,12 @@ class MqttOptions:
     max_filters: int = option(
         10_000, "topic filters that one client may subscribe to", least=1
     )
+    max_packet_filters: int = option(
+        1_000,
+        "topic filters in one SUBSCRIBE or UNSUBSCRIBE; a client that sends more has "
+        "to go",
+        least=1,
+    )
     max_clients: int = option(
         1_000_000,
         "sessions that there may be, of clients that are there or not",

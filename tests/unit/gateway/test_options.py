@@ -48,6 +48,7 @@ KINDS = [LineOptions, JsonOptions, MazeOptions, MqttOptions, NativeOptions]
         (MqttOptions, "max_keep_alive_s", 65_536),
         (MqttOptions, "max_session_s", -1),
         (MqttOptions, "max_filters", 0),
+        (MqttOptions, "max_packet_filters", 0),
         (MqttOptions, "max_clients", 0),
         (MqttOptions, "sys_interval_s", -1),
         (MqttOptions, "no_subscribe", "a/# b/#/c"),

@@ -7,6 +7,7 @@ one), is for those who know the session.
 
 from __future__ import annotations
 
+from collections.abc import Sized
 from functools import lru_cache
 from typing import Final
 
@@ -210,12 +211,13 @@ def ack(body: Body, kind: Kind, version: int) -> Acks | Ack:
     return Ack(kind=kind, packet_id=packet_id, reason=reason, properties=properties)
 
 
-def subscribe(body: Body, version: int) -> Subscribe:
+def subscribe(body: Body, version: int, max_filters: int | None = None) -> Subscribe:
     packet_id = _packet_id(body)
     properties = _properties(body, Kind.SUBSCRIBE, version)
     filters: list[Wanted] = []
     while body.at < body.end:
         filters.append(_wanted(body, version))
+        _check_count(body, filters, max_filters)
     if not filters:
         raise body.wrong("no filter")  # MQTT-3.8.3-2
     return Subscribe(packet_id=packet_id, filters=filters, properties=properties)
@@ -237,15 +239,24 @@ def _wanted(body: Body, version: int) -> Wanted:
     return Wanted(filter, qos, no_local, bool(options & 0x08), handling)
 
 
-def unsubscribe(body: Body, version: int) -> Unsubscribe:
+def unsubscribe(
+    body: Body, version: int, max_filters: int | None = None
+) -> Unsubscribe:
     packet_id = _packet_id(body)
     properties = _properties(body, Kind.UNSUBSCRIBE, version)
     filters: list[str] = []
     while body.at < body.end:
         filters.append(_filter(body))
+        _check_count(body, filters, max_filters)
     if not filters:
         raise body.wrong("no filter")  # MQTT-3.10.3-2
     return Unsubscribe(packet_id=packet_id, filters=filters, properties=properties)
+
+
+def _check_count(body: Body, filters: Sized, most: int | None) -> None:
+    if most is not None and len(filters) > most:
+        text = f"{body.packet} has more than {most} filters"
+        raise Malformed(Reason.QUOTA_EXCEEDED, text)
 
 
 def suback(body: Body, version: int) -> Suback:

@@ -276,15 +276,20 @@ class Parser(_PacketParser[ClientPacket]):
 
     If a CONNECT has a protocol level that does not exist, ``version`` is that of the
     answer, 4 or 5; if it is not even MQTT, ``version`` stays 0: close without one.
-    CONNECT may have a limit of its own, as anybody can send one.
+    CONNECT may have a limit of its own, as anybody can send one. ``max_filters`` is of
+    one SUBSCRIBE or UNSUBSCRIBE.
     """
 
-    __slots__ = ()
+    __slots__ = ("_max_filters",)
 
     def __init__(
-        self, max_packet_bytes: int, max_connect_bytes: int | None = None
+        self,
+        max_packet_bytes: int,
+        max_connect_bytes: int | None = None,
+        max_filters: int | None = None,
     ) -> None:
         super().__init__(max_packet_bytes, Side.CLIENT, 0, max_connect_bytes)
+        self._max_filters = max_filters
 
     def _single(self, body: Body, kind: Kind) -> ClientPacket:
         match kind:
@@ -292,9 +297,9 @@ class Parser(_PacketParser[ClientPacket]):
                 self._agree(body)
                 return bodies.connect(body, self.version)
             case Kind.SUBSCRIBE:
-                return bodies.subscribe(body, self.version)
+                return bodies.subscribe(body, self.version, self._max_filters)
             case Kind.UNSUBSCRIBE:
-                return bodies.unsubscribe(body, self.version)
+                return bodies.unsubscribe(body, self.version, self._max_filters)
             case Kind.PINGREQ:
                 body.finish()
                 return Pingreq()
