@@ -103,10 +103,10 @@ class Account:
         """How many this user has made of those that there are; filters over MQTT."""
         return sum(kind.get(self.user, 0) for kind in self._accounts.subscribed)
 
-    def check_subscriptions(self) -> None:
-        """Whether one subscription more may be made; raises QuotaReached."""
+    def check_subscriptions(self, more: int = 1) -> None:
+        """Whether so many more subscriptions may be made; raises QuotaReached."""
         most = self.quota.subscriptions
-        if most is not None and self.subscriptions >= most:
+        if most is not None and self.subscriptions + more > most:
             raise self._refusal("subscriptions", most)
 
     @property

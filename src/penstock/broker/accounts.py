@@ -63,11 +63,14 @@ class Accounts:
         finally:
             self.payer = before
 
-    def subscribes(self) -> str:
-        """Whose a new subscription is; empty is nobody's. Raises QuotaReached."""
+    def subscribes(self, more: int = 1) -> str:
+        """Whose so many new subscriptions are; empty is nobody's.
+
+        Raises QuotaReached.
+        """
         if self.payer is None:
             return ""
-        self.payer.check_subscriptions()
+        self.payer.check_subscriptions(more)
         return self.payer.user
 
     def admitted(self, topic: str, events: Columns) -> int:

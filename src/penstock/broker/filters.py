@@ -28,6 +28,8 @@ class FilterTree(Generic[Key, Value]):
     def __init__(self) -> None:
         self._tree: _Tree[dict[Key, Value]] = _Tree()
         self._count = 0
+        self.steps = 0
+        """Nodes that were looked at so far: many filters may be alike."""
 
     def __len__(self) -> int:
         """How many pairs of filter and key there are."""
@@ -56,6 +58,7 @@ class FilterTree(Generic[Key, Value]):
         """Key and value of every filter that matches, so maybe several of a key."""
         levels = topic.split("/")
         found: list[tuple[Key, Value]] = []
+        steps = 0
         stack = [(self._tree.root, 0)]
         while stack:
             node, at = stack.pop()
@@ -67,6 +70,8 @@ class FilterTree(Generic[Key, Value]):
                     reached = _reach(child.edge, levels, at)
                     if reached:
                         stack.append((child, reached))
+            steps += 1
+        self.steps += steps
         return found
 
 

@@ -118,9 +118,9 @@ class Sessions:
         for one in self._broker.subscriptions.of_subscriber(session.name):
             share = self.routes.take_up(session, one, None)
             share.quiet = self._broker.log.topic(one.topic).next_offset
-        for wish in session.wishes.values():
-            if wish.qos or wish.share is not None:
-                self.routes.add(session, wish)
+        wishes = session.wishes.values()
+        for _ in self.routes.add(session, [w for w in wishes if w.qos or w.share]):
+            pass
         flights = session.flights
         shares = session.shares
         flights.abandon([i for i, f in flights.out.items() if f.number not in shares])
@@ -175,9 +175,9 @@ class Sessions:
             sent.setdefault(flight.number, []).append(flight.offset)
         for number, share in list(session.shares.items()):
             self.routes.attach(session, share, sent.get(number, ()))
-        for wish in session.wishes.values():
-            if not wish.qos and wish.share is None:
-                self.routes.add(session, wish)
+        wishes = session.wishes.values()
+        back = [one for one in wishes if not one.qos and one.share is None]
+        self.routes.defer(session, self.routes.add(session, back))
 
     def detach(self, session: Session, now_s: float) -> None:
         """The connection is gone; the session stays as long as it may."""
@@ -197,21 +197,36 @@ class Sessions:
     def wish(self, session: Session, wish: Wish) -> bool:
         """Let a session hear of a filter; whether it did before."""
         known = wish.filter in session.wishes
-        session.wishes[wish.filter] = wish
-        self._count(session, not known)
-        self.routes.add(session, wish)
-        self._wished(session, wish.filter, wish)
+        for _ in self.wish_all(session, [wish]):
+            pass
         return known
 
     def unwish(self, session: Session, filter_: str) -> bool:
         """End a wish; whether there was one."""
-        wish = session.wishes.pop(filter_, None)
-        if wish is None:
-            return False
-        self._count(session, -1)
-        self.routes.remove(session, wish)
-        self._wished(session, filter_, None)
-        return True
+        known = filter_ in session.wishes
+        for _ in self.unwish_all(session, [filter_]):
+            pass
+        return known
+
+    def wish_all(self, session: Session, wishes: Iterable[Wish]) -> Iterator[None]:
+        """Let a session hear of filters; to be gone through, see Routes.add."""
+        changed = [one for one in wishes if session.wishes.get(one.filter) != one]
+        before = len(session.wishes)
+        for wish in changed:
+            session.wishes[wish.filter] = wish
+            self._wished(session, wish.filter, wish)
+        self._count(session, len(session.wishes) - before)
+        return self.routes.add(session, changed)
+
+    def unwish_all(self, session: Session, filters: Iterable[str]) -> Iterator[None]:
+        """End wishes, as far as there are any; to be gone through as well."""
+        gone = []
+        for filter_ in filters:
+            if (wish := session.wishes.pop(filter_, None)) is not None:
+                gone.append(wish)
+                self._wished(session, filter_, None)
+        self._count(session, -len(gone))
+        return self.routes.remove(session, gone)
 
     def _count(self, session: Session, more: int) -> None:
         if session.user and more:
@@ -230,8 +245,8 @@ class Sessions:
         self._count(session, -len(wishes))
         for share in list(session.shares.values()):
             self.routes.drop(session, share)
-        for wish in wishes.values():
-            self.routes.remove(session, wish)
+        for _ in self.routes.remove(session, wishes.values()):
+            pass
         del self._by_client[session.client], self._by_number[session.number]
         self._offline.pop(session, None)
         self._unsaid.pop(session, None)

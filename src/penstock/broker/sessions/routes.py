@@ -9,7 +9,7 @@ A subscription that has nothing left to do may go, and comes back in the same wa
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from penstock.broker.filters import FilterTree
@@ -38,6 +38,16 @@ ANSWERED = Policy(order="log", window=MAX_ID, qos=1)
 UNANSWERED = Policy(order="log", window=MAX_ID, qos=0)
 # Topics known to need nothing, before they are all looked up again.
 MAX_ROUTED = 1_000_000
+# What is looked at before others have their turn: a few milliseconds.
+PIECE_STEPS = 2_000
+# What a wish that comes or goes takes, and a share that it is about, in such steps.
+WISH_STEPS = 10
+# What it takes to make a topic.
+TOPIC_STEPS = 100
+
+
+_ALL: FilterTree[None, None] = FilterTree()
+_ALL.add("#", None, None)
 
 
 class Group:
@@ -61,6 +71,18 @@ class Routes(Shares):
         self._tree: FilterTree[Session | Group, Wish | None] = FilterTree()
         self._groups: dict[tuple[str, str], Group] = {}
         self._withheld: tuple[str, ...] = ()
+        self._steps = 0
+        self._unfinished: dict[Session, Iterator[None]] = {}
+        """Looks at shares that nobody waits for."""
+
+    @property
+    def steps(self) -> int:
+        """How much was looked at so far: whoever caused too much of it has to wait."""
+        return self._steps + self._tree.steps
+
+    @steps.setter
+    def steps(self, count: int) -> None:
+        self._steps = count - self._tree.steps
 
     def withhold(self, filters: Iterable[str]) -> None:
         """Let nobody hear of topics that these match, whatever a wish says."""
@@ -77,30 +99,60 @@ class Routes(Shares):
 
     # Wishes
 
-    def add(self, session: Session, wish: Wish) -> None:
-        """Let a session hear of what it wishes, from now on."""
-        share = wish.share
-        if share is not None:
-            self._join(session, wish, share)
-            return
+    def add(self, session: Session, wishes: Iterable[Wish]) -> Iterator[None]:
+        """Let a session hear of what it wishes, from now on.
+
+        What it gives is to be gone through, now or in pieces: it looks at the shares
+        that these wishes are about.
+        """
+        fresh: FilterTree[None, None] = FilterTree()
+        plain = []
+        for wish in wishes:
+            self.steps += WISH_STEPS
+            if (share := wish.share) is not None:
+                self._join(session, wish, share)
+            else:
+                fresh.add(wish.filter, None, None)
+                plain.append(wish)
+        self._unroute(wish.filter for wish in plain)
         starts = {
-            topic: first if self._wanted(session, topic) else end
-            for topic, first, end in self._opened(wish.filter)
+            topic: first if self._wishes(session, topic) else end
+            for topic, first, end in self._opened(fresh)
             if topic not in session.topics
         }
-        self._tree.add(wish.filter, session, wish)
-        self._reconsider(session, wish.filter)
+        for wish in plain:
+            self._tree.add(wish.filter, session, wish)
         for topic, start in starts.items():
-            self._make(session, topic, start)
+            self._make(session, topic, start, self.terms_of(session, topic))
+        return self._look(session, [wish.filter for wish in plain], fresh)
 
-    def remove(self, session: Session, wish: Wish) -> None:
-        """Let a session hear of it no more, unless by another wish."""
-        share = wish.share
-        if share is not None:
-            self._leave(session, share)
-            return
-        self._tree.remove(wish.filter, session)
-        self._reconsider(session, wish.filter)
+    def remove(self, session: Session, wishes: Iterable[Wish]) -> Iterator[None]:
+        """Let a session hear of them no more, unless by another wish; as ``add``."""
+        gone: FilterTree[None, None] = FilterTree()
+        filters = []
+        for wish in wishes:
+            self.steps += WISH_STEPS
+            if (share := wish.share) is not None:
+                self._leave(session, share)
+                continue
+            self._tree.remove(wish.filter, session)
+            gone.add(wish.filter, None, None)
+            filters.append(wish.filter)
+        return self._look(session, filters, gone)
+
+    def defer(self, session: Session, look: Iterator[None]) -> None:
+        """Go through a piece of what was given, and leave the others to time."""
+        if self._unfinished.pop(session, None) is not None:
+            look = self._look(session, ["#"], _ALL)  # both, and all others
+        for _ in look:
+            self._unfinished[session] = look
+            break
+
+    def tick(self) -> None:
+        """Go on with what was left to time, of one session after the other."""
+        session = next(iter(self._unfinished), None)
+        if session is not None:
+            self.defer(session, self._unfinished.pop(session))
 
     def rest(self, session: Session, wish: Wish) -> None:
         """Nobody is there for what is sent without an answer."""
@@ -120,8 +172,11 @@ class Routes(Shares):
 
     def terms_of(self, session: Session, topic: str) -> Terms:
         """How events of a topic reach a session by all its own wishes."""
+        return _terms(self._wishes(session, topic))
+
+    def _wishes(self, session: Session, topic: str) -> list[Wish]:
         found = self._tree.match(topic)
-        return _terms([wish for key, wish in found if key is session and wish])
+        return [wish for key, wish in found if key is session and wish]
 
     def drop_retained(self, session: Session) -> None:
         """Send nothing more of what is retained."""
@@ -143,23 +198,37 @@ class Routes(Shares):
         )
         return self.take_up(session, subscription, None)
 
-    def _reconsider(self, session: Session, filter_: str) -> None:
-        """A wish came, went or changed: look at the shares that it is about."""
-        if "+" in filter_ or "#" in filter_:
-            found = [s for s in session.topics.values() if matches(filter_, s.topic)]
-        else:
-            found = [s for s in (session.topics.get(filter_),) if s is not None]
-        for share in found:
-            share.terms = None
-            if not self._wanted(session, share.topic):
-                self.end(session, share)
-                continue
-            if share.ending:
-                self._begin_again(share)
-            self._toughen(session, share)
+    def _look(
+        self, session: Session, filters: list[str], about: FilterTree[None, None]
+    ) -> Iterator[None]:
+        """Wishes came, went or changed: look at the shares that they are about.
 
-    def _wanted(self, session: Session, topic: str) -> bool:
-        return any(key is session for key, _ in self._tree.match(topic))
+        It counts what is there when it comes to a share, so it may wait in between.
+        """
+        topics = session.topics
+        shares = [topics[one] for one in filters if one in topics]
+        if any(map(_is_wild, filters)):
+            shares = list(topics.values())
+        begun = self.steps
+        for share in shares:
+            before = about.steps
+            if topics.get(share.topic) is share and about.match(share.topic):
+                self._reconsider(session, share)
+            self.steps += about.steps - before
+            if self.steps - begun >= PIECE_STEPS:
+                yield
+                begun = self.steps
+
+    def _reconsider(self, session: Session, share: Share) -> None:
+        self.steps += WISH_STEPS + len(session.flights.out) // 32
+        wishes = self._wishes(session, share.topic)
+        if not wishes:
+            self.end(session, share)
+            return
+        share.terms = _terms(wishes)
+        if share.ending:
+            self._begin_again(share)
+        self._toughen(session, share, share.terms)
 
     def _begin_again(self, share: Share) -> None:
         """What came while nobody wished for it is not sent."""
@@ -170,28 +239,32 @@ class Routes(Shares):
         if share.consumer is not None and share.consumer.ready is not None:
             share.consumer.ready[share.consumer] = None
 
-    def _toughen(self, session: Session, share: Share) -> None:
+    def _toughen(self, session: Session, share: Share, terms: Terms) -> None:
         """A share that is wished for with answers now must ask for them."""
-        if share.subscription.policy.qos == 0 and self.terms(session, share).qos:
+        if share.subscription.policy.qos == 0 and terms.qos:
             start = share.subscription.cursor.lowest()
             self.drop(session, share)
-            self._make(session, share.topic, start)
+            self._make(session, share.topic, start, terms)
 
-    def _opened(self, filter_: str) -> list[tuple[str, int, int]]:
-        """Topics that a new wish is about with what they have got in the open group.
+    def _unroute(self, filters: Iterable[str]) -> None:
+        """Topics that new wishes are about may need something again."""
+        for one in filters:
+            if _is_wild(one):
+                self._routed.clear()
+                return
+            self._routed.discard(one)
 
-        It is older than the wish, and not for it: unless another was there before.
+    def _opened(self, fresh: FilterTree[None, None]) -> Iterator[tuple[str, int, int]]:
+        """Topics that new wishes are about with what they have got in the open group.
+
+        It is older than the wishes, and not for them: unless another was there before.
         """
-        if "+" in filter_ or "#" in filter_:
-            self._routed.clear()
-        else:
-            self._routed.discard(filter_)
-        opened = self._broker.log.intake.group.first_offsets.values()
-        return [
-            (topic.name, first, topic.next_offset)
-            for topic, first in opened
-            if matches(filter_, topic.name)
-        ]
+        if not len(fresh):
+            return
+        for topic, first in self._broker.log.intake.group.first_offsets.values():
+            if fresh.match(topic.name):
+                yield topic.name, first, topic.next_offset
+        self.steps += fresh.steps
 
     # Topics
 
@@ -210,29 +283,46 @@ class Routes(Shares):
         else:
             self._routed.discard(topic)
 
+    def lead(self, topic: str) -> None:
+        """A topic has got events: do now what is to be done when the group closes.
+
+        Who publishes to many new topics bears what it takes to look them up.
+        """
+        log = self._broker.log
+        if topic in self._routed or topic not in log.catalog:
+            return
+        _, first = log.intake.group.first_offsets.get(log.topic(topic).id, (None, None))
+        if first == 0:
+            self.steps += TOPIC_STEPS
+        if first is not None and len(self._tree):
+            self._route(topic, first)
+
     def _route(self, topic: str, first: int) -> None:
-        wild = "+" in topic or "#" in topic  # no MQTT client can be told: MQTT-3.3.2-2
-        for key in (
-            () if wild else dict.fromkeys(key for key, _ in self._tree.match(topic))
-        ):
+        wild = _is_wild(topic)  # no MQTT client can be told: MQTT-3.3.2-2
+        found: dict[Session | Group, list[Wish]] = {}
+        for key, wish in () if wild else self._tree.match(topic):
+            wishes = found.setdefault(key, [])
+            if wish is not None:
+                wishes.append(wish)
+        self.steps += WISH_STEPS * len(found)
+        for key, wishes in found.items():
             if isinstance(key, Group):
                 self._make_shared(key, topic, first)
             elif (known := key.topics.get(topic)) is None or known.subscription.ended:
-                self._make(key, topic, first)
+                self._make(key, topic, first, _terms(wishes))
         if len(self._routed) >= MAX_ROUTED:
             self._routed.clear()
         self._routed.add(topic)
 
-    def _make(self, session: Session, topic: str, first: int) -> None:
-        qos = self.terms_of(session, topic).qos
-        durable = session.durable and qos > 0
+    def _make(self, session: Session, topic: str, first: int, terms: Terms) -> None:
+        durable = session.durable and terms.qos > 0
         if (not durable and session.outlet is None) or self.withholds(topic):
             return
-        policy = ANSWERED if qos else UNANSWERED
+        policy = ANSWERED if terms.qos else UNANSWERED
         subscription = self._broker.subscriptions.add(
             session.name, topic, policy, first, temporary=not durable, limited=False
         )
-        self.take_up(session, subscription, None)
+        self.take_up(session, subscription, None).terms = terms
 
     def _make_shared(self, group: Group, topic: str, first: int) -> None:
         subscriptions = self._broker.subscriptions
@@ -258,10 +348,12 @@ class Routes(Shares):
 
     def end_unwished(self, session: Session) -> None:
         """End what was ending when the broker ended: no wish is left for it."""
-        filters = [wish.filter for wish in session.wishes.values() if not wish.share]
+        filters: FilterTree[None, None] = FilterTree()
+        for wish in session.wishes.values():
+            if not wish.share:
+                filters.add(wish.filter, None, None)
         for share in list(session.topics.values()):
-            wished = any(matches(one, share.topic) for one in filters)
-            if not wished and share.topic != RETAINED:
+            if share.topic != RETAINED and not filters.match(share.topic):
                 self.end(session, share)
 
     def _join(self, session: Session, wish: Wish, share: tuple[str, str]) -> None:
@@ -269,7 +361,10 @@ class Routes(Shares):
         if group is None:
             group = self._groups[share] = Group(*share)
             self._tree.add(group.filter, group, None)
-            for topic, _, end in self._opened(group.filter):
+            self._unroute([group.filter])
+            fresh: FilterTree[None, None] = FilterTree()
+            fresh.add(group.filter, None, None)
+            for topic, _, end in list(self._opened(fresh)):
                 self._make_shared(group, topic, end)
         group.members[session] = wish
         for subscription in self.shared_subscriptions(group):
@@ -285,13 +380,9 @@ class Routes(Shares):
         group = self._groups.get(share)
         if group is None or group.members.pop(session, None) is None:
             return
-        mine = [
-            one
-            for one in session.shares.values()
-            if one.subscription.subscriber == group.subscriber
-        ]
-        for one in mine:
-            self.end(session, one)
+        for subscription in list(self.shared_subscriptions(group)):
+            if (one := session.shares.get(subscription.number)) is not None:
+                self.end(session, one)
         if not group.members:
             del self._groups[share]
             self._tree.remove(group.filter, group)
@@ -305,6 +396,10 @@ class Routes(Shares):
     def subscribers(self) -> set[str]:
         """The names of groups that anybody is in."""
         return {group.subscriber for group in self._groups.values()}
+
+
+def _is_wild(text: str) -> bool:
+    return "+" in text or "#" in text
 
 
 def _terms(wishes: list[Wish]) -> Terms:

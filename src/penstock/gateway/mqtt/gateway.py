@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from typing import assert_never
 
+from penstock.broker.sessions.routes import PIECE_STEPS
 from penstock.delivery.consumer import Consumer
 from penstock.delivery.handshake import Answer
 from penstock.delivery.owed import Owed
@@ -59,12 +61,18 @@ class MqttGateway(Gateway):
         self.patience_s = 0.0
         self._hub = hub
         self._authenticate = authenticate
-        self._parser = Parser(hub.options.max_packet_bytes, login_bytes)
+        options = hub.options
+        self._parser = Parser(
+            options.max_packet_bytes, login_bytes, options.max_packet_filters
+        )
         self._outbox: Outbox[Mark] = Outbox(hub.broker.log)
         self._connect: Connect | None = None
         self._opened: Opened | None = None
         self._subscribing: Subscribing | None = None
         self._held: Sequence[ClientPacket] = ()
+        """What waits for a login, or for its turn."""
+        self._work: Iterator[None] | None = None
+        """What the packet in front of them still takes."""
         self._last_word: bytes | None = None
         self._over = False
         """Whether the last word was said, because a write failed."""
@@ -81,7 +89,17 @@ class MqttGateway(Gateway):
         except Malformed as error:
             self._violated(error)
             return
-        self._packets(packets, now_s)
+        held, self._held = self._held, ()
+        self._packets([*held, *packets] if held else packets, now_s)
+
+    @property
+    def busy(self) -> bool:
+        waits = self._work is not None or bool(self._held)
+        return waits and self.login is None and not self.closing
+
+    def go_on(self, now_s: float) -> None:
+        held, self._held = self._held, ()
+        self._packets(held, now_s)
 
     def eof(self, now_s: float) -> None:
         self.closing = True
@@ -156,6 +174,7 @@ class MqttGateway(Gateway):
     def disconnected(self, now_s: float) -> None:
         opened, self._opened = self._opened, None
         if opened is not None:
+            self._give_up(opened)
             self._hub.system.listeners.pop(self, None)
             if opened.session.outlet is self:
                 self._hub.leave(opened.session, now_s, will=self._will)
@@ -192,8 +211,8 @@ class MqttGateway(Gateway):
     # $SYS
 
     @property
-    def system_filters(self) -> list[str]:
-        return self._subscribing.system_filters if self._subscribing else []
+    def system_filters(self) -> Iterable[str]:
+        return self._subscribing.system_filters if self._subscribing else ()
 
     def tell(self, topic: str, payload: bytes, *, retain: bool) -> None:
         """A value of a ``$SYS`` topic."""
@@ -205,14 +224,20 @@ class MqttGateway(Gateway):
     # Packets
 
     def _packets(self, packets: Sequence[ClientPacket], now_s: float) -> None:
-        for at, packet in enumerate(packets):
+        routes = self._hub.broker.sessions.routes
+        begun, at = routes.steps, 0
+        while self._work is not None or at < len(packets):
             if self.closing:
                 return
-            if self.login is not None:
+            if self.login is not None or routes.steps - begun >= PIECE_STEPS:
                 self._held = packets[at:]
                 return
             try:
-                self._packet(packet, now_s)
+                if self._work is not None:
+                    self._work = _went_on(self._work)
+                else:
+                    at += 1
+                    self._packet(packets[at - 1], now_s)
             except Malformed as error:
                 self._violated(error)
             except PenstockError as error:
@@ -238,9 +263,9 @@ class MqttGateway(Gateway):
                 else:
                     self._answers(opened, kind, [id_])
             case Subscribe():
-                subscribing.subscribe(packet, self.grants)
+                self._work = subscribing.subscribe(packet, self.grants)
             case Unsubscribe():
-                subscribing.unsubscribe(packet)
+                self._work = subscribing.unsubscribe(packet)
             case Pingreq():
                 self._outbox.now(PINGRESP)  # MQTT-3.12.4-1
             case Disconnect():
@@ -316,6 +341,16 @@ class MqttGateway(Gateway):
         )
         self.closing = True
 
+    def _give_up(self, opened: Opened) -> None:
+        """What waits for its turn has none any more; but a last word counts."""
+        held, self._held, self._work = self._held, (), None
+        if self._subscribing is not None:
+            self._subscribing.leave()
+        for packet in held:
+            if isinstance(packet, Disconnect) and not self.closing:
+                with suppress(Malformed):
+                    self._leave(packet, opened)
+
     def _lost(self) -> bytes:
         """The write of what was to be acknowledged failed: the client shall repeat."""
         self.closing = True
@@ -377,6 +412,13 @@ class MqttGateway(Gateway):
                 data = disconnect(reason, {})
             self._outbox.now(data)
         self.closing = True
+
+
+def _went_on(work: Iterator[None]) -> Iterator[None] | None:
+    """Do a piece of it; what is left, if anything is."""
+    for _ in work:
+        return work
+    return None
 
 
 def _told(text: str) -> Properties:

@@ -129,6 +129,7 @@ class MqttHub:
         if self.broker.sessions.unpublished and now_s >= self._again_s:
             self._again_s = now_s + WILL_RETRY_S
             self._publish_again()
+        self.broker.sessions.routes.tick()
         self.system.tick(now_s)
         if now_s >= self._sweep_s:
             self._sweep_s = now_s + SWEEP_S

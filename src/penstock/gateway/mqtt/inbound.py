@@ -192,7 +192,9 @@ class Inbound:
             producer=self._session.producer,
         )
         broker = self._hub.broker
-        return publish(broker, topic, events, retain=retain, relaxed=not qos)
+        group = publish(broker, topic, events, retain=retain, relaxed=not qos)
+        broker.sessions.routes.lead(topic)
+        return group
 
     def _acknowledge(self, packet: Publishes, group: int) -> None:
         if not packet.packet_ids:

@@ -105,10 +105,11 @@ def open_session(
     kept = gateway.grants.may_keep(name)
     session, present = _session(hub, connect, client, told, now_s, kept=kept)
     session.user = user
-    for filter_ in list(session.wishes):
-        if not gateway.grants.may_subscribe(filter_, name):  # not any more
-            hub.broker.sessions.unwish(session, filter_)
-            hub.broker.sessions.routes.drop_retained(session)
+    may = gateway.grants.may_subscribe
+    if gone := [one for one in session.wishes if not may(one, name)]:  # not any more
+        for _ in hub.broker.sessions.unwish_all(session, gone):
+            pass
+        hub.broker.sessions.routes.drop_retained(session)
     session.will = None if connect.will is None else _will(connect.will, now_s)
     sessions = hub.broker.sessions
     sessions.attach(session, gateway)

@@ -7,16 +7,16 @@ committed, so that nothing falls between what was retained and what comes.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
-from typing import NamedTuple
+from collections.abc import Callable, Iterator
+from typing import NamedTuple, TypeVar
 
 from penstock.broker.access import Grants, covers
 from penstock.broker.retained import TOPIC as RETAINED
 from penstock.broker.sessions import Session, Wish
+from penstock.broker.sessions.routes import WISH_STEPS
 from penstock.errors import InvalidName, QuotaReached
 from penstock.gateway.mqtt.hub import MqttHub, subscriber_of
 from penstock.gateway.mqtt.outbound import Outbound
-from penstock.gateway.mqtt.system import ROOT
 from penstock.gateway.mqtt.writing import Mark
 from penstock.gateway.outbox import Outbox
 from penstock.model.topic_filter import check_filter, matches, shared
@@ -32,6 +32,21 @@ from penstock.wire.mqtt import (
     unsuback,
 )
 
+# What is taken in before others have their turn, and what a filter counts for itself.
+PIECE_BYTES = 16 << 10
+FILTER_BYTES = 100
+# So much of a filter is checked in one step, as Routes counts them.
+STEP_LETTERS = 50
+# What the values of ``$SYS`` topics take, as Routes counts it.
+SHOW_STEPS = 500
+# Topics with something retained that are looked at before others have their turn; and
+# what one that is shown counts.
+PIECE_RETAINED = 5_000
+SHOWN = 100
+MAX_QOS = 2
+
+Filter = TypeVar("Filter")
+
 
 class Due(NamedTuple):
     """Retained messages of a wish, to be looked up once a group is committed."""
@@ -45,6 +60,8 @@ class Subscribing:
     __slots__ = (
         "_due",
         "_hub",
+        "_look",
+        "_looked",
         "_outbound",
         "_outbox",
         "_session",
@@ -68,9 +85,13 @@ class Subscribing:
         self._outbound = outbound
         self._due: deque[Due] = deque()
         self._showing: Iterator[tuple[int, Wish]] | None = None
-        self.system_filters = [
-            filter_ for filter_ in session.wishes if filter_.startswith(ROOT)
-        ]
+        self._look: Iterator[None] | None = None
+        """At shares, as filters came or went."""
+        self._looked = 0
+        """How much was looked at of what is retained, in this turn."""
+        self.system_filters = {
+            filter_: None for filter_ in session.wishes if hub.system.knows(filter_)
+        }
 
     @property
     def busy(self) -> bool:
@@ -82,57 +103,89 @@ class Subscribing:
         """Whether a commit is waited for."""
         return bool(self._due)
 
-    def subscribe(self, packet: Subscribe, grants: Grants) -> None:
-        identifier = number(packet.properties, Property.SUBSCRIPTION_IDENTIFIER) or 0
-        reasons = [self._wish(one, identifier, grants) for one in packet.filters]
-        self._answer(suback(self._version, packet.packet_id, reasons, {}))
-        for one, reason in zip(packet.filters, reasons, strict=True):
-            if reason < Reason.UNSPECIFIED_ERROR and one.filter.startswith(ROOT):
-                self._show_system(one)
+    def subscribe(self, packet: Subscribe, grants: Grants) -> Iterator[None]:
+        """Take wishes in, piece by piece, and answer.
 
-    def unsubscribe(self, packet: Unsubscribe) -> None:
+        A filter that comes twice in the same words is looked at once, answered twice.
+        """
+        identifier = number(packet.properties, Property.SUBSCRIPTION_IDENTIFIER) or 0
+        reasons: dict[Wanted, int] = {}
+        due: list[Due] = []
+        filters = list(_distinct(packet.filters))
+        for piece in _pieces(filters, lambda one: len(one.filter)):
+            wishes: dict[str, Wish] = {}
+            for one in piece:
+                reasons[one] = self._wish(one, identifier, grants, wishes, due)
+            yield from self._watched(
+                self._hub.broker.sessions.wish_all(self._session, wishes.values())
+            )
+        self._due += due
+        codes = [reasons[one] for one in packet.filters]
+        self._answer(suback(self._version, packet.packet_id, codes, {}))
+        self._show_system(
+            [one.filter for one, code in reasons.items() if code <= MAX_QOS]
+        )
+
+    def unsubscribe(self, packet: Unsubscribe) -> Iterator[None]:
         """End wishes; a filter that is none is refused, or the client has to go.
 
         UNSUBACK has no word for that before version 5, so it is a violation of the
         protocol there (3.1.1: MQTT-4.7.1-2, MQTT-4.8.0-1).
         """
-        bad = {one for one in packet.filters if not _is_filter(one)}
+        filters = list(dict.fromkeys(packet.filters))
+        bad: set[str] = set()
+        for one in filters:
+            if not self._is_filter(one):
+                bad.add(one)
+            yield
         if bad and self._version < 5:
             text = f"UNSUBSCRIBE has {min(bad)[:80]!a}, which is no filter"
             raise Malformed(Reason.TOPIC_FILTER_INVALID, text)
-        reasons = [
-            Reason.TOPIC_FILTER_INVALID if one in bad else self._unwish(one)
-            for one in packet.filters
-        ]
+        known: set[str] = set()
+        for piece in _pieces(filters, len):
+            known.update(one for one in piece if one in self._session.wishes)
+            for one in piece:
+                self.system_filters.pop(one, None)
+            yield from self._watched(
+                self._hub.broker.sessions.unwish_all(self._session, piece)
+            )
+        reasons = []
+        for one in packet.filters:
+            reasons.append(_unwished(one, bad, known))
+            known.discard(one)  # the second time there is none
         self._answer(unsuback(self._version, packet.packet_id, reasons, {}))
 
-    def _unwish(self, filter_: str) -> Reason:
-        known = self._hub.broker.sessions.unwish(self._session, filter_)
-        if filter_ in self.system_filters:
-            self.system_filters.remove(filter_)
-        return Reason.SUCCESS if known else Reason.NO_SUBSCRIPTION_EXISTED
+    def _watched(self, look: Iterator[None]) -> Iterator[None]:
+        """Go through something, which must come to its end; see ``leave``."""
+        self._look = look
+        yield from _each(look)
+        self._look = None
+        yield
 
-    def _wish(self, wanted: Wanted, identifier: int, grants: Grants) -> int:
-        """Take a wish in; the reason code that says so, or why not."""
-        if not _is_filter(wanted.filter):
-            return Reason.TOPIC_FILTER_INVALID
-        share = shared(wanted.filter)
-        if matches(wanted.filter if share is None else share[1], RETAINED):
-            return Reason.NOT_AUTHORIZED  # what was retained comes with its own topic
-        if share is not None and wanted.no_local:  # MQTT-3.8.3-4
-            raise Malformed(Reason.PROTOCOL_ERROR, "no local for a shared subscription")
-        if not grants.may_subscribe(wanted.filter, subscriber_of(self._session.client)):
-            return Reason.NOT_AUTHORIZED
-        plain = wanted.filter if share is None else share[1]
-        for one in self._hub.options.refused_filters:
-            # A wider filter is granted, and does not bring what is refused: routes.py.
-            if covers(one, plain) or covers(one, wanted.filter):
-                return Reason.UNSPECIFIED_ERROR
-        wishes = self._session.wishes
-        known = wanted.filter in wishes
-        if not known and len(wishes) >= self._hub.options.max_filters:
+    def leave(self) -> None:
+        """The client has gone: what was begun is completed without it."""
+        if self._look is not None:
+            self._hub.broker.sessions.routes.defer(self._session, self._look)
+            self._look = None
+
+    def _wish(
+        self,
+        wanted: Wanted,
+        identifier: int,
+        grants: Grants,
+        wishes: dict[str, Wish],
+        due: list[Due],
+    ) -> int:
+        """Take a wish to the others; the reason code that says so, or why not."""
+        reason = self._refusal(wanted, grants)
+        if reason is not None:
+            return reason
+        session = self._session
+        known = wanted.filter in session.wishes or wanted.filter in wishes
+        more = len(wishes.keys() - session.wishes.keys()) + 1
+        if not known and len(session.wishes) + more > self._hub.options.max_filters:
             return Reason.QUOTA_EXCEEDED
-        if not known and not self._has_room():
+        if not known and not self._has_room(more):
             return Reason.QUOTA_EXCEEDED
         wish = Wish(
             wanted.filter,
@@ -141,23 +194,50 @@ class Subscribing:
             wanted.retain_as_published,
             identifier,
         )
+        wishes[wanted.filter] = wish
+        if self._hub.system.knows(wanted.filter):
+            self.system_filters[wanted.filter] = None
         broker = self._hub.broker
-        retained = share is None and (
+        retained = wish.share is None and (
             wanted.retain_handling == 0 or (wanted.retain_handling == 1 and not known)
         )
-        group, below = broker.promised, broker.retained.end
-        broker.sessions.wish(self._session, wish)
-        if wanted.filter.startswith(ROOT) and not known:
-            self.system_filters.append(wanted.filter)
-        if retained and below:  # MQTT-3.3.1-9 to MQTT-3.3.1-11
-            self._due.append(Due(group, wish, below))
+        if retained and broker.retained.end:  # MQTT-3.3.1-9 to MQTT-3.3.1-11
+            due.append(Due(broker.promised, wish, broker.retained.end))
         return wanted.qos
 
-    def _has_room(self) -> bool:
-        """Whether the user may have one more."""
+    def _has_room(self, more: int) -> bool:
+        """Whether the user may have so many more."""
         try:
-            self._hub.broker.accounts.subscribes()
+            self._hub.broker.accounts.subscribes(more)
         except QuotaReached:
+            return False
+        return True
+
+    def _refusal(self, wanted: Wanted, grants: Grants) -> Reason | None:
+        """Why a filter is not taken in; None if it may be."""
+        if not self._is_filter(wanted.filter):
+            return Reason.TOPIC_FILTER_INVALID
+        share = shared(wanted.filter)
+        plain = wanted.filter if share is None else share[1]
+        if matches(plain, RETAINED):
+            return Reason.NOT_AUTHORIZED  # what was retained comes with its own topic
+        if share is not None and wanted.no_local:  # MQTT-3.8.3-4
+            raise Malformed(Reason.PROTOCOL_ERROR, "no local for a shared subscription")
+        if not grants.may_subscribe(wanted.filter, subscriber_of(self._session.client)):
+            return Reason.NOT_AUTHORIZED
+        for one in self._hub.options.refused_filters:
+            # A wider filter is granted, and does not bring what is refused: routes.py.
+            if covers(one, plain) or covers(one, wanted.filter):
+                return Reason.UNSPECIFIED_ERROR
+        return None
+
+    def _is_filter(self, text: str) -> bool:
+        steps = WISH_STEPS + len(text) // STEP_LETTERS
+        self._hub.broker.sessions.routes.steps += steps
+        try:
+            shared(text)
+            check_filter(text)
+        except InvalidName:
             return False
         return True
 
@@ -167,9 +247,13 @@ class Subscribing:
         else:
             self._outbox.now(data)
 
-    def _show_system(self, wanted: Wanted) -> None:
+    def _show_system(self, filters: list[str]) -> None:
+        wanted = [one for one in filters if one in self.system_filters]
+        if not wanted:
+            return
+        self._hub.broker.sessions.routes.steps += SHOW_STEPS
         writer = self._outbound.writer
-        for topic, payload in self._hub.system.now(wanted.filter):
+        for topic, payload in self._hub.system.now(wanted):
             self._outbox.now(writer.value(topic, payload, retain=True))
 
     # What was retained
@@ -177,7 +261,8 @@ class Subscribing:
     def retained(self, now_s: float, room: int) -> list[bytes]:
         """Retained messages of QoS 0 that may go now; others are owed from here on."""
         sent: list[bytes] = []
-        while room > 0:
+        self._looked = 0
+        while room > 0 and self._looked < PIECE_RETAINED:
             if self._showing is None and not self._next():
                 break
             assert self._showing is not None, "there is one now"
@@ -185,23 +270,25 @@ class Subscribing:
             if found is None:
                 self._showing = None
                 continue
+            self._looked += SHOWN
             data = self._outbound.show_retained(*found, now_s)
             room -= len(data)
             sent.append(data)
-        if self._showing is not None:
+        if self._showing is not None or self._looked >= PIECE_RETAINED:
             self._hub.broker.awake[self._session.outlet] = None
         return sent
 
     def _next(self) -> bool:
         """Begin with the next wish whose time has come."""
         log = self._hub.broker.log
-        while self._due:
+        while self._due and self._looked < PIECE_RETAINED:
             group, wish, below = self._due[0]
             if group > log.written and log.outcome(group) == "pending":
                 return False
             self._due.popleft()
             routes = self._hub.broker.sessions.routes
             kept = self._hub.broker.retained
+            self._looked += len(kept)
             offsets = kept.of(wish.filter, below, left_out=routes.withholds)
             if wish.qos:
                 self._owe(wish, list(offsets))
@@ -218,10 +305,37 @@ class Subscribing:
                 self._outbound.owe_retained(share, offset, wish)
 
 
-def _is_filter(text: str) -> bool:
-    try:
-        shared(text)
-        check_filter(text)
-    except InvalidName:
-        return False
-    return True
+def _pieces(
+    filters: list[Filter], length: Callable[[Filter], int]
+) -> Iterator[list[Filter]]:
+    """Filters, a few at a time: each takes a while to be checked, long ones longer."""
+    piece: list[Filter] = []
+    size = 0
+    for one in filters:
+        piece.append(one)
+        size += FILTER_BYTES + length(one)
+        if size >= PIECE_BYTES:
+            yield piece
+            piece, size = [], 0
+    yield piece
+
+
+def _distinct(filters: list[Wanted]) -> Iterator[Wanted]:
+    """Filters without those that were wanted in the same way just before."""
+    last: dict[str, Wanted] = {}
+    for one in filters:
+        if last.get(one.filter) != one:
+            last[one.filter] = one
+            yield one
+
+
+def _each(look: Iterator[None]) -> Iterator[None]:
+    """Go through it; whoever leaves off has not ended it."""
+    for _ in look:
+        yield
+
+
+def _unwished(filter_: str, bad: set[str], known: set[str]) -> Reason:
+    if filter_ in bad:
+        return Reason.TOPIC_FILTER_INVALID
+    return Reason.SUCCESS if filter_ in known else Reason.NO_SUBSCRIPTION_EXISTED

@@ -6,7 +6,7 @@ one to who subscribes. Names are those that Mosquitto made usual.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Protocol
 
 from penstock import __version__
@@ -22,7 +22,7 @@ class Listener(Protocol):
     """A connection that may wish for ``$SYS`` topics."""
 
     @property
-    def system_filters(self) -> list[str]: ...
+    def system_filters(self) -> Iterable[str]: ...
 
     def tell(self, topic: str, payload: bytes, *, retain: bool) -> None: ...
 
@@ -76,12 +76,22 @@ class System:
                     told[topic] = self._value(topic)
                 listener.tell(topic, told[topic], retain=False)
 
-    def now(self, filter_: str) -> Iterator[tuple[str, bytes]]:
-        """How things stand, for who subscribes."""
-        for topic in self._names.match(filter_):
-            yield topic, self._value(topic)
+    def knows(self, filter_: str) -> bool:
+        """Whether a filter is about any of the topics: there are not many such."""
+        return filter_.startswith(ROOT) and any(
+            True for _ in self._names.match(filter_)
+        )
 
-    def _wished(self, filters: list[str]) -> dict[str, None]:
+    def now(self, filters: Iterable[str]) -> Iterator[tuple[str, bytes]]:
+        """How things stand, for who subscribes to filters."""
+        told: dict[str, bytes] = {}
+        for filter_ in filters:
+            for topic in self._names.match(filter_):
+                if topic not in told:
+                    told[topic] = self._value(topic)
+                yield topic, told[topic]
+
+    def _wished(self, filters: Iterable[str]) -> dict[str, None]:
         return {
             topic: None for filter_ in filters for topic in self._names.match(filter_)
         }

@@ -17,7 +17,7 @@ from penstock.wire.mqtt import (
     Suback,
     Wanted,
 )
-from tests.unit.gateway.mqtt.scene import Client, Scene
+from tests.unit.gateway.mqtt.scene import Client, Scene, messages
 from tests.unit.gateway.scene import limited
 
 LASTING: Properties = {Property.SESSION_EXPIRY_INTERVAL: 60}
@@ -241,6 +241,59 @@ def test_there_is_a_limit_of_filters(tmp_path: Path) -> None:
 
     assert client.suback() == [0, 0, Reason.QUOTA_EXCEEDED, 0]
     scene.close()
+
+
+def test_a_packet_with_too_many_filters_counts_for_nothing(tmp_path: Path) -> None:
+    options = MqttOptions(max_packet_filters=2, sys_interval_s=0)
+    scene = Scene(tmp_path, mqtt=options)
+    client = scene.client(properties=LASTING)
+    client.subscribe("a", "b")
+    assert client.suback() == [0, 0]
+
+    client.subscribe("c", "d", "e")
+
+    (last,) = client.packets()
+    assert isinstance(last, Disconnect)
+    assert last.reason == Reason.QUOTA_EXCEEDED
+    assert (
+        last.properties[Property.REASON_STRING] == "SUBSCRIBE has more than 2 filters"
+    )
+    assert client.closed
+    session = scene.broker.sessions.get("ann")
+    assert session is not None
+    assert list(session.wishes) == ["a", "b"]
+    scene.close()
+
+
+def test_a_filter_that_comes_often_is_looked_at_once(scene: Scene) -> None:
+    retain(scene, "a")
+    client = scene.client()
+
+    client.subscribe(*["a"] * 300, *["$SYS/broker/version"] * 300)
+
+    packets = client.packets()
+    (answer,) = [one for one in packets if isinstance(one, Suback)]
+    assert answer.reasons == [0] * 600
+    topics = [one.topic for one in messages(packets)]
+    assert sorted(topics) == ["$SYS/broker/version", "a"]
+
+
+def test_of_filters_that_are_the_same_the_last_counts(client: Client) -> None:
+    client.subscribe(Wanted("a", 1), Wanted("a", 0), Wanted("a", 1))
+
+    assert client.suback() == [1, 0, 1]
+    client.publish("a", b"x", qos=1, ids=[1])
+    assert [one.qos for one in client.messages()] == [1]
+
+
+def test_a_filter_is_ended_once(client: Client) -> None:
+    client.subscribe("a", "$SYS/#")
+
+    client.unsubscribe("a", "$SYS/#", "a", "b")
+
+    none = Reason.NO_SUBSCRIPTION_EXISTED
+    assert client.unsuback() == [0, 0, none, none]
+    assert not list(client.gateway.system_filters)
 
 
 # What was retained

@@ -140,8 +140,8 @@ def test_nothing_is_published_below_the_root(scene: Scene) -> None:
 def test_values_are_found_by_name_and_by_filter(scene: Scene) -> None:
     system = System(scene.broker, MqttOptions())
 
-    assert dict(system.now("$SYS/broker/version")) == {
+    assert dict(system.now(["$SYS/broker/version"])) == {
         "$SYS/broker/version": f"Penstock {__version__}".encode()
     }
-    assert list(system.now("$SYS/+/nothing")) == []
+    assert list(system.now(["$SYS/+/nothing"])) == []
     assert (Counts().messages_in, Counts().messages_out) == (0, 0)
