@@ -14,21 +14,17 @@ from penstock.errors import LocalProtocolError, RemoteProtocolError
 from penstock.wire.native.frames import frame
 from penstock.wire.native.large import check_large
 from penstock.wire.native.messages import (
+    PUBLISH_COLUMNS,
     Ask,
     ClientMessage,
     Events,
-    Fetch,
     Finish,
-    Hello,
     LargeAsk,
+    Plain,
     Publish,
     Received,
-    Refuse,
     ServerMessage,
-    Settle,
     Stage,
-    Subscribe,
-    Unsubscribe,
 )
 
 # What is not longer is taken apart at once.
@@ -36,22 +32,12 @@ LARGE_BYTES = 1 << 16
 
 _encode = msgspec.msgpack.Encoder().encode
 _decode_client = msgspec.msgpack.Decoder(
-    Hello
-    | Publish
-    | Subscribe
-    | Settle
-    | Refuse
-    | Unsubscribe
-    | LargeAsk
-    | Finish
-    | Stage
-    | Fetch
+    Plain | Publish | LargeAsk | Finish | Stage
 ).decode
 _decode_arguments = msgspec.msgpack.Decoder(dict[str, object]).decode
 _decode_server = msgspec.msgpack.Decoder(ServerMessage).decode
 
 # Columns that must be as long as ``payloads`` if they are there.
-_PUBLISH_COLUMNS = ("ids", "keys", "priorities", "headers", "parents", "dedup_ids")
 _EVENTS_COLUMNS = (
     "offsets",
     "tries",
@@ -127,7 +113,7 @@ def _check_publish(message: Publish) -> None:
         and (message.ids is None or len(message.ids) == len(message.payloads))
     ):
         return
-    _check_columns(message, _PUBLISH_COLUMNS)
+    _check_columns(message, PUBLISH_COLUMNS)
 
 
 def _check_columns(message: Publish | Events, names: tuple[str, ...]) -> None:

@@ -12,15 +12,7 @@ import msgspec
 from msgspec import Meta, Raw
 
 from penstock.errors import RemoteProtocolError
-from penstock.wire.native.messages import (
-    Fetch,
-    Hello,
-    LargeAsk,
-    Refuse,
-    Settle,
-    Subscribe,
-    Unsubscribe,
-)
+from penstock.wire.native.messages import PUBLISH_COLUMNS, LargeAsk, Plain
 
 # Of all columns of a message together; each name of a header is one, too.
 MAX_VALUES = 1 << 20
@@ -63,20 +55,8 @@ class _Stage(msgspec.Struct, array_like=True, tag=9):
     publish: _Publish
 
 
-_decode = msgspec.msgpack.Decoder(
-    Hello
-    | _Publish
-    | Subscribe
-    | Settle
-    | Refuse
-    | Unsubscribe
-    | LargeAsk
-    | _Finish
-    | _Stage
-    | Fetch
-).decode
+_decode = msgspec.msgpack.Decoder(Plain | _Publish | LargeAsk | _Finish | _Stage).decode
 _each = msgspec.msgpack.Decoder(list[Raw]).decode
-_COLUMNS = ("ids", "keys", "priorities", "headers", "parents", "dedup_ids")
 
 
 def check_large(body: bytes | memoryview) -> None:
@@ -103,7 +83,7 @@ def check_large(body: bytes | memoryview) -> None:
 def _values(publish: _Publish) -> int:
     """Those of all columns, which have to have one for each payload."""
     count = values = _count(publish.payloads)
-    for name in _COLUMNS:
+    for name in PUBLISH_COLUMNS:
         column: Raw = getattr(publish, name)
         if column == _NIL:
             continue

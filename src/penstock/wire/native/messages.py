@@ -31,6 +31,10 @@ class Hello(msgspec.Struct, array_like=True, frozen=True, tag=1):
     token: str | None = None  # instead of user and password: one of scope admin
 
 
+# Columns of a Publish that must be as long as ``payloads`` if they are there.
+PUBLISH_COLUMNS = ("ids", "keys", "priorities", "headers", "parents", "dedup_ids")
+
+
 class Publish(msgspec.Struct, array_like=True, frozen=True, tag=2):
     """Events for one topic. Answered by Published when they are durable."""
 
@@ -239,18 +243,9 @@ class Fetched(msgspec.Struct, array_like=True, frozen=True, tag=71):
     end_offset: int
 
 
-ClientMessage = (
-    Hello
-    | Publish
-    | Subscribe
-    | Settle
-    | Refuse
-    | Unsubscribe
-    | Ask
-    | Finish
-    | Stage
-    | Fetch
-)
+# What holds no events, and nothing of any shape.
+Plain = Hello | Subscribe | Settle | Refuse | Unsubscribe | Fetch
+ClientMessage = Plain | Publish | Ask | Finish | Stage
 # What a server makes of it.
 Received = ClientMessage | LargeAsk
 ServerMessage = (
