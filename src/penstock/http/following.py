@@ -78,8 +78,15 @@ async def follow(
     """
     broker = house.broker
     with broker.accounts.acting(account):
-        tap = _attached(house, topic, subscriber, start, terms, default, address)
-    if tap.subscription.temporary:
+        if subscriber is None:
+            name, policy = temporary_name(), terms.policy(None, default)
+            made = broker.subscribe(name, topic, policy, start, temporary=True)
+        else:
+            name = accepted_subscriber(subscriber)
+            policy = terms.policy(broker.subscriptions.get(name, topic), default)
+            made = broker.subscribe(name, topic, policy, start)
+        tap = Tap(house, made, address)
+    if made.temporary:
         return tap
     try:
         await house.promises.kept_at_last(broker.promised)
@@ -87,24 +94,3 @@ async def follow(
         tap.close()
         raise
     return tap
-
-
-def _attached(
-    house: House,
-    topic: str,
-    subscriber: str | None,
-    start: str | int,
-    terms: Terms,
-    default: Policy,
-    address: str,
-) -> Tap:
-    broker = house.broker
-    if subscriber is None:
-        policy = terms.policy(None, default)
-        name = temporary_name()
-        made = broker.subscribe(name, topic, policy, start, temporary=True)
-        return Tap(house, made, address)
-    name = accepted_subscriber(subscriber)
-    known = broker.subscriptions.get(name, topic)
-    found = broker.subscribe(name, topic, terms.policy(known, default), start)
-    return Tap(house, found, address)
