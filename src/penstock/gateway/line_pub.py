@@ -109,8 +109,7 @@ class Publisher:
         groups: dict[int, int] = {}
         for name, mine in rows.items():
             self._rows(name, mine, whole, answers, groups)
-        if self.confirm:
-            self._forget_failed(answers, groups)
+        self._forget_failed(answers, groups)
         return answers
 
     def _forget_failed(self, answers: list[bytes], groups: dict[int, int]) -> None:
@@ -131,7 +130,7 @@ class Publisher:
     ) -> None:
         """Publish some rows to one topic, those that fit its schema; answer each.
 
-        ``groups`` gets those that rows are in.
+        ``groups`` gets those that confirmed rows are in.
         """
         mine = whole.pick(rows)
         try:
@@ -149,8 +148,8 @@ class Publisher:
             for row in rows:
                 answers[row] = replies.error(str(failure))
             return
-        groups.update(dict.fromkeys(rows, appended.group))
         if self.confirm:
+            groups.update(dict.fromkeys(rows, appended.group))
             for place, row in enumerate(rows):
                 id_ = appended.generated_id(place)
                 if whole.ids is not None:
