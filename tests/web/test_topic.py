@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Locator, Page, Route, expect
 
 from tests.web.conftest import Watch
 from tests.web.site import Site, quoted
@@ -213,8 +213,14 @@ def test_a_schema_is_written_tried_and_holds(
     expect(page.locator("#payload-note")).to_contain_text("$.n")
     page.get_by_role("button", name="Publish", exact=True).click()
     expect(page.locator("#payload-note")).to_contain_text("integer")
+    mock: list[Route] = []
+    page.route("**/schema/mock?*", lambda route: mock.append(route))
     page.get_by_role("button", name="Fill with mock").click()
-    page.get_by_role("button", name="Publish", exact=True).click()
+    publish = page.get_by_role("button", name="Publish", exact=True)
+    expect(publish).to_be_disabled()  # or it would send what is about to be replaced
+    expect(page.locator("#payload-note")).to_be_empty()
+    mock.pop().continue_()
+    publish.click()
     expect(page.get_by_text("Published at offset 0")).to_be_visible()
 
 
