@@ -12,7 +12,7 @@ leaves a run is ``touched``, unless it leaves by being settled.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
@@ -112,6 +112,11 @@ class OwedBook:
         self.erred.clear()
         self.amended.clear()
 
+    def snapped(self) -> None:
+        """A snapshot has all there is: whatever ends later has to be said."""
+        for one in self._singles.values():
+            one.recorded = True
+
     def lowest(self, default: int) -> int:
         """The lowest offset owed, if it is below the default."""
         first = self._runs[0].lo if self._runs else default
@@ -184,6 +189,11 @@ class OwedBook:
             if run.hi > lo and run.holder is holder:
                 self._cut(run, max(lo, run.lo), min(hi, run.hi))
         return before - self._in_runs
+
+    def singles_of(self, offsets: Sequence[int]) -> list[int]:
+        """Those of the offsets that stand for themselves."""
+        singles = self._singles
+        return [offset for offset in offsets if offset in singles] if singles else []
 
     def break_up(self, which: Iterable[Run]) -> list[Owed]:
         """Let the events of runs stand for themselves."""

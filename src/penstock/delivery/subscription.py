@@ -193,8 +193,7 @@ class Subscription(Failing):
         if end - first == len(offsets) and offsets == list(range(first, end)):
             taken = self.owed.settle_range(first, end, holder)
             self.flying -= taken
-            if taken == len(offsets):
-                rest = ()
+            rest = () if taken == len(offsets) else self.owed.singles_of(offsets)
         for offset in rest:
             if self.owed.holder_of(offset) is holder:
                 self.settle(offset, urgent=urgent)

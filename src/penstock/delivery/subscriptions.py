@@ -253,8 +253,10 @@ class Subscriptions:
         self._whole = True
 
     def snapshot(self) -> bytes:
-        lasting = [_full(one) for one in self if not one.temporary]
-        return _encode((self._next_number, lasting))
+        lasting = [one for one in self if not one.temporary]
+        for one in lasting:
+            one.owed.snapped()
+        return _encode((self._next_number, [_full(one) for one in lasting]))
 
     def restore(self, snapshot: bytes) -> None:
         self._next_number, rows = _decode_snapshot(snapshot)

@@ -140,6 +140,29 @@ def test_snapshot_leaves_temporary_subscriptions_out() -> None:
 # Restarts
 
 
+def test_what_a_snapshot_has_out_of_a_run_is_settled_for_good() -> None:
+    scene, wide = Scene(), Policy(order="log", window=9)
+    scene.publish(*[0] * 4)
+    consumer = scene.subscribe(wide)
+    scene.take(consumer)
+    scene.commit()  # a run
+    scene.broker.detach(consumer)  # whose events stand for themselves, unsaid
+    subscriptions = scene.broker.subscriptions
+    snapshot = subscriptions.snapshot()
+    again = scene.subscribe(wide)
+    scene.take(again)
+    again.subscription.settle(1)
+    ((data, _),) = subscriptions.collect()
+
+    restored = Subscriptions(9)
+    restored.restore(snapshot)
+    restored.replay(Record(kind=0, data=data, group=0, time_ms=0))
+
+    (one,) = restored
+    assert 1 not in one.owed
+    assert len(one.owed) == 3
+
+
 @RESTARTS
 @pytest.mark.parametrize("checkpoint", [False, True])
 @pytest.mark.parametrize("policy", [LOG, PRIORITY])
