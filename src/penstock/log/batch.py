@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from itertools import pairwise
+from typing import cast
 
 from penstock.files import Buffer
 from penstock.log.columns import Columns
@@ -135,10 +136,10 @@ class Batch:
         return self._nullable(Column.KEY)
 
     def parents(self) -> list[str | None]:
-        return _decoded(self._nullable(Column.PARENT))
+        return self._texts(Column.PARENT)
 
     def producers(self) -> list[str | None]:
-        return _decoded(self._nullable(Column.PRODUCER))
+        return self._texts(Column.PRODUCER)
 
     def ids(self) -> list[str]:
         """Ids as published, generated ones made up from the id base."""
@@ -147,7 +148,9 @@ class Batch:
             dense = range(self.lo, self.hi)
             deltas = dense if self.dense else self._deltas()[self.lo : self.hi]
             return ids.event_ids(base, deltas)
-        given = _decoded(self._nullable(Column.ID))
+        given = self._texts(Column.ID)
+        if None not in given:
+            return cast("list[str]", given)  # as all of them are
         return [
             text
             if text is not None
@@ -274,6 +277,23 @@ class Batch:
         return [
             value if digit == "1" else None
             for value, digit in zip(values, digits, strict=True)
+        ]
+
+    def _texts(self, column: Column) -> list[str | None]:
+        """As ``_nullable``, with few calls for what is the same, or plain text."""
+        found = self.region(column)
+        if found is not None and found[0] & Encoding.CONSTANT:
+            return [str(found[1], "utf-8")] * len(self)
+        if found is None or found[0] & Encoding.VALIDITY:
+            return _decoded(self._nullable(column))
+        bounds, values = split_binary(found[1], self.header.events)
+        cuts = bounds[self.lo : self.hi + 1].tolist()
+        text = str(values[cuts[0] : cuts[-1]], "utf-8")
+        if not text.isascii():  # characters are no bytes
+            return _decoded(self._nullable(column))
+        first = cuts[0]
+        return [
+            text[a - first : b - first] for a, b in zip(cuts, cuts[1:], strict=False)
         ]
 
     @staticmethod

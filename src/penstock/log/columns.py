@@ -7,9 +7,9 @@ publisher pays for payloads alone.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import accumulate, chain
-from typing import TypeVar
+from typing import TypeVar, cast
 
 from penstock.errors import InvalidBatch
 from penstock.files import Buffer
@@ -203,9 +203,10 @@ class Columns:
             if self.headers is not None:
                 what, limit = "headers", "mappings of valid Unicode text"
                 distinct = _distinct(self.headers)
-                pairs = [pair for header in distinct for pair in header.items()]
-                texts_of = "".join(chain.from_iterable(pairs))
-                once = len(texts_of.encode()) + _ENTRY_BYTES * len(pairs)
+                values = chain.from_iterable([header.values() for header in distinct])
+                texts_of = "".join(chain(chain.from_iterable(distinct), values))
+                entries = sum(map(len, distinct))
+                once = len(texts_of.encode()) + _ENTRY_BYTES * entries
                 size += once * (count // len(distinct))
         except (TypeError, ValueError, OverflowError, AttributeError) as error:
             raise _unacceptable(what, error, limit) from None
@@ -240,7 +241,7 @@ class Columns:
         if self.ids is not None:
             put(Column.ID, *_texts(self.ids))
         if self.keys is not None:
-            put(Column.KEY, *_nullable(self.keys, lambda key: key))
+            put(Column.KEY, *_nullable(self.keys))
         if self.headers is not None:
             put(Column.HEADERS, *_maps(self.headers))
         put(Column.PAYLOAD, Encoding.PLAIN, _plain(self.payloads))
@@ -299,25 +300,31 @@ def _laid_out(lengths: Iterable[int], data: bytes) -> list[Buffer]:
 
 def _texts(values: Sequence[str | None]) -> Encoded:
     first = values[0]
-    if first is None or None in values or values.count(first) == len(values):
-        return _nullable(values, str.encode)
-    texts = [value for value in values if value is not None]
+    if first is not None and values.count(first) == len(values):
+        return Encoding.CONSTANT, [first.encode()]
+    if None in values:
+        return _nullable([None if text is None else text.encode() for text in values])
+    # None of them is None.
+    return Encoding.PLAIN, _plain_texts(cast("Sequence[str]", values))
+
+
+def _plain_texts(texts: Sequence[str]) -> list[Buffer]:
     joined = "".join(texts)
     if not joined.isascii():
-        return _nullable(values, str.encode)
+        return _plain([text.encode() for text in texts])
     # Characters are bytes: one encoding for all of them.
-    return Encoding.PLAIN, _laid_out(map(len, texts), joined.encode())
+    return _laid_out(map(len, texts), joined.encode())
 
 
-def _nullable(values: Sequence[T | None], to_bytes: Callable[[T], bytes]) -> Encoded:
+def _nullable(values: Sequence[bytes | None]) -> Encoded:
     first = values[0]
     if first is not None and values.count(first) == len(values):
-        return Encoding.CONSTANT, [to_bytes(first)]
+        return Encoding.CONSTANT, [first]
     if None not in values:
-        return Encoding.PLAIN, _plain([to_bytes(v) for v in values if v is not None])
-    data = [b"" if value is None else to_bytes(value) for value in values]
+        return Encoding.PLAIN, _plain(cast("Sequence[bytes]", values))
     bits = validity(values)
     head: list[Buffer] = [bits, padding(len(bits))]
+    data = [b"" if value is None else value for value in values]
     return Encoding.PLAIN | Encoding.VALIDITY, head + _plain(data)
 
 
@@ -340,8 +347,8 @@ def _maps(headers: Sequence[Headers]) -> Encoded:
     count, headers = len(headers), _distinct(headers)
     encoding = Encoding.PLAIN if len(headers) == count else Encoding.CONSTANT
     entries = array("i", accumulate(map(len, headers), initial=0)).tobytes()
-    names = [name.encode() for header in headers for name in header]
-    values = [value.encode() for header in headers for value in header.values()]
-    keys = b"".join(_plain(names))
+    names = list(chain.from_iterable(headers))
+    values = list(chain.from_iterable([header.values() for header in headers]))
+    keys = b"".join(_plain_texts(names))
     head: list[Buffer] = [entries, padding(len(entries)), keys, padding(len(keys))]
-    return encoding, head + _plain(values)
+    return encoding, head + _plain_texts(values)

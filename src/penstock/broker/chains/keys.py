@@ -12,6 +12,7 @@ stands for the batch.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from hashlib import blake2b
 
 _UUID_CHARACTERS = 36
@@ -27,11 +28,17 @@ def text_key(text: str) -> int:
     value = uuid_value(text)
     if value is not None:
         return (value >> 80 & _MILLIS_MASK) << 16 | value & 0xFFFF
-    digits = min(len(text) - len(text.rstrip(_DIGITS)), _MAX_DIGITS)
-    head, number = text[: len(text) - digits], text[len(text) - digits :]
+    head = text.rstrip(_DIGITS)
+    if len(text) - len(head) > _MAX_DIGITS:
+        head = text[:-_MAX_DIGITS]
+    return -1 - (_high(head) << 30 | int(text[len(head) :] or 0))
+
+
+@lru_cache(1024)
+def _high(head: str) -> int:
+    """33 bits for what numbered ids begin with; many in a row begin with the same."""
     digest = blake2b(head.encode(), digest_size=5).digest()
-    high = int.from_bytes(digest, "big") >> 7
-    return -1 - (high << 30 | int(number or 0))
+    return int.from_bytes(digest, "big") >> 7
 
 
 def batch_key(value: int) -> int:
