@@ -33,7 +33,7 @@ from penstock.client.address import (
 from penstock.client.blocking_subscription import Subscription
 from penstock.client.deliveries import Offsets
 from penstock.client.fetching import FETCH_BYTES, Range, checked
-from penstock.client.outgoing import Item, Outgoing, traced
+from penstock.client.outgoing import Item, Outgoing, Staged, traced
 from penstock.client.session import Session, Wish
 from penstock.client.tls import Tls, failed
 from penstock.errors import ConnectionLost, PenstockError, ServerRefused
@@ -263,6 +263,35 @@ class Client:
             self._wait(self._session.stage(place, piece, topic, part))
             piece += 1
         return piece
+
+    def store(self, stages: Sequence[Staged], commit: Mapping[str, object]) -> object:
+        """Stage events and commit their epoch; what ``sinks.commit`` answers.
+
+        All in one go, if each part is one piece: a commit fails for a part that is not
+        there. Of several pieces some may be missing, which nobody would notice.
+        Raises InvalidBatch, ServerRefused, ConnectionLost.
+        """
+        parts = [(one, list(one.events.pieces())) for one in stages]
+        at_once = all(len(pieces) == 1 for _, pieces in parts)
+        staged = []
+        for one, pieces in parts:
+            for piece, events in enumerate(pieces):
+                seq = self._session.stage(one.place, piece, one.topic, events)
+                if at_once:
+                    staged.append(seq)
+                else:
+                    self._wait(seq)
+        seq = self._session.ask("sinks.commit", dict(commit))
+        try:
+            message = self._wait(seq)
+        except ServerRefused:
+            for earlier in staged:  # then it was refused because of that
+                self._session.answer(earlier)
+            raise
+        for earlier in staged:
+            self._session.forget(earlier)
+        assert isinstance(message, Answer), "what Ask is answered by"
+        return message.result
 
     def ask(self, verb: str, **arguments: object) -> object:
         """Ask the desk; see docs/protocols/native.md. Raises ServerRefused."""

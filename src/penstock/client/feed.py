@@ -24,6 +24,7 @@ from penstock.client import line
 from penstock.client.address import Address
 from penstock.client.blocking import Client, connect
 from penstock.client.line import Line
+from penstock.client.outgoing import Outgoing, Staged
 from penstock.errors import FeedMoved, ServerRefused
 
 # How long a server may be away.
@@ -117,28 +118,31 @@ class Feed:
         self, batches: Sequence[Events], note: str, letters: Sequence[tuple[str, bytes]]
     ) -> dict[str, Any]:
         epoch, attempt = self._epoch + 1, secrets.randbits(48)
-        for part, events in enumerate(batches):
-
-            def stage(client: Client, part: int = part, events: Events = events) -> int:
-                return client.stage(
-                    *(self.name, epoch, part, attempt, events.topic, events.payloads),
-                    ids=events.ids,
-                    keys=events.keys,
-                    priorities=events.priorities,
-                    headers=events.headers,
-                )
-
-            self._line.say(stage)
-        return self._ask(
-            "sinks.commit",
-            query=self.name,
-            epoch=epoch,
-            parts=[[part, attempt] for part in range(len(batches))],
-            note=note,
-            letters=list(letters),
-            gateway=self._gateway,
-        )
+        stages = [
+            Staged((self.name, epoch, part, attempt), events.topic, _outgoing(events))
+            for part, events in enumerate(batches)
+        ]
+        commit = {
+            "query": self.name,
+            "epoch": epoch,
+            "parts": [[part, attempt] for part in range(len(batches))],
+            "note": note,
+            "letters": list(letters),
+            "gateway": self._gateway,
+        }
+        done = self._line.say(lambda client: client.store(stages, commit))
+        return cast(dict[str, Any], done)
 
     def _ask(self, verb: str, **arguments: object) -> dict[str, Any]:
         answer = self._line.say(lambda client: client.ask(verb, **arguments))
         return cast(dict[str, Any], answer)
+
+
+def _outgoing(events: Events) -> Outgoing:
+    return Outgoing.of(
+        events.payloads,
+        ids=events.ids,
+        keys=events.keys,
+        headers=events.headers,
+        priorities=events.priorities,
+    )

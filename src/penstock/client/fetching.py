@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from penstock.errors import RemoteProtocolError
 from penstock.log.batch import Batch
 from penstock.log.frame import HEADER_BYTES, TABLE_ENTRY, FrameHeader, intact, peek
+from penstock.model.event import Event
 from penstock.wire.native import Fetched
 
 # What is asked for at once; the server may send less. An answer that is more than the
@@ -28,6 +30,11 @@ class Range:
     next_offset: int
     start_offset: int
     end_offset: int
+
+    def events(self) -> Iterator[Event]:
+        """The events of all batches, in their order."""
+        for batch in self.batches:
+            yield from batch.events()
 
 
 def checked(message: Fetched, topic: str, offset: int, end: int) -> Range:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from penstock.errors import InvalidBatch
 from penstock.model.event import Event
@@ -49,9 +49,13 @@ class Outgoing:
         Text is sent as UTF-8. Raises InvalidBatch for columns that do not fit.
         """
         given = [items] if isinstance(items, bytes | str | Event) else list(items)
-        events = [one for one in given if isinstance(one, Event)]
+        events: list[Event] = []
+        payloads = _all_bytes(given)
+        if payloads is None:
+            payloads = [_payload(one) for one in given]
+            events = [one for one in given if isinstance(one, Event)]
         columns = cls(
-            payloads=[_payload(one) for one in given],
+            payloads=payloads,
             ids=None if ids is None else list(ids),
             keys=None if keys is None else list(keys),
             priorities=None if priorities is None else list(priorities),
@@ -68,6 +72,10 @@ class Outgoing:
 
     def parts(self) -> Iterator[Outgoing]:
         """The events in their order, a message's worth at a time."""
+        whole = sum(map(len, self.payloads))
+        if self.payloads and whole <= PART_BYTES and len(self.payloads) <= PART_EVENTS:
+            yield self
+            return
         lo, size = 0, 0
         for hi, payload in enumerate(self.payloads):
             if hi > lo and (size + len(payload) > PART_BYTES or hi - lo >= PART_EVENTS):
@@ -115,6 +123,15 @@ class Outgoing:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class Staged:
+    """Events that are left at a place (query, epoch, partition, try) until a commit."""
+
+    place: tuple[str, int, int, int]
+    topic: str
+    events: Outgoing
+
+
 @contextmanager
 def traced(
     tracing: Tracing, topic: str, events: Outgoing, name: str
@@ -125,6 +142,13 @@ def traced(
     )
     with tracing.publishing(topic, given, name) as headers:
         yield replace(events, headers=headers)
+
+
+def _all_bytes(items: list[Item]) -> list[bytes] | None:
+    """The items, if they are plain payloads, as most are; looked at by type alone."""
+    if any(kind is not bytes for kind in set(map(type, items))):
+        return None
+    return cast("list[bytes]", items)  # by the types of all of them
 
 
 def _payload(item: Item) -> bytes:

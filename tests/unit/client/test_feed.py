@@ -8,6 +8,7 @@ import pytest
 
 from penstock.client import Client, connect, line
 from penstock.client.feed import Events, Feed
+from penstock.client.outgoing import PART_BYTES, Staged
 from penstock.errors import ConnectionLost, FeedMoved, NotRunning, ServerRefused
 from tests.local_server import LocalServer, local_server
 
@@ -50,18 +51,18 @@ def test_a_feed_goes_on_from_its_note(server: LocalServer) -> None:
 def test_a_broker_that_lost_what_was_staged_gets_it_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    stage = Client.stage
+    store = Client.store
     with local_server(tmp_path / "data") as server:
         feed = opened(server)
 
-    def restarted(self: Client, *args: Any, **kwargs: Any) -> int:
-        monkeypatch.setattr(Client, "stage", stage)
-        stage(self, *args, **kwargs)
+    def restarted(self: Client, stages: list[Staged], commit: Any) -> object:
+        monkeypatch.setattr(Client, "store", store)
+        self.stage(*stages[0].place, "a", [b"1"])
         servers[0].stop()
         servers[0] = LocalServer(tmp_path / "data")
-        return 1
+        return store(self, [], commit)
 
-    monkeypatch.setattr(Client, "stage", restarted)
+    monkeypatch.setattr(Client, "store", restarted)
     (tmp_path / "data" / "penstock.sock").unlink(missing_ok=True)
     servers = [LocalServer(tmp_path / "data")]
     try:
@@ -76,17 +77,15 @@ def test_a_broker_that_lost_what_was_staged_gets_it_again(
 def test_an_answer_that_was_lost_is_asked_for_again(
     server: LocalServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ask = Client.ask
+    store = Client.store
 
-    def lost(self: Client, verb: str, **arguments: object) -> object:
-        answer = ask(self, verb, **arguments)
-        if verb == "sinks.commit":
-            monkeypatch.setattr(Client, "ask", ask)
-            raise ConnectionLost("here", "cut")
-        return answer
+    def lost(self: Client, stages: list[Staged], commit: Any) -> object:
+        store(self, stages, commit)
+        monkeypatch.setattr(Client, "store", store)
+        raise ConnectionLost("here", "cut")
 
     with opened(server) as feed:
-        monkeypatch.setattr(Client, "ask", lost)
+        monkeypatch.setattr(Client, "store", lost)
         feed.put([Events("a", [b"1"])], note="1")
         feed.put([Events("a", [b"2"])], note="2")
 
@@ -97,12 +96,13 @@ def test_a_broker_that_loses_again_and_again_what_is_staged_is_an_error(
     server: LocalServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tries = []
+    store = Client.store
 
-    def lost(self: Client, *args: Any, **kwargs: Any) -> int:
-        tries.append(args)
-        return 1
+    def lost(self: Client, stages: list[Staged], commit: Any) -> object:
+        tries.append(stages)
+        return store(self, [], commit)
 
-    monkeypatch.setattr(Client, "stage", lost)
+    monkeypatch.setattr(Client, "store", lost)
     with (
         Feed(server.data, "f", gateway="cdc", retry_s=0.05) as feed,
         pytest.raises(ServerRefused) as caught,
@@ -111,6 +111,28 @@ def test_a_broker_that_loses_again_and_again_what_is_staged_is_an_error(
 
     assert caught.value.error == "MissingStage"
     assert 2 <= len(tries) <= 6
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        pytest.param([b"1"], id="one piece, sent with its commit"),
+        pytest.param([bytes(PART_BYTES), b"1"], id="the second of two pieces"),
+    ],
+)
+def test_what_the_broker_refuses_keeps_the_rest_from_being_stored(
+    server: LocalServer, bad: list[bytes]
+) -> None:
+    ids = [*([None] * (len(bad) - 1)), "\x00"]
+    with opened(server) as feed:
+        with pytest.raises(ServerRefused) as caught:
+            feed.put([Events("a", [b"0"]), Events("b", bad, ids=ids)], note="1")
+        feed.put([Events("a", [b"2"])], note="2")
+
+    assert caught.value.error != "MissingStage"
+    assert stored(server, "a") == [b"2"]
+    with connect(server.data) as client, pytest.raises(ServerRefused, match="b"):
+        client.fetch("b", 0, 1)
 
 
 def test_a_writer_is_told_of_another_one(server: LocalServer) -> None:
