@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from penstock.cli.connect import server_options, token_of, whereabouts
+from penstock.cli.duration import Duration
 from penstock.cli.part import part, part_options
 from penstock.errors import MissingExtra
 from penstock.ingest.options import KEY, PANIC, SILENCE_S, SseOptions, addresses
@@ -55,6 +56,15 @@ def ingest() -> None:
     default=SILENCE_S,
     show_default=True,
     help="Connect again when nothing came for so long; 0 never does.",
+)
+@click.option(
+    "--linger",
+    "linger_s",
+    type=Duration(),
+    metavar="TIME",
+    default="50ms",
+    show_default=True,
+    help="Store what came within so long at once; longer takes less of the processor.",
 )
 @click.option("--until-end", is_flag=True, help="End when all streams are over.")
 @server_options

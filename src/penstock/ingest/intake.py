@@ -11,12 +11,12 @@ from collections import deque
 from collections.abc import Sequence
 from contextlib import suppress
 
+from penstock.ingest.options import LINGER_S
 from penstock.wire.sse import Event
 
 # Of one batch.
 MAX_EVENTS = 1000
 MAX_BYTES = 1 << 20
-LINGER_S = 0.05
 # What may wait: a few batches, so that reading goes on while one is stored.
 BATCHES = 4
 
@@ -49,11 +49,15 @@ class Intake:
         """Add events, and wait until there is room for more."""
         if not events:
             return
-        if not self._events:
+        first = not self._events
+        if first:
             self._first_s = _now_s()
         self._events.extend(events)
-        self._bytes += sum(len(event.data) for event in events)
-        self._changed.set()
+        self._bytes += sum([len(event.data) for event in events])
+        # In between nobody needs to know: who stores waits for the first event, and
+        # then for a full batch or the time.
+        if first or self._fills(1):
+            self._changed.set()
         while self._fills(BATCHES):
             self._room.clear()
             await self._room.wait()
@@ -89,6 +93,18 @@ class Intake:
 
     def _cut(self) -> list[Event]:
         """As many as a batch may have; one that is larger is a batch of its own."""
+        if len(self._events) <= self._max_events and self._bytes <= self._max_bytes:
+            batch, size = list(self._events), self._bytes
+            self._events.clear()
+        else:
+            batch, size = self._first()
+        self._bytes -= size
+        self._first_s = _now_s()
+        self._room.set()
+        return batch
+
+    def _first(self) -> tuple[list[Event], int]:
+        """The events of one of several batches, and their bytes."""
         batch: list[Event] = []
         size = 0
         while self._events and len(batch) < self._max_events:
@@ -97,10 +113,7 @@ class Intake:
                 break
             batch.append(self._events.popleft())
             size += length
-        self._bytes -= size
-        self._first_s = _now_s()
-        self._room.set()
-        return batch
+        return batch, size
 
 
 def _now_s() -> float:

@@ -5,7 +5,8 @@ A decoder is made for the path alone: it checks the whole text, and keeps one va
 
 from __future__ import annotations
 
-from typing import Any, Protocol, cast
+from operator import attrgetter
+from typing import Any
 
 import msgspec
 
@@ -31,6 +32,8 @@ class KeyReader:
             kind = made | None
         top = made if names else msgspec.defstruct("Object", [])
         self._decode = msgspec.json.Decoder(top).decode
+        levels = ".".join(["value"] * len(names))
+        self._value = attrgetter(levels) if levels else None
 
     def key(self, data: bytes) -> bytes | None:
         """None if there is nothing of use; numbers are keys as they are written.
@@ -42,11 +45,12 @@ class KeyReader:
         except msgspec.ValidationError:
             # Something of another kind on the way, or no object at all.
             return self._walk(msgspec.json.decode(data))
-        for _ in self._names:
-            if found is None:
-                return None
-            found = cast(_Level, found).value
-        return _encoded(found) if self._names else None
+        if self._value is None:
+            return None
+        try:
+            return _encoded(self._value(found))
+        except AttributeError:
+            return None  # one on the way is null, or not there
 
     def _walk(self, found: object) -> bytes | None:
         if not isinstance(found, dict):
@@ -56,10 +60,6 @@ class KeyReader:
                 return None
             found = found.get(name)
         return _encoded(found)
-
-
-class _Level(Protocol):
-    value: object
 
 
 def _encoded(found: object) -> bytes | None:

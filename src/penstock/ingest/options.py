@@ -16,6 +16,8 @@ PANIC = '{"message": panic}'
 # Silence for longer is taken for a lost connection. Servers are told to send a comment
 # every 15 s (WHATWG HTML 9.2.7).
 SILENCE_S = 120.0
+# How long the first event of a batch waits for others, at most.
+LINGER_S = 0.05
 # What may be user and password: all between the scheme and the last @.
 _LOGIN = re.compile(r"\A([a-z][a-z0-9+.-]*://)?.*@", re.DOTALL | re.IGNORECASE)
 
@@ -26,7 +28,8 @@ class SseOptions:
 
     ``panic`` is what some servers send instead of JSON; empty: they do not.
     ``samples`` is the topic that panics are counted in; None: they are not. Raises
-    InvalidName if one of the two can be no topic.
+    InvalidName if one of the two can be no topic. ``linger_s``: how long the first
+    event of a batch waits for others; fewer batches cost less.
     """
 
     topic: str
@@ -35,6 +38,7 @@ class SseOptions:
     panic: str = PANIC
     samples: str | None = None
     silence_s: float = SILENCE_S
+    linger_s: float = LINGER_S
     until_end: bool = False
 
     def __post_init__(self) -> None:

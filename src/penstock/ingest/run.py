@@ -123,7 +123,7 @@ class Connector:
         self.source = Source(
             address, self.storer.note.last_event_id, silence_s=options.silence_s
         )
-        self.intake = Intake()
+        self.intake = Intake(linger_s=options.linger_s)
         self.storing = 0
         self.over = False
 

@@ -17,10 +17,13 @@ from penstock.ingest.keys import KeyReader, NoObject
 from penstock.ingest.options import SseOptions
 from penstock.wire.json_text import NOT_JSON, all_utf8, why_not_json
 from penstock.wire.sse import Event
+from penstock.wire.sse.parsing import MESSAGE
 
 PANIC = "panic"
 # Of what is refused for its size this much is kept.
 MAX_LETTER_BYTES = 1 << 20
+
+_UNFIT = (NoObject, *NOT_JSON)
 
 Letter = tuple[str, bytes]
 
@@ -59,6 +62,12 @@ class Sorted:
     headers: list[dict[str, str]] = field(default_factory=list)
     letters: list[Letter] = field(default_factory=list)
 
+    def put(self, data: bytes, key: bytes | None, headers: dict[str, str]) -> None:
+        """Add an event for the topic."""
+        self.payloads.append(data)
+        self.keys.append(key)
+        self.headers.append(headers)
+
     def batches(self, options: SseOptions, at_ms: int) -> list[Events]:
         """The events by topic, with a sample if there were panics."""
         found = []
@@ -86,8 +95,16 @@ class Sorter:
         """What comes of events behind ``before``."""
         good_text = all_utf8([event.data for event in events])
         sorted_ = Sorted(before)
+        put, key_of, panic = sorted_.put, self._keys.key, self._panic
         for event in events:
-            self._one(event, sorted_, good_text=good_text)
+            data, id, kind, size = event
+            if size > len(data) or data == panic or not good_text:
+                self._one(event, sorted_)
+                continue
+            try:
+                put(data, key_of(data), self._headers(id, kind))
+            except _UNFIT:
+                self._one(event, sorted_)
         return self._noted(events, before, sorted_)
 
     def refused(self, event: Event, before: Note, reason: str) -> Sorted:
@@ -106,7 +123,8 @@ class Sorter:
         )
         return found
 
-    def _one(self, event: Event, found: Sorted, *, good_text: bool) -> None:
+    def _one(self, event: Event, found: Sorted) -> None:
+        """The same for any event, with the reason if it is a dead letter."""
         data = event.data
         if event.is_cut:
             reason = f"event of {event.size} bytes exceeds {len(data)}"
@@ -116,29 +134,26 @@ class Sorter:
             found.panics += 1
             found.letters.append((PANIC, data))
             return
-        key, reason = self._key(data, good_text=good_text)
+        key, reason = self._key(data)
         if reason and not self._raw:
             found.letters.append((reason, data))
             return
-        found.payloads.append(data)
-        found.keys.append(key)
-        found.headers.append(self._headers(event))
+        found.put(data, key, self._headers(event.id, event.type))
 
-    def _key(self, data: bytes, *, good_text: bool) -> tuple[bytes | None, str]:
+    def _key(self, data: bytes) -> tuple[bytes | None, str]:
         """The key, and what keeps the data from being a JSON object."""
         try:
-            if not good_text:
-                data.decode()
+            data.decode()
             return self._keys.key(data), ""
         except NoObject:
             return None, "JSON, but no object"
         except NOT_JSON:
             return None, f"no JSON: {why_not_json(data)}"
 
-    def _headers(self, event: Event) -> dict[str, str]:
+    def _headers(self, id: str, kind: str) -> dict[str, str]:
         headers = {"source": self._source}
-        if event.id:
-            headers["sse-id"] = event.id
-        if event.type != "message":
-            headers["sse-event"] = event.type
+        if id:
+            headers["sse-id"] = id
+        if kind != MESSAGE:
+            headers["sse-event"] = kind
         return headers

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 
-class User(msgspec.Struct):
+class User(msgspec.Struct, gc=False):
     id: int
     id_str: str
     name: str
@@ -19,13 +19,13 @@ class User(msgspec.Struct):
     lang: str
 
 
-class Hashtag(msgspec.Struct):
+class Hashtag(msgspec.Struct, gc=False):
     text: str
     indices: tuple[int, int]
     """In characters: from "#" to behind the last."""
 
 
-class Mention(msgspec.Struct):
+class Mention(msgspec.Struct, gc=False):
     screen_name: str
     name: str
     id: int
@@ -33,14 +33,14 @@ class Mention(msgspec.Struct):
     indices: tuple[int, int]
 
 
-class Entities(msgspec.Struct):
+class Entities(msgspec.Struct, gc=False):
     hashtags: list[Hashtag]
     user_mentions: list[Mention]
     urls: list[str] = []
     symbols: list[str] = []
 
 
-class Tweet(msgspec.Struct, omit_defaults=True, kw_only=True):
+class Tweet(msgspec.Struct, gc=False, omit_defaults=True, kw_only=True):
     created_at: str
     id: int
     id_str: str
@@ -54,12 +54,12 @@ class Tweet(msgspec.Struct, omit_defaults=True, kw_only=True):
     retweeted_status: Tweet | None = None
 
 
-class Inner(msgspec.Struct):
+class Inner(msgspec.Struct, gc=False):
     tweet: Tweet
     unix_timestamp_100us: int
 
 
-class Message(msgspec.Struct):
+class Message(msgspec.Struct, gc=False):
     """What the data of a server-sent event hold."""
 
     message: Inner

@@ -16,7 +16,7 @@ from penstock.wire.sse import numbered
 from penstock.wire.sse.rendering import KEEP_ALIVE
 
 # Between looks at what is due.
-TICK_S = 0.02
+TICK_S = 0.05
 # In one write: a few milliseconds of work, so that other readers get their turn.
 MAX_BATCH = 200
 # Silence for longer looks like a lost connection.

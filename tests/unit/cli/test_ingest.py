@@ -43,6 +43,21 @@ def test_a_raw_stream_is_published_whole(run: DeskRun) -> None:
     assert sink["query"] == "ingest:mine"
 
 
+@pytest.mark.parametrize(("linger", "epoch"), [("10m", 0), ("1ms", 1)])
+def test_what_comes_within_the_linger_is_one_batch(
+    run: DeskRun, linger: str, epoch: int
+) -> None:
+    first, second = (answer(b"retry: 100\ndata: %d\n\n" % one) for one in (1, 2))
+    with sse_server(first, second, NO_CONTENT) as source:
+        run.lines(
+            *("ingest", "sse", source.url, "--topic", "t", "--raw", "--name", "mine"),
+            *("--until-end", "--linger", linger),
+        )
+
+    (sink,) = run.ask("sinks")["sinks"]
+    assert sink["epoch"] == epoch
+
+
 def test_panics_are_samples(run: DeskRun) -> None:
     with sse_server(answer(b"data: help\n\n" * 3), NO_CONTENT) as source:
         run.lines(
