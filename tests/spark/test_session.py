@@ -59,6 +59,29 @@ def test_workers_are_this_python_with_the_installed_spark(spark: SparkSession) -
     assert row[0] == f"{sys.executable} {pyspark.__file__}"
 
 
+def test_what_workers_have_imported_is_not_collected_again(spark: SparkSession) -> None:
+    def frozen(_: int) -> int:
+        import gc
+
+        return gc.get_freeze_count()
+
+    frozen_ = udf(frozen, "int", useArrow=False)
+    found = [spark.range(1).select(frozen_(lit(0))).first() for _ in range(3)]
+
+    assert found[-1] is not None and found[-1][0] > 1000
+
+
+def test_workers_have_the_source_from_the_beginning(spark: SparkSession) -> None:
+    def known(_: int) -> bool:
+        import sys
+
+        return "penstock.spark.reader" in sys.modules
+
+    known_ = udf(known, "boolean", useArrow=False)
+
+    assert spark.range(1).select(known_(lit(0))).first() == (True,)
+
+
 def test_a_session_that_runs_is_given_back(spark: SparkSession) -> None:
     again = session(spark_sql_ansi_enabled=False)
 

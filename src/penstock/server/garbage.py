@@ -1,10 +1,9 @@
 """Garbage that refers to itself: looked for rarely, and after connections have ended.
 
-Deliveries in flight are many small objects without cycles: looking for garbage among
-them all the time costs more than it finds. Connections of HTTP and TLS leave some: what
-they held would stay until enough of other things was made. So it is looked for when
-some have ended, as long as that takes a hundredth of the time at most. What is free
-then goes back to the system, as the allocator of C by itself keeps most of it.
+See collector.py for the rest of it. Connections of HTTP and TLS leave some: what they
+held would stay until enough of other things was made. So it is looked for when some
+have ended, as long as that takes a hundredth of the time at most. What is free then
+goes back to the system, as the allocator of C by itself keeps most of it.
 """
 
 from __future__ import annotations
@@ -14,8 +13,8 @@ import gc
 import time
 from collections.abc import Callable
 
-# Objects made before garbage is looked for among the young ones.
-THRESHOLD = 100_000
+from penstock.collector import relieve
+
 # Looking may cost a hundredth of the time, and a thousandth if one look takes so long
 # that somebody might notice.
 REST = 100
@@ -27,9 +26,7 @@ class Garbage:
     """Made once the server has started: what is there by then is not looked at."""
 
     def __init__(self) -> None:
-        gc.set_threshold(THRESHOLD)
-        gc.collect()
-        gc.freeze()
+        relieve()
         self._closed = 0
         self._at_s = 0.0
         self._give_back = _trim()

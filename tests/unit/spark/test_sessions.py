@@ -6,11 +6,14 @@ from pathlib import Path
 
 import pyspark
 import pytest
+from py4j.protocol import Py4JJavaError
+from pyspark.sql import SparkSession
 
-from penstock.errors import InvalidOption
+from penstock.errors import InvalidOption, SparkNotStarted
 from penstock.spark import archive, session, sessions
 from penstock.spark.java import java_home
 from penstock.spark.sessions import (
+    PYTHON_PATH,
     cores_of,
     defaults,
     environment,
@@ -48,6 +51,75 @@ def test_a_local_session_stays_on_this_machine() -> None:
     assert local["spark.sql.shuffle.partitions"] == "2"
     assert not {"spark.driver.host", "spark.sql.shuffle.partitions"} & set(cluster)
     assert cluster["spark.sql.python.filterPushdown.enabled"] == "true"
+
+
+@pytest.mark.parametrize(
+    ("master", "here"),
+    [
+        ("local[2]", True),
+        ("local-cluster[2,1,1024]", True),
+        ("spark://127.0.0.1:7077", True),
+        ("spark://localhost:7077", True),
+        ("spark://[::1]:7077", True),
+        ("spark://host:7077", False),
+        ("spark://127.0.0.1:7077,host:7077", False),
+        ("yarn", False),
+    ],
+)
+def test_whether_executors_find_the_driver_on_the_loopback(
+    master: str, monkeypatch: pytest.MonkeyPatch, *, here: bool
+) -> None:
+    monkeypatch.delenv("SPARK_LOCAL_IP", raising=False)
+
+    assert ("spark.driver.host" in defaults(master)) == here
+    assert ("SPARK_LOCAL_IP" in environment(master)) == here
+
+
+def test_executors_have_the_path_of_python(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTHONPATH", f"src{os.pathsep}{tmp_path}")
+
+    found = defaults("spark://host:7077")[PYTHON_PATH]
+
+    assert found == os.pathsep.join([str(Path("src").absolute()), str(tmp_path)])
+    assert PYTHON_PATH not in defaults("local[2]")
+
+
+@pytest.mark.parametrize(
+    ("said", "reason"),
+    [
+        (
+            "An error.\n: java.lang.X: Cannot call a stopped SparkContext.\nThis",
+            "it does not answer",
+        ),
+        (
+            "An error.\n: java.net.BindException: taken\nat",
+            "java.net.BindException: taken",
+        ),
+        ("short", "short"),
+    ],
+)
+def test_a_spark_that_does_not_start_says_why(
+    said: str, reason: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Said(Py4JJavaError):
+        def __init__(self) -> None:
+            pass
+
+        def __str__(self) -> str:
+            return said
+
+    def start(_: object) -> None:
+        raise Said
+
+    monkeypatch.setattr(SparkSession, "getActiveSession", lambda: object())
+    monkeypatch.setattr(SparkSession.Builder, "getOrCreate", start)
+
+    with pytest.raises(SparkNotStarted) as caught:
+        session("spark://h:7077")
+
+    assert str(caught.value) == f"no Spark at spark://h:7077: {reason}"
 
 
 def test_settings_may_be_named_as_python_names_things() -> None:
@@ -98,6 +170,22 @@ def test_without_a_cache_it_works_as_well(
 
     assert "SPARK_HOME" not in found
     assert found["JAVA_HOME"] == str(java_home())
+
+
+def test_a_cluster_inside_the_driver_leaves_nothing_in_the_cache(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("SPARK_HOME", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("SPARK_LOCAL_DIRS", str(tmp_path))
+
+    homes = [
+        Path(environment("local-cluster[2,1,1024]")["SPARK_HOME"]) for _ in range(2)
+    ]
+
+    assert {home.parent for home in homes} == {tmp_path}
+    assert homes[0] != homes[1]
+    assert all((home / "bin" / "spark-class").exists() for home in homes)
 
 
 def test_the_home_of_spark_has_no_archive_of_python(
