@@ -1,4 +1,4 @@
-"""One server for all contract tests that want a real one, and brokers of each kind."""
+"""One server for contract tests that want a real one, and brokers and stores to try."""
 
 from __future__ import annotations
 
@@ -25,3 +25,10 @@ def world(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[World]:
         yield found
     finally:
         found.close()
+
+
+@pytest.fixture(params=["postgres", "mongodb"])
+def url(request: pytest.FixtureRequest) -> str:
+    """A database of each store."""
+    found: str = request.getfixturevalue(f"{request.param}_database")
+    return found

@@ -19,14 +19,6 @@ from tests.mongod import free_port
 
 pytestmark = pytest.mark.slow
 
-BACKENDS = ["postgres", "mongodb"]
-
-
-@pytest.fixture(params=BACKENDS)
-def url(request: pytest.FixtureRequest) -> str:
-    found: str = request.getfixturevalue(f"{request.param}_database")
-    return found
-
 
 @pytest.fixture
 def store(url: str) -> Iterator[Store]:
@@ -213,7 +205,14 @@ def test_integer_beyond_64_bits_does_not_stop_anybody(store: Store) -> None:
 @pytest.mark.parametrize(
     "document", [b"", b"nonsense", b'{"a": }', b'{"a": 1} x', b'{"a": "\0"}', b"\x00"]
 )
-def test_what_is_no_json_is_named_by_its_key(store: Store, document: bytes) -> None:
+@pytest.mark.parametrize("version", [None, 0, 1, 2])
+def test_what_is_no_json_is_named_by_its_key(
+    store: Store, document: bytes, version: int | None
+) -> None:
+    """Whether it would be written or not."""
+    if version is not None:
+        store.upsert("tweets", [("the bad", version, b"{}")])
+
     with pytest.raises(BadDocument) as caught:
         store.upsert("tweets", [("good", 1, b"{}"), ("the bad", 1, document)])
 

@@ -9,8 +9,9 @@ import pymongo
 import pytest
 
 from penstock.errors import BadDocument, StoreRefused
-from penstock.store import mongo
-from penstock.store.mongo import MongoStore, with_numbers_that_fit
+from penstock.store import mongobulk
+from penstock.store.mongo import MongoStore
+from penstock.store.mongodocs import with_numbers_that_fit
 
 pytestmark = pytest.mark.slow
 
@@ -68,12 +69,12 @@ def test_who_loses_the_race_to_insert_is_judged_again(
     store: MongoStore, other: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Somebody inserts between our reading and our inserting, one older, one newer."""
-    true = mongo._versions
+    true = mongobulk.versions_of
     store.prepare(["tweets"])
 
-    def late(kept: Any, keys: list[str]) -> dict[str, int]:
-        found = true(kept, keys)
-        monkeypatch.setattr(mongo, "_versions", true)
+    def late(kept: Any, keys: list[str], session: Any) -> dict[str, int]:
+        found = true(kept, keys, session)
+        monkeypatch.setattr(mongobulk, "versions_of", true)
         other.tweets.insert_many(
             [
                 {"_id": "a", "version": 1, "doc": {}},
@@ -82,7 +83,7 @@ def test_who_loses_the_race_to_insert_is_judged_again(
         )
         return found
 
-    monkeypatch.setattr(mongo, "_versions", late)
+    monkeypatch.setattr(mongobulk, "versions_of", late)
     changed = store.upsert("tweets", [(key, 5, b'{"n": 5}') for key in "abc"])
 
     assert changed == 2
@@ -97,14 +98,14 @@ def test_document_that_was_written_meanwhile_is_not_overwritten(
     store: MongoStore, other: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store.upsert("tweets", [("a", 1, b"{}")])
-    true = mongo._versions
+    true = mongobulk.versions_of
 
-    def late(kept: Any, keys: list[str]) -> dict[str, int]:
-        found = true(kept, keys)
+    def late(kept: Any, keys: list[str], session: Any) -> dict[str, int]:
+        found = true(kept, keys, session)
         other.tweets.update_one({"_id": "a"}, {"$set": {"version": 9}})
         return found
 
-    monkeypatch.setattr(mongo, "_versions", late)
+    monkeypatch.setattr(mongobulk, "versions_of", late)
 
     assert store.upsert("tweets", [("a", 5, b'{"n": 5}')]) == 0
     assert list(store.read("tweets")) == [("a", 9, {})]
