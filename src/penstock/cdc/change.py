@@ -2,17 +2,20 @@
 
 The payload is JSON: what was done (``op``), to which document (``key``), what it was
 (``before``) and is now (``after``), and where in the source that was. The id of the
-event is made of that place, so the same change has the same id for ever.
+event is made of that place, so the same change has the same id for ever. Where a
+message is named (shown.py), it is one more field, ``msg``, in front of all others.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Literal
 
 import msgspec
 
+from penstock.cdc.shown import NOTHING, Shown, told
 from penstock.client.feed import Events
+from penstock.model.event import MESSAGE_FIELD
 
 # Of documents that are taken at once, as they come; a larger one is taken alone.
 TAKE_BYTES = 8 << 20
@@ -20,7 +23,7 @@ TAKE_BYTES = 8 << 20
 Op = Literal["read", "insert", "update", "delete", "truncate"]
 
 
-class Source(msgspec.Struct, frozen=True):
+class Source(msgspec.Struct, frozen=True, gc=False):
     """Where a change was: the system, and the place in its own terms."""
 
     system: Literal["postgresql", "mongodb"]
@@ -30,7 +33,7 @@ class Source(msgspec.Struct, frozen=True):
     at_ms: int | None
 
 
-class Body(msgspec.Struct, frozen=True):
+class Body(msgspec.Struct, frozen=True, gc=False):
     """The payload of an event; documents are JSON already."""
 
     op: Op
@@ -40,10 +43,13 @@ class Body(msgspec.Struct, frozen=True):
     source: Source
 
 
-NOTHING = msgspec.Raw(b"null")
+__all__ = ["NOTHING", "Body", "Change", "Op", "Source", "events_of"]
+
+# The header of events that have a message: which field of the payload it is.
+_HEADERS = {MESSAGE_FIELD: "msg"}
 
 
-class Change(msgspec.Struct, frozen=True):
+class Change(msgspec.Struct, frozen=True, gc=False):
     """``id`` is of the event; ``body`` has the rest."""
 
     id: str
@@ -57,19 +63,44 @@ class Change(msgspec.Struct, frozen=True):
 _encode = msgspec.json.Encoder().encode
 
 
-def events_of(changes: Iterable[Change], prefix: str = "") -> list[Events]:
-    """Changes as events, a topic for each collection, in their order."""
-    by_topic: dict[str, list[Change]] = {}
+def events_of(
+    changes: Iterable[Change],
+    prefix: str = "",
+    shown: Mapping[str, Shown] | None = None,
+) -> list[Events]:
+    """Changes as events, a topic for each collection, in their order.
+
+    ``shown``: what people see of a collection, where that was said.
+    """
+    by_collection: dict[str, list[Change]] = {}
     for change in changes:
-        by_topic.setdefault(prefix + change.collection, []).append(change)
+        by_collection.setdefault(change.collection, []).append(change)
     return [
-        Events(
-            topic,
-            [_encode(one.body) for one in found],
-            keys=[
-                None if one.body.key is None else one.body.key.encode() for one in found
-            ],
-            ids=[one.id for one in found],
-        )
-        for topic, found in by_topic.items()
+        _events(prefix + name, found, (shown or {}).get(name))
+        for name, found in by_collection.items()
     ]
+
+
+def _events(topic: str, changes: list[Change], shown: Shown | None) -> Events:
+    bodies = [change.body for change in changes]
+    keys = [None if body.key is None else body.key.encode() for body in bodies]
+    ids = [change.id for change in changes]
+    payloads = list(map(_encode, bodies))
+    if shown is None:
+        return Events(topic, payloads, keys=keys, ids=ids)
+    documents = [told(body.before, body.after) for body in bodies]
+    priorities = shown.priorities(documents)
+    if shown.message is None:
+        return Events(topic, payloads, keys=keys, ids=ids, priorities=priorities)
+    messages = shown.messages(documents)
+    return Events(
+        topic,
+        [
+            b'{"msg":' + message + b"," + payload[1:]
+            for message, payload in zip(messages, payloads, strict=True)
+        ],
+        keys=keys,
+        ids=ids,
+        headers=[_HEADERS] * len(changes),
+        priorities=priorities,
+    )

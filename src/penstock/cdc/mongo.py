@@ -12,13 +12,15 @@ told one by one. Nor are those that come with another collection's name.
 from __future__ import annotations
 
 import hashlib
+import json
 import logging
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from contextlib import suppress
+from typing import Any, cast
 
 import msgspec
-from bson import Timestamp
+from bson import Int64, Timestamp
 from bson.errors import BSONError
 from bson.json_util import RELAXED_JSON_OPTIONS, dumps
 from pymongo import MongoClient
@@ -34,7 +36,7 @@ from penstock.errors import (
     StoreRefused,
     StoreUnreachable,
 )
-from penstock.store.mongo import AGAIN
+from penstock.store.mongobulk import AGAIN
 from penstock.store.store import place_of
 
 logger = logging.getLogger(__name__)
@@ -319,7 +321,26 @@ def key_of(value: object) -> str:
 
 
 def _dumped(value: object) -> str:
+    """As Extended JSON, relaxed: what JSON has itself is as it is there."""
+    if _is_plain(value):
+        with suppress(ValueError):  # a number that is none, or infinite
+            return _plain_text(value)
     return dumps(value, json_options=RELAXED_JSON_OPTIONS, ensure_ascii=False)
+
+
+def _is_plain(value: object) -> bool:
+    """Whether it is of types that JSON has; by type, as code is a text as well."""
+    kind = type(value)
+    if kind is dict:
+        return all(map(_is_plain, cast("dict[str, object]", value).values()))
+    if kind is list:
+        return all(map(_is_plain, cast("list[object]", value)))
+    return kind in _PLAIN
+
+
+_PLAIN = frozenset({str, int, float, bool, type(None), Int64})
+# Several times as fast as the driver's, which asks for each value what it is.
+_plain_text = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode
 
 
 def _text(error: Exception) -> str:

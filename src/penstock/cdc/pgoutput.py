@@ -29,6 +29,8 @@ _COMMIT = Struct("!bqqq")
 _I32 = Struct("!i")
 _I16 = Struct("!h")
 _COLUMN_TAIL = Struct("!ii")
+_ROW = Struct("!ic")
+_length = _I32.unpack_from
 
 # A value of a tuple: text, nothing, or not sent because it is large and as before.
 Value = bytes | None
@@ -68,12 +70,12 @@ class Relation(msgspec.Struct, frozen=True):
     columns: tuple[Column, ...]
 
 
-class Insert(msgspec.Struct, frozen=True):
+class Insert(msgspec.Struct, frozen=True, gc=False):
     relation: int
     new: Tuple
 
 
-class Update(msgspec.Struct, frozen=True):
+class Update(msgspec.Struct, frozen=True, gc=False):
     """``old`` is whole if the table has the identity FULL, or only the key, or None."""
 
     relation: int
@@ -110,8 +112,9 @@ def decode(data: bytes) -> Message | None:
 def _decode(data: bytes) -> Message | None:
     kind = data[:1]
     if kind == b"I":
-        new, _ = _tuple(data, _expect(data, 5, b"N"))
-        return Insert(_I32.unpack_from(data, 1)[0], new)
+        relation, mark = _ROW.unpack_from(data, 1)
+        new, _ = _tuple(data, 6 if mark == b"N" else _expect(data, 5, b"N"))
+        return Insert(relation, new)
     if kind == b"U":
         return _update(data)
     if kind == b"B":
@@ -135,8 +138,7 @@ def _decode(data: bytes) -> Message | None:
 
 
 def _update(data: bytes) -> Update:
-    (relation,) = _I32.unpack_from(data, 1)
-    kind, at = data[5:6], 6
+    (relation, kind), at = _ROW.unpack_from(data, 1), 6
     old: Tuple | None = None
     if kind in (b"K", b"O"):
         old, at = _tuple(data, at)
@@ -172,18 +174,19 @@ def _tuple(data: bytes, at: int) -> tuple[Tuple, int]:
     for _ in range(count):
         kind = data[at]
         if kind == _TEXT:
-            (length,) = _I32.unpack_from(data, at + 1)
+            (length,) = _length(data, at + 1)
             at += 5
-            end = at + length
-            if length < 0 or end > len(data):
+            if length < 0:
                 raise ValueError(f"a value of {length} bytes is cut off")
-            values.append(data[at:end])
-            at = end
+            values.append(data[at : at + length])
+            at += length
             continue
         if kind not in _WITHOUT_TEXT:
             raise ValueError(f"a value of kind {data[at : at + 1]!r}")
         values.append(_WITHOUT_TEXT[kind])
         at += 1
+    if at > len(data):
+        raise ValueError(f"a value of {length} bytes is cut off")
     return tuple(values), at
 
 

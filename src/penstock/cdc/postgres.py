@@ -167,12 +167,9 @@ class PostgresCapture:
     def _note(self, data: bytes, changes: list[Change]) -> int:
         """Look at a message; how large it is, if there is something new in it."""
         position = position_of(data)
-        if data[0] == KEEPALIVE:
-            self._received = max(self._received, position)
-            self._progress.passed(position)
-            self._has_arrived(self._progress.end)
-        elif data[0] == DATA:
-            self._received = max(self._received, position)
+        if position > self._received:
+            self._received = position
+        if data[0] == DATA:
             # What is stored already is counted, not read.
             if data[HEAD_BYTES] in _CHANGES and not self._progress.is_new():
                 return 0
@@ -181,6 +178,9 @@ class PostgresCapture:
                 before = len(changes)
                 self._message(message, changes)
                 return len(data) if len(changes) > before else 0
+        elif data[0] == KEEPALIVE:
+            self._progress.passed(position)
+            self._has_arrived(self._progress.end)
         return 0
 
     def _message(self, message: Message, changes: list[Change]) -> None:

@@ -7,11 +7,12 @@ import logging
 import random
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from penstock.cdc.capture import Capture
 from penstock.cdc.change import Change, events_of
+from penstock.cdc.shown import Shown
 from penstock.cdc.snapshot import Snapshot
 from penstock.client.feed import Feed
 from penstock.errors import StoreUnreachable
@@ -35,7 +36,8 @@ class Pump:
 
     The note of the feed is JSON: the place, and what was counted so far. While a
     snapshot is under way it has its frontier as well: a place is worth nothing without.
-    ``anew``: a feed that is new begins with a snapshot.
+    ``anew``: a feed that is new begins with a snapshot. ``shown``: what people see of
+    the changes of a collection.
     """
 
     def __init__(
@@ -47,6 +49,7 @@ class Pump:
         from_now: bool = False,
         snapshot: Callable[[], Snapshot] | None = None,
         anew: bool = False,
+        shown: Mapping[str, Shown] | None = None,
     ) -> None:
         self.errors = 0
         self.events = 0
@@ -59,6 +62,7 @@ class Pump:
         self._from_now = from_now
         self._open_snapshot = snapshot
         self._anew = anew
+        self._shown = shown
         self._frontier: str | None = None
         self._snapshot: Snapshot | None = None
         self._read(feed.note)
@@ -185,7 +189,8 @@ class Pump:
         more = {} if frontier is None else {"frontier": frontier}
         note = json.dumps({**told, **more})
         if note != self._feed.note:
-            self._feed.put(events_of(changes, self._prefix), note=note)
+            batches = events_of(changes, self._prefix, self._shown)
+            self._feed.put(batches, note=note)
         self._place, self.events, self.inserts = place, events, inserts
         self._frontier = frontier
         self._stored_s = time.monotonic()

@@ -8,6 +8,7 @@ import click
 
 from penstock.cdc.run import Pump
 from penstock.cdc.sources import drop_capture, open_capture, open_snapshot
+from penstock.cli.cdc_shown import MESSAGE, PRIORITY, shown_of
 from penstock.cli.connect import server_options, token_of, whereabouts
 from penstock.cli.output import say
 from penstock.cli.part import part, part_options
@@ -54,6 +55,8 @@ _name = click.option(
     metavar="NAME",
     help="The column (PostgreSQL, JSON) or field (MongoDB) that is the document.",
 )
+@MESSAGE
+@PRIORITY
 @click.option(
     "--prefix", default="", metavar="TEXT", help="Stands in front of topics' names."
 )
@@ -79,6 +82,8 @@ def run(
     collections: str,
     name: str,
     document: str | None,
+    messages: tuple[str, ...],
+    priorities: tuple[str, ...],
     prefix: str,
     ready_file: str | None,
     status_file: str | None,
@@ -91,7 +96,8 @@ def run(
     """Publish every change of some collections or tables, once.
 
     An event has the operation, the key, the document before and after, and its place in
-    the source; its id is made of that place. The place is stored with what was
+    the source; its id is made of that place. With --message it has a msg, too, which
+    the line protocol shows in front of all that. The place is stored with what was
     published: after a crash of anything nothing is missing and nothing is there twice.
     The first run begins with what changes from then on; with --snapshot it tells what
     is there already in front of that, with the operation read. PostgreSQL needs
@@ -104,12 +110,15 @@ def run(
     Examples:
       penstock cdc run --store postgresql://me@db/shop --collections orders,customers
       penstock cdc run --store mongodb://db/shop?replicaSet=rs0 --collections orders
+      penstock cdc run --store … --collections orders --message orders=customer.name
+        --priority orders=total:10,100,1000
     """
     wanted = list(dict.fromkeys(filter(None, map(str.strip, collections.split(",")))))
     if not wanted:
         raise Refusal("--collections names nothing", "for example: orders,customers")
     for one in wanted:
         topic_name(prefix + one)
+    shown = shown_of(wanted, messages, priorities)
     capture = open_capture(store, name, wanted, document=document)
     where, user, password = whereabouts()
     token = token_of()
@@ -132,6 +141,7 @@ def run(
                 from_now=from_now,
                 snapshot=partial(open_snapshot, store, name, wanted, document=document),
                 anew=snapshot,
+                shown=shown,
             )
 
             def tell() -> None:

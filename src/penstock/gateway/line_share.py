@@ -9,6 +9,7 @@ from penstock.delivery.consumer import Consumer
 from penstock.delivery.owed import Portion
 from penstock.delivery.pages import Page
 from penstock.log.frame import Column
+from penstock.model.event import MESSAGE_FIELD
 from penstock.wire.line import render_events, replies
 
 # Events that a push asks for at once; the window and the bytes limit it first.
@@ -142,14 +143,20 @@ def _rendered(page: Page) -> list[bytes]:
 
 
 def _render(page: Page, lo: int, hi: int) -> list[bytes]:
-    fields = None
+    headers: list[dict[str, str]] = []
     if Column.HEADERS in page.batch.columns():
-        headers = page.batch.headers()
-        fields = [one.get("fields") for one in headers[lo:hi]]
+        headers = page.batch.headers()[lo:hi]
     return render_events(
         page.batch.topic,
         page.priorities[lo:hi],
         page.payloads[lo:hi],
         page.ids[lo:hi],
-        fields,
+        _values(headers, "fields"),
+        _values(headers, MESSAGE_FIELD),
     )
+
+
+def _values(headers: list[dict[str, str]], name: str) -> list[str | None] | None:
+    """What a header says of each event; None if it says nothing of any."""
+    found = [one.get(name) for one in headers]
+    return found if any(found) else None

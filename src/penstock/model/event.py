@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 MAX_PRIORITY = 255
 # An id, or a name, is repeated on every ack line: it should fit there many times over.
 MAX_ID_BYTES = 256
+# A header: the payload is a JSON object, and this field of it is the message in it.
+MESSAGE_FIELD = "message-field"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

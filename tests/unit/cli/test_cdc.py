@@ -94,6 +94,11 @@ def wait_until(true: Callable[[], bool]) -> bool:
             + ["--name", "no name"],
             "cannot name a slot",
         ),
+        (
+            ["run", "--store", "postgresql://h/d", "--collections", "t"]
+            + ["--message", "u=text"],
+            "u is not one of --collections",
+        ),
         (["drop", "--store", "ftp://h/d"], "it has to begin with"),
     ],
 )
@@ -116,6 +121,7 @@ def test_changes_are_published_and_told_of(
         *("run", "--store", postgres_database, "--data", str(server.data)),
         *("--collections", "tweets, users", "--document", "doc", "--create"),
         *("--name", "cli", "--prefix", "db."),
+        *("--message", "tweets=n", "--priority", "tweets=n:2"),
         *("--ready-file", str(ready), "--status-file", str(status)),
     )
 
@@ -125,7 +131,10 @@ def test_changes_are_published_and_told_of(
     assert (found["events"], found["errors"], found["inserts"]) == (
         *(3, 0, {"tweets": 1}),
     )
-    payloads = [json.loads(event.payload) for event in events(server, "db.tweets")]
+    told = events(server, "db.tweets")
+    payloads = [json.loads(event.payload) for event in told]
+    assert [one["msg"] for one in payloads] == [1, 2, 2]
+    assert [event.priority for event in told] == [0, 1, 1]
     assert [(one["op"], one["before"], one["after"]) for one in payloads] == [
         ("insert", None, {"n": 1}),
         ("update", {"n": 1}, {"n": 2}),

@@ -1,13 +1,15 @@
 """Event lines: ``{"topic":…,"priority":…,"msg":…,"id":…}``, rendered in batches.
 
 The order of the keys is part of the protocol. Other fields that the event was
-published with follow behind ``id``.
+published with follow behind ``id``. So do those of a payload whose message is one of
+its fields: that one is ``msg`` then.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
+from operator import add
 
 import msgspec
 
@@ -27,10 +29,23 @@ def render_events(
     payloads: Sequence[bytes],
     ids: Sequence[str],
     fields: Sequence[str | None] | None = None,
+    messages: Sequence[str | None] | None = None,
 ) -> list[bytes]:
-    """One line for each event, with its line end."""
+    """One line for each event, with its line end.
+
+    ``messages``: which field of a payload is its message, where one is.
+    """
     heads = map(_heads(topic).__getitem__, priorities)
-    tails = _tails(ids) if fields is None else _tails_with_fields(ids, fields)
+    if messages is not None:
+        apart = list(map(_taken_apart, payloads, messages))
+        payloads = [message for message, _ in apart]
+        others = [other for _, other in apart]
+        given = fields or [None] * len(ids)
+        tails = _tails_with_fields(ids, map(add, others, map(_members, given)))
+    elif fields is not None:
+        tails = _tails_with_fields(ids, map(_members, fields))
+    else:
+        tails = _tails(ids)
     return list(map(b"".join, zip(heads, one_line_each(payloads), tails, strict=True)))
 
 
@@ -53,11 +68,24 @@ def _tails(ids: Sequence[str]) -> list[bytes]:
     return tails.encode().splitlines(keepends=True)[: len(ids)]
 
 
-def _tails_with_fields(ids: Sequence[str], fields: Sequence[str | None]) -> list[bytes]:
+def _tails_with_fields(ids: Sequence[str], members: Iterable[bytes]) -> list[bytes]:
     return [
-        b',"id":%b%b}\r\n' % (msgspec.json.encode(id), _members(text))
-        for id, text in zip(ids, fields, strict=True)
+        b',"id":%b%b}\r\n' % (msgspec.json.encode(id), text)
+        for id, text in zip(ids, members, strict=True)
     ]
+
+
+def _taken_apart(payload: bytes, message: str | None) -> tuple[bytes, bytes]:
+    """The message of a payload, and its other members; all of it if it has none."""
+    if message is None:
+        return payload, b""
+    line = one_line(payload)
+    try:
+        members = _decode_members(line)
+    except NOT_JSON:
+        return line, b""
+    found = members.pop(message, None)
+    return (line, b"") if found is None else (bytes(found), _appended(members))
 
 
 def _members(fields: str | None) -> bytes:
@@ -68,8 +96,12 @@ def _members(fields: str | None) -> bytes:
         members = _decode_members(fields)
     except NOT_JSON:
         return b""
+    return _appended({name: one_line(bytes(raw)) for name, raw in members.items()})
+
+
+def _appended(members: Mapping[str, bytes]) -> bytes:
     return b"".join(
-        b",%b:%b" % (msgspec.json.encode(name), one_line(bytes(raw)))
+        b",%b:%b" % (msgspec.json.encode(name), raw)
         for name, raw in members.items()
         if name not in _OWN_KEYS
     )

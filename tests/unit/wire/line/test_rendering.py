@@ -67,3 +67,40 @@ def test_other_fields_follow_behind_the_id(fields: str | None, shown: bytes) -> 
 def test_columns_of_different_lengths_are_not_accepted() -> None:
     with pytest.raises(ValueError, match="zip"):
         render_events("t", [0], [b"1", b"2"], ["1", "2"])
+
+
+@pytest.mark.parametrize(
+    ("payload", "shown"),
+    [
+        (
+            b'{"msg":"text","op":"insert","after":{"a":1.50}}',
+            b'"msg":"text","id":"1","op":"insert","after":{"a":1.50}',
+        ),
+        (b'{"op":"x","msg":null}', b'"msg":null,"id":"1","op":"x"'),
+        (b'{\r\n"msg" : [1,\n2], "b":{\n}}', b'"msg":[1,2],"id":"1","b":{}'),
+        (b'{"msg":1,"id":5,"topic":6,"priority":7,"z":8}', b'"msg":1,"id":"1","z":8'),
+        (b'{"op":1}', b'"msg":{"op":1},"id":"1"'),
+        (b'["msg"]', b'"msg":["msg"],"id":"1"'),
+        (b"junk\n", b'"msg":"junk\\n","id":"1"'),
+        (b'{"msg":"\xff"}', '"msg":"{\\"msg\\":\\"\ufffd\\"}","id":"1"'.encode()),
+    ],
+)
+def test_a_payload_may_have_its_message_inside(payload: bytes, shown: bytes) -> None:
+    lines = render_events("t", [2], [payload], ["1"], None, ["msg"])
+
+    assert lines == [b'{"topic":"t","priority":2,%b}\r\n' % shown]
+
+
+def test_only_payloads_that_say_so_are_taken_apart() -> None:
+    payloads = [b'{"msg":1}', b'{"msg":2,"a":3}', b'{"text":4,"b":5}']
+    fields = ['{"x":6}', None, '{"y":7}']
+
+    lines = render_events(
+        "t", [0] * 3, payloads, list("123"), fields, [None, "msg", "text"]
+    )
+
+    assert [line.split(b'"priority":0,')[1] for line in lines] == [
+        b'"msg":{"msg":1},"id":"1","x":6}\r\n',
+        b'"msg":2,"id":"2","a":3}\r\n',
+        b'"msg":4,"id":"3","b":5,"y":7}\r\n',
+    ]
