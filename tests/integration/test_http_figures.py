@@ -185,23 +185,33 @@ def test_the_pipeline_is_as_its_file_says(tmp_path: Path) -> None:
     stage = {"name": "spark", "state": "ready", "events": 7, "pid": os.getpid()}
     config = tmp_path / "penstock.toml"
     config.write_text(f'[http]\npipeline_status = "{status}"\n')
-    with serving(tmp_path, *FLAGS, "--config", str(config)) as server:
+    flags = (*FLAGS, "--control-port", "0", "--config", str(config))
+    with serving(tmp_path, *flags) as server:
         api = Api(server)
         assert api.get("/v1/pipeline") == {
             "running": False,
             "stages": [],
             "at_ms": None,
+            "resting": False,
+            "asked": False,
+            "spark": True,
         }
 
         at_ms = time.time_ns() // 1_000_000
         told = {"running": True, "stages": [stage], "at_ms": at_ms}
-        status.write_text(json.dumps(told))
+        status.write_text(json.dumps({**told, "resting": True}))
 
         found = api.get("/v1/pipeline")
         assert found["running"]
         assert found["stages"][0]["events"] == 7
         names = [one["name"] for one in api.get("/v1/processes")["processes"]]
         assert names == ["broker", "spark"]
+
+        assert (found["resting"], found["asked"]) == (True, False)
+        with Wire(server.ports["control"]) as wire:
+            wire.say("twitter")
+            assert wire.lines(3)[-1] == "[Command] the stream rested: it begins now"
+        assert api.get("/v1/pipeline")["asked"], "also when who asked has left"
 
 
 def test_a_subscription_that_was_suspended_is_resumed(tmp_path: Path) -> None:

@@ -81,7 +81,4 @@ class FigureDesk:
     @verb("pipeline")
     def pipeline(self) -> Pipeline:
         """The stages of ``penstock up``, if it runs this broker."""
-        around = self._figures.around
-        if around is None:
-            return Pipeline(running=False, stages=[], at_ms=None)
-        return around.pipeline()
+        return self._figures.pipeline()

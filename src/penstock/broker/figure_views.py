@@ -234,8 +234,15 @@ class StageRow(View, frozen=True, kw_only=True):
 
 
 class Pipeline(View, frozen=True, kw_only=True):
-    """What ``penstock up`` has told last, if it runs this broker."""
+    """What ``penstock up`` has told last, if it runs this broker.
+
+    ``resting``: the stream begins when somebody asks for it; ``asked``: somebody has,
+    since the broker was started. ``spark``: whether Spark and what follows are in it.
+    """
 
     running: bool
     stages: list[StageRow]
     at_ms: int | None
+    resting: bool = False
+    asked: bool = False
+    spark: bool = True

@@ -12,6 +12,8 @@ from heapq import nlargest
 from itertools import islice
 from typing import NamedTuple, Protocol
 
+from msgspec.structs import replace
+
 from penstock import __version__
 from penstock.broker.broker import Broker
 from penstock.broker.disk_use import DiskUse, bytes_of
@@ -72,6 +74,7 @@ class Figures:
         self._letters = LetterCount(broker)
         self._disk = DiskUse(broker.log)
         self._standings: dict[str, Standing] = {}
+        self._asked = False
         self._made: object = None
         self._lags: deque[tuple[int, int]] = deque(maxlen=HISTORY)
         """The lag of all at slots in which somebody looked."""
@@ -113,6 +116,16 @@ class Figures:
             topics=rows,
             more=more,
         )
+
+    def pipeline(self) -> Pipeline:
+        """What ``penstock up`` has told last, if it runs this broker."""
+        nothing = Pipeline(running=False, stages=[], at_ms=None)
+        told = nothing if self.around is None else self.around.pipeline()
+        return replace(told, asked=self._asked)
+
+    def ask_for_stream(self) -> None:
+        """Have a resting pipeline begin, the next time that it looks."""
+        self._asked = True
 
     @property
     def ticks(self) -> int:

@@ -1,8 +1,10 @@
 """The control gateway: ``twitter`` starts a stream of tweets for whoever says it.
 
-The pipeline runs whether anybody looks or not; a session shows what it does, from now
-on. Nothing is promised and nothing is owed: what was sent is settled, and when the
-connection ends its subscription does.
+One pipeline runs for all, whether anybody looks or not; a session shows what it does,
+from now on. One that rests is asked to begin, and where there is none, or only a part
+of it, the session says so and shows what comes all the same. Nothing is promised and
+nothing is owed: what was sent is settled, and when the connection ends its subscription
+does, and nothing else.
 """
 
 from __future__ import annotations
@@ -10,6 +12,8 @@ from __future__ import annotations
 from itertools import count
 
 from penstock.broker.broker import Broker
+from penstock.broker.figure_views import Pipeline
+from penstock.broker.figures import Figures
 from penstock.delivery.consumer import Consumer
 from penstock.delivery.owed import Owed
 from penstock.errors import PenstockError
@@ -22,13 +26,19 @@ from penstock.wire.lines import LineSplitter
 _connections = count(1)
 # Events that are rendered at once; whoever reads slowly gets no more.
 _MANY = 500
+_NOBODY = "a pipeline, penstock up runs one; shown is what others publish to {topic}"
+_NO_SPARK = "Spark: penstock up runs with --no-spark, tweets come to firehose only"
 
 
 class ControlGateway(Gateway):
     """One session."""
 
-    def __init__(self, broker: Broker, options: ControlOptions) -> None:
+    def __init__(
+        self, broker: Broker, options: ControlOptions, figures: Figures
+    ) -> None:
+        """``figures`` know of the pipeline around the broker."""
         self._broker = broker
+        self._figures = figures
         self._options = options
         self._splitter = LineSplitter(options.max_line_bytes)
         self._number = next(_connections)
@@ -84,17 +94,34 @@ class ControlGateway(Gateway):
             self._wrong += 1
             self.closing |= self._wrong >= WRONG_LINES
             return
+        if self._consumer is not None:
+            self._out.append(control.AGAIN)
+            pipeline = self._figures.pipeline()
+            if pipeline.resting and not pipeline.asked:  # it was not there yet
+                self._begin(pipeline)
+            return
         try:
-            self._start()
+            self._show()
         except PenstockError as error:
             self._out.append(control.failed(error.told))
-        else:
-            self._out.append(control.STARTED)
-
-    def _start(self) -> None:
-        """Subscribe, unless that was done: one stream is enough for a session."""
-        if self._consumer is not None:
             return
+        self._out.append(control.STARTED)
+        self._begin(self._figures.pipeline())
+
+    def _begin(self, pipeline: Pipeline) -> None:
+        """Have a stream that rests begin, and say what is missing for one."""
+        if not pipeline.running:
+            topic = self._options.topic
+            self._out.append(control.missing(_NOBODY.format(topic=topic)))
+            return
+        if pipeline.resting:
+            self._figures.ask_for_stream()
+            self._out.append(control.WOKEN)
+        if not pipeline.spark:
+            self._out.append(control.missing(_NO_SPARK))
+
+    def _show(self) -> None:
+        """Subscribe to what comes from now on."""
         broker, topic = self._broker, self._options.topic
         if topic not in broker.log.catalog:
             broker.create_topic(topic)

@@ -148,7 +148,7 @@ class Ports:
             "mqtts": lambda: self.mqtt(authenticate=authenticate),
             "maze_event": lambda: MazeSource(hub),
             "maze_client": lambda: MazeClient(hub),
-            "control": lambda: ControlGateway(broker, settings.control),
+            "control": lambda: ControlGateway(broker, settings.control, desk.figures),
             "native": lambda: NativeGateway(broker, desk, native, **login),
             LOCAL: lambda: NativeGateway(broker, desk, native, grants=ADMINISTRATOR),
         }

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from penstock.broker.access import OPEN, Grants, Rule
 from penstock.broker.broker import Broker
+from penstock.broker.figures import Figures
 from penstock.broker.options import BrokerOptions
 from penstock.clock import ManualClock
 from penstock.errors import WriteFailed
@@ -66,6 +67,7 @@ class Scene:
         self._folder = folder
         self._users: dict[str, ConsumerGateway] = {}
         self.broker = self._open()
+        self.figures = Figures(self.broker)
 
     def connect(self, port: str) -> Peer:
         """A new connection to ``line``, ``consumer``, ``publisher`` or ``control``."""
@@ -84,6 +86,7 @@ class Scene:
         self._users.clear()
         self.broker.log.close()
         self.broker = self._open()
+        self.figures = Figures(self.broker)
 
     def close(self) -> None:
         self.broker.log.abandon()
@@ -139,7 +142,7 @@ class Scene:
         if port == "publisher":
             return PublisherGateway(broker, rules.json, authenticate=ask)
         if port == "control":
-            return ControlGateway(broker, rules.control)
+            return ControlGateway(broker, rules.control, self.figures)
         assert port == "consumer", port
         return ConsumerGateway(broker, rules.json, self._users, authenticate=ask)
 

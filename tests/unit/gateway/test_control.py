@@ -1,13 +1,45 @@
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
+import pytest
+
+from penstock.broker.figure_views import Pipeline
+from penstock.broker.figures import Around
 from penstock.gateway.options import ControlOptions
 from tests.unit.gateway.scene import Peer, Rules, Scene
 
 GREETING = "Type `twitter` to start processing SSE (from Twitter API)"
 STARTED = "[Command] run :twitter"
 OTHER = "[Command] run :other"
+AGAIN = "[Command] already running :twitter"
+WOKEN = "[Command] the stream rested: it begins now"
+NOBODY = (
+    "[Command] missing: a pipeline, penstock up runs one; "
+    "shown is what others publish to tweets"
+)
+NO_SPARK = (
+    "[Command] missing: Spark: penstock up runs with --no-spark, "
+    "tweets come to firehose only"
+)
+
+
+def around(**told: bool) -> Around:
+    """What is around a broker that ``penstock up`` runs; nothing else is asked for."""
+    pipeline = Pipeline(stages=[], at_ms=1, **{"running": True, **told})
+    return cast(Around, SimpleNamespace(pipeline=lambda: pipeline))
+
+
+@pytest.fixture
+def scene(tmp_path: Path) -> Iterator[Scene]:
+    """A broker with a pipeline that runs."""
+    scene = Scene(tmp_path)
+    scene.figures.around = around()
+    yield scene
+    scene.close()
 
 
 def publish(scene: Scene, *texts: str) -> None:
@@ -29,7 +61,7 @@ def test_a_session_greets_and_knows_one_word(scene: Scene) -> None:
         OTHER,
         OTHER,
         OTHER,
-        STARTED,
+        AGAIN,
     ]
 
 
@@ -47,6 +79,7 @@ def test_tweets_are_shown_from_now_on_and_once(scene: Scene) -> None:
 
 def test_many_tweets_are_all_shown(tmp_path: Path) -> None:
     scene = Scene(tmp_path, Rules(control=ControlOptions(window=10)))
+    scene.figures.around = around()
     peer = scene.connect("control")
     peer.say("twitter")
 
@@ -93,6 +126,61 @@ def test_a_topic_that_is_deleted_ends_the_stream(scene: Scene) -> None:
     [line] = said(peer)
     assert line.startswith("[Command] end of the stream: ")
     assert peer.say("twitter") == [STARTED]
+
+
+@pytest.mark.parametrize(
+    ("told", "said"),
+    [
+        ({}, [STARTED]),
+        ({"resting": True}, [STARTED, WOKEN]),
+        ({"spark": False}, [STARTED, NO_SPARK]),
+        ({"spark": False, "resting": True}, [STARTED, WOKEN, NO_SPARK]),
+        ({"running": False, "resting": True}, [STARTED, NOBODY]),
+    ],
+)
+def test_a_stream_that_rests_is_asked_for_and_what_is_missing_is_said(
+    scene: Scene, told: dict[str, bool], said: list[str]
+) -> None:
+    scene.figures.around = around(**told)
+    peer = scene.connect("control")
+    assert not scene.figures.pipeline().asked
+
+    assert peer.say("twitter") == [GREETING, *said]
+    assert scene.figures.pipeline().asked == (WOKEN in said)
+
+
+def test_a_stream_that_came_to_rest_later_is_asked_for_by_another_twitter(
+    scene: Scene,
+) -> None:
+    scene.figures.around = None
+    peer = scene.connect("control")
+    assert peer.say("twitter") == [GREETING, STARTED, NOBODY]
+
+    scene.figures.around = around(resting=True)
+
+    assert peer.say("twitter", "twitter") == [AGAIN, WOKEN, AGAIN]
+    assert scene.figures.pipeline().asked
+
+
+def test_without_a_pipeline_what_others_publish_is_shown(scene: Scene) -> None:
+    scene.figures.around = None
+    peer = scene.connect("control")
+    assert peer.say("twitter") == [GREETING, STARTED, NOBODY]
+
+    publish(scene, "a")
+
+    assert len(said(peer)) == 1
+
+
+def test_who_leaves_stops_showing_and_not_the_stream(scene: Scene) -> None:
+    scene.figures.around = around(resting=True)
+    peer = scene.connect("control")
+    peer.say("twitter")
+
+    peer.disconnect()
+
+    assert scene.figures.pipeline().asked
+    assert scene.connect("control").say() == [GREETING]
 
 
 def test_a_topic_that_cannot_be_made_is_an_error(tmp_path: Path) -> None:

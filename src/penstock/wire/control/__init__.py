@@ -3,13 +3,27 @@
 from __future__ import annotations
 
 from penstock.wire.control.session import (
+    AGAIN,
     GREETING,
     OTHER,
     START,
     STARTED,
+    WOKEN,
     ended,
     failed,
+    missing,
     tweets,
 )
 
-__all__ = ["GREETING", "OTHER", "START", "STARTED", "ended", "failed", "tweets"]
+__all__ = [
+    "AGAIN",
+    "GREETING",
+    "OTHER",
+    "START",
+    "STARTED",
+    "WOKEN",
+    "ended",
+    "failed",
+    "missing",
+    "tweets",
+]

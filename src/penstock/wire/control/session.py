@@ -1,9 +1,10 @@
 """Everything that is said at the control port, word for word, with its line end.
 
-A tweet is one line: ``tweet: worker-N TEXT``. Events that are a change of a stored
-tweet, or a tweet as it came from its source, are shown by their text; whatever else is
-in the topic is shown as it is. A terminal is not to be driven by a tweet: whatever is
-no printable character becomes a space, and several blanks become one.
+A tweet is one line: ``tweet: worker-N TEXT``. Events that have a message, as a change
+of a stored tweet has its text, are shown by that, and a tweet as it came from its
+source by its text; whatever else is in the topic is shown as it is. A terminal
+is not to be driven by a tweet: whatever is no printable character becomes a space, and
+several blanks become one.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ START: Final = b"twitter"
 GREETING: Final = b"Type `twitter` to start processing SSE (from Twitter API)\r\n"
 STARTED: Final = b"[Command] run :twitter\r\n"
 OTHER: Final = b"[Command] run :other\r\n"
+AGAIN: Final = b"[Command] already running :twitter\r\n"
+WOKEN: Final = b"[Command] the stream rested: it begins now\r\n"
 
 # Most characters of a line: a tweet has 280.
 MAX_TEXT: Final = 1024
@@ -35,7 +38,7 @@ class _Message(msgspec.Struct):
 
 
 class _Shown(msgspec.Struct):
-    after: _Text | None = None
+    msg: str | None = None
     message: _Message | None = None
 
 
@@ -52,6 +55,10 @@ def failed(reason: str) -> bytes:
     return b"[Command] error: %b\r\n" % reason.encode()
 
 
+def missing(what: str) -> bytes:
+    return b"[Command] missing: %b\r\n" % what.encode()
+
+
 def ended(reason: str) -> bytes:
     return b"[Command] end of the stream: %b\r\n" % reason.encode()
 
@@ -61,8 +68,8 @@ def _text(payload: bytes) -> bytes:
         found = _decode(payload)
     except NOT_JSON:
         return _line(payload[:_MAX_BYTES].decode(errors="replace"))
-    if found.after is not None:
-        return _line(found.after.text)
+    if found.msg is not None:
+        return _line(found.msg)
     if found.message is not None:
         return _line(found.message.tweet.text)
     return _line(payload[:_MAX_BYTES].decode(errors="replace"))
