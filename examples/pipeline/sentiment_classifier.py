@@ -5,22 +5,23 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 
+import pyarrow as pa
 from pyspark.ml import Pipeline, PipelineModel
 from pyspark.ml.classification import LogisticRegression
 from pyspark.ml.feature import HashingTF, Tokenizer
 from pyspark.sql import DataFrame, DataFrameReader, SparkSession
 from pyspark.sql.functions import col, struct, to_json
-from pyspark.sql.streaming.readwriter import DataStreamReader
+from pyspark.sql.pandas.functions import arrow_udf
+from pyspark.sql.streaming.readwriter import DataStreamReader as StreamReader
 
 import penstock
-from penstock.pipeline.parse import firehose, tweets
-from penstock.pipeline.sentiment import vader
+from penstock.pipeline.vader import compound
 from penstock.spark import session
 from penstock.tweets.generator import Generator
 
-Reader = DataFrameReader | DataStreamReader
-
 HISTORY, LIVE = 1500, 500
+# What is wanted of a tweet; the source decodes nothing else.
+SCHEMA = "message STRUCT<tweet: STRUCT<id_str: STRING, text: STRING>>"
 
 
 def main(spark: SparkSession) -> None:
@@ -40,19 +41,22 @@ def main(spark: SparkSession) -> None:
         print(f"{found.count()} tweets scored, {right * 100 // found.count()} % right")
 
 
-def read(reader: Reader, data: str, start: int) -> DataFrame:
-    """Tweets from an offset on, without those inside of others."""
-    events = reader.format("penstock").options(
-        startingOffsets=f'{{"firehose": {{"0": {start}}}}}',
-        subscribe="firehose",
-        valueSchema=firehose(),
-    )
-    return tweets(events.load(data)).where("NOT is_retweet")
+def read(reader: DataFrameReader | StreamReader, data: str, start: int) -> DataFrame:
+    """Tweets from an offset on."""
+    place = f'{{"firehose": {{"0": {start}}}}}'
+    events = reader.format("penstock").options(subscribe="firehose", valueSchema=SCHEMA)
+    tweets = events.option("startingOffsets", place).load(data)
+    return tweets.select("message.tweet.*").where("text IS NOT NULL")
 
 
 def labelled(found: DataFrame) -> DataFrame:
     """1.0 for what VADER takes to be kind, 0.0 for the rest."""
-    return vader(found).withColumn("label", (col("vader") > 0.05).cast("double"))
+    vader = arrow_udf(scores, "double")  # type: ignore[call-overload]  # by its hints
+    return found.withColumn("label", (vader("text") > 0.05).cast("double"))
+
+
+def scores(texts: pa.Array) -> pa.Array:
+    return pa.array([compound(text) for text in texts.to_pylist()], pa.float64())
 
 
 def trained(found: DataFrame) -> PipelineModel:

@@ -8,14 +8,14 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import avg, col, count, max_by, round
 
-from penstock.pipeline.parse import firehose
 from penstock.spark import session
 from penstock.store import store
 
 
 def main(spark: SparkSession, servers: str, url: str) -> None:
     # A topic of JSON, its fields as columns.
-    tweets = topic(spark, servers, "firehose", valueSchema=firehose())
+    wanted = "message STRUCT<tweet: STRUCT<lang: STRING>>"
+    tweets = topic(spark, servers, "firehose", valueSchema=wanted)
     langs = tweets.groupBy(col("message.tweet.lang").alias("lang")).count()
     for lang, many in langs.dropna().orderBy(col("count").desc(), "lang").take(3):
         print(f"{many} tweets in {lang}")

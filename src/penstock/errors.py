@@ -74,6 +74,7 @@
     │   └── NotSettled        there is still something to do
     ├── SparkError            topics as Spark tables
     │   ├── MissingJava       nothing that Spark could run on
+    │   ├── SparkNotStarted   a master that nobody answers at (retriable)
     │   ├── UnfitFrame        a DataFrame that cannot be written to topics
     │   ├── BadRow            one row of it cannot
     │   ├── InvalidQuery      SQL that cannot be answered
@@ -81,6 +82,7 @@
     │   ├── MissingOption     nothing says what, or where
     │   ├── DataLost          what a query has still to read is gone
     │   ├── QueryFailed       a query of the pipeline has ended (retriable)
+    │   ├── OldCheckpoint     a checkpoint that an earlier pipeline has begun
     │   └── Unreachable       no broker answered for too long (retriable)
     ├── PartFailed            a part of `penstock up` could not be started
     ├── StoreError            documents in a database
@@ -1013,6 +1015,19 @@ class MissingJava(SparkError):
         return f"Spark needs Java {self.version} or newer{found}"
 
 
+class SparkNotStarted(SparkError):
+    retriable = True
+    hint = "is the cluster running, at the address that its master says of itself?"
+
+    def __init__(self, master: str, reason: str) -> None:
+        super().__init__(master, reason)
+        self.master = master
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return f"no Spark at {self.master}: {self.reason}"
+
+
 class UnfitFrame(SparkError):
     def __init__(self, column: str, reason: str) -> None:
         super().__init__(column, reason)
@@ -1103,6 +1118,24 @@ class QueryFailed(SparkError):
 
     def __str__(self) -> str:
         return f"the query {self.query} has failed: {self.reason}"
+
+
+class OldCheckpoint(SparkError):
+    hint = (
+        "`penstock up`: give another --data, and an empty store if --store is given; "
+        "`penstock pipeline run`: docs/pipeline.md, An older checkpoint"
+    )
+
+    def __init__(self, directory: str, queries: tuple[str, ...]) -> None:
+        super().__init__(directory, queries)
+        self.directory = directory
+        self.queries = queries
+
+    def __str__(self) -> str:
+        return (
+            f"{self.directory} was begun by an earlier version of the pipeline, whose "
+            f"queries ({', '.join(self.queries)}) cannot be gone on with"
+        )
 
 
 class Unreachable(SparkError):

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import pytest
 from pyspark.sql import SparkSession
 
+from penstock.spark import register
 from penstock.spark.sessions import opened
 
 
@@ -30,3 +31,12 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     signal.signal(signal.SIGINT, on_sigint)  # Spark has put its own there, for good
     yield spark
     spark.stop()
+
+
+@pytest.fixture
+def session(spark: SparkSession) -> Iterator[SparkSession]:
+    """With settings of its own: the pipeline changes some."""
+    session = spark.newSession()
+    register(session)
+    yield session
+    spark.createDataFrame([], "n INT")  # and so it is the active one again

@@ -10,10 +10,10 @@ import pytest
 from pyspark.sql import SparkSession
 
 from examples.pipeline import sentiment_classifier, topics_and_store
-from penstock.pipeline.application import COLLECTIONS, Application, OpenStore
+from penstock.pipeline.application import Application, OpenStore
+from penstock.pipeline.documents import COLLECTIONS
 from penstock.pipeline.options import Broker, PipelineOptions
 from penstock.pipeline.run import drive
-from penstock.spark import register
 from tests.serving import serving
 from tests.spark.pipeline_scene import generated, publish
 
@@ -46,13 +46,11 @@ def test_every_example_has_its_section_and_is_short() -> None:
 
 
 def test_topics_and_store_are_read_as_the_page_says(
-    spark: SparkSession,
+    session: SparkSession,
     postgres_database: str,
     tmp_path: Path,
     capfd: pytest.CaptureFixture[str],
 ) -> None:
-    session = spark.newSession()
-    register(session)
     with serving(tmp_path) as broker:
         server = f"127.0.0.1:{broker.ports['native']}"
         publish(broker, generated(1, 600))

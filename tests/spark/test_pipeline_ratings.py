@@ -15,9 +15,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from pyspark.sql import SparkSession
+from hypothesis import settings
+from vaderSentiment.vaderSentiment import SentimentIntensityAnalyzer
 
-from penstock.pipeline.sentiment import sentiment, vader
+from penstock.pipeline.sentiment import mean, values_of, words_of
+from penstock.pipeline.vader import compound
 from penstock.spark import cache
 
 pytestmark = pytest.mark.spark
@@ -25,34 +27,51 @@ pytestmark = pytest.mark.spark
 NAME, VERSION = "vaderSentiment", "3.3.2"
 RATED = "hutto_ICWSM_2014.tar.gz"
 TWEETS = "tweets_GroundTruth.txt"
+OTHERS = (
+    "amazonReviewSnippets_GroundTruth.txt",
+    "movieReviewSnippets_GroundTruth.txt",
+    "nytEditorialSnippets_GroundTruth.txt",
+)
+# Of each file.
+MOST = 1_000_000 if settings.get_current_profile_name() == "deep" else 4_200
 WAIT_S = 120
 
 
 def test_scores_go_with_what_people_say(
-    spark: SparkSession, record_property: Callable[[str, object], None]
+    record_property: Callable[[str, object], None],
 ) -> None:
-    tweets = rated_tweets()
+    tweets = rated(TWEETS)
     ratings = [rating for rating, _ in tweets]
-    frame = spark.createDataFrame([(text,) for _, text in tweets], "text STRING")
 
-    rows = vader(sentiment(frame)).select("sentiment", "vader").collect()
+    afinn = [mean(values_of(words_of(text))) or 0.0 for _, text in tweets]
+    by_afinn = statistics.correlation(ratings, afinn)
+    by_vader = statistics.correlation(ratings, [compound(text) for _, text in tweets])
 
-    assert len(rows) == 4200
-    by_afinn = statistics.correlation(ratings, [row.sentiment or 0.0 for row in rows])
-    by_vader = statistics.correlation(ratings, [row.vader for row in rows])
+    assert len(tweets) == 4200
     record_property("afinn", by_afinn)
     record_property("vader", by_vader)
     assert by_afinn > 0.5
     assert by_vader > 0.8
 
 
-def rated_tweets() -> list[tuple[float, str]]:
+@pytest.mark.parametrize("name", [TWEETS, *OTHERS])
+def test_every_rated_text_has_the_score_of_the_package(name: str) -> None:
+    theirs = SentimentIntensityAnalyzer().polarity_scores
+    texts = [text for _, text in rated(name)][:MOST]
+
+    different = [one for one in texts if compound(one) != theirs(one)["compound"]]
+
+    assert len(texts) > 3000
+    assert different == []
+
+
+def rated(name: str) -> list[tuple[float, str]]:
     """Rating from -4 to 4, and text."""
     with tarfile.open(package()) as outer:
         inner = one_file(outer, RATED)
-    with tarfile.open(fileobj=io.BytesIO(inner)) as rated:
-        lines = one_file(rated, TWEETS).decode("utf-8").splitlines()
-    rows = (line.split("\t") for line in lines)
+    with tarfile.open(fileobj=io.BytesIO(inner)) as archive:
+        lines = one_file(archive, name).decode("utf-8", "replace").splitlines()
+    rows = [line.split("\t") for line in lines]
     return [(float(rating), text) for _, rating, text in rows]
 
 

@@ -12,10 +12,8 @@ from typing import BinaryIO
 
 import pytest
 
-from penstock.spark.sessions import LOOPBACK
 from penstock.store.own import OwnPostgres
 from tests.serving import serving
-from tests.spark.test_cluster import cluster
 from tests.spark.test_pipeline_run import Stored
 from tests.spark.up_books import check_everything
 from tests.spark.up_scene import WAIT_S, Running, descendants, running, until_gone
@@ -101,21 +99,20 @@ def test_everything_goes_to_a_mongodb_of_ones_own(
         check_everything(broker, Stored(mongodb_database), seed=SEED, count=200)
 
 
-def test_spark_may_be_a_cluster(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Master and workers are processes of their own; see test_cluster."""
-    monkeypatch.setenv("SPARK_LOCAL_IP", LOOPBACK)
-    monkeypatch.setenv("SPARK_EXECUTOR_MEMORY", "512m")
+def test_spark_may_be_a_cluster(tmp_path: Path) -> None:
+    """One inside the driver; for one of its own see test_pipeline_cluster."""
     options = ("--count", "100", "--rate", "100", *QUICK)
-    with cluster(tmp_path / "cluster") as spark:
-        with running(tmp_path, *options, "--master", spark.address) as up:
-            code = up.wait()
-        launched = spark.launched()
+    where = (
+        "--master",
+        "local-cluster[2,1,512]",
+        "--conf",
+        "spark.executor.memory=512m",
+    )
+    with running(tmp_path, *options, *where) as up:
+        code = up.wait()
 
     assert code == 0, up.said()
     assert "all went well" in up.said()
-    assert launched >= 1
     check_own(tmp_path, 100)
 
 

@@ -279,8 +279,19 @@ CASES: list[tuple[PenstockError, str]] = [
         "topic t: it was deleted (option failOnDataLoss is true)",
     ),
     (
+        errors.SparkNotStarted("spark://h:7077", "it does not answer"),
+        "no Spark at spark://h:7077: it does not answer",
+    ),
+    (
         errors.QueryFailed("tweets", "StoreRefused: no"),
         "the query tweets has failed: StoreRefused: no",
+    ),
+    (
+        errors.OldCheckpoint("check", ("tweets", "running")),
+        (
+            "check was begun by an earlier version of the pipeline, whose queries "
+            "(tweets, running) cannot be gone on with"
+        ),
     ),
     (
         errors.Unreachable("h:1", 60.0, "nobody listens there"),
@@ -364,6 +375,7 @@ RETRIABLE = {
     errors.StoreUnreachable,
     errors.TakenInOrder,
     errors.QueryFailed,
+    errors.SparkNotStarted,
     errors.Unreachable,
     errors.WriteFailed,
     errors.DiskFull,

@@ -15,6 +15,7 @@ process at once, and so does the time if it takes longer to end than it has pati
 
 from __future__ import annotations
 
+import gc
 import json
 import logging
 import os
@@ -28,6 +29,7 @@ from typing import Any, TypeVar
 
 import click
 
+from penstock.collector import relieve
 from penstock.files import Files, replace_file
 
 logger = logging.getLogger(__name__)
@@ -74,7 +76,8 @@ class Part:
         self._status: dict[str, object] = {}
 
     def ready(self, **told: object) -> None:
-        """Say that it is ready, and where."""
+        """Say that it is ready, and where; what is there by now stays until the end."""
+        relieve()
         _write(self._ready_file, {"pid": os.getpid(), **told})
 
     def tell(
@@ -133,6 +136,7 @@ def part(
     that do not come any more.
     """
     self = Part(ready_file, status_file, patience_s)
+    collecting = gc.get_threshold()
     _clear(ready_file)
     before = {
         number: signal.signal(number, self.stop)
@@ -142,6 +146,8 @@ def part(
         yield self
     finally:
         self.end()
+        gc.unfreeze()
+        gc.set_threshold(*collecting)
         for number, handler in before.items():
             signal.signal(number, handler)
 

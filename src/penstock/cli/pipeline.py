@@ -6,11 +6,13 @@ from collections.abc import Callable
 
 import click
 
+from penstock.cli.conf import conf_option
 from penstock.cli.connect import no_token, server_options, whereabouts
 from penstock.cli.duration import Duration
 from penstock.cli.part import part, part_options
 from penstock.client.address import Address, Local
 from penstock.errors import MissingExtra
+from penstock.pipeline.options import MAX_PER_TRIGGER
 from penstock.store.store import VARIABLE
 
 # How long it may take to end. A batch that is cut off is done again the next time, and
@@ -35,7 +37,7 @@ def pipeline() -> None:
     "--checkpoint",
     metavar="DIR",
     required=True,
-    help="Keep here how far the queries are, and their state.",
+    help="Keep here how far the query is, and its state.",
 )
 @click.option(
     "--topic", default="firehose", show_default=True, help="Read tweets from here."
@@ -44,8 +46,9 @@ def pipeline() -> None:
     "--master",
     default="local[2]",
     show_default=True,
-    help="Where Spark runs: local[CORES], spark://HOST:PORT.",
+    help="Where Spark runs: local[N], spark://HOST:PORT, or local-cluster[N,CORES,MB].",
 )
+@conf_option
 @click.option(
     "--trigger",
     "trigger_s",
@@ -59,7 +62,7 @@ def pipeline() -> None:
     "--max-per-trigger",
     metavar="N",
     type=click.IntRange(1),
-    default=10_000,
+    default=MAX_PER_TRIGGER,
     show_default=True,
     help="At most so many events at a time.",
 )
@@ -71,6 +74,7 @@ def run_command(
     checkpoint: str,
     topic: str,
     master: str,
+    conf: tuple[tuple[str, str], ...],
     trigger_s: float,
     max_per_trigger: int,
     ready_file: str | None,
@@ -79,7 +83,7 @@ def run_command(
     available_now: bool,
     **_: object,
 ) -> None:
-    """Run all jobs over a topic of tweets, as one Spark application.
+    """Make tweets of a topic into documents, as a Spark application.
 
     Documents go to a store, statistics and counts to topics; each tweet counts once,
     whatever is killed and started again, as long as the checkpoint is kept. A query
@@ -110,6 +114,7 @@ def run_command(
             trigger_s=trigger_s,
             max_per_trigger=max_per_trigger,
             available_now=available_now,
+            conf=dict(conf),
         )
         run(told, self, master=master)
 

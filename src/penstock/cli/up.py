@@ -9,6 +9,7 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
+from penstock.cli.conf import conf_option
 from penstock.cli.duration import Duration
 from penstock.cli.refusal import Refusal
 from penstock.config import load
@@ -47,6 +48,12 @@ FAILED = 1
     help="Tweets a second of each of the two streams, on average.",
 )
 @click.option("--seed", type=int, default=1, show_default=True, help="Of the tweets.")
+@click.option(
+    "--resting",
+    is_flag=True,
+    help="Start everything, and the stream when somebody says twitter at the control "
+    "port.",
+)
 @click.option("--no-spark", is_flag=True, help="Without Spark, store and changes.")
 @click.option(
     "--store",
@@ -59,8 +66,9 @@ FAILED = 1
     "--master",
     default="local[2]",
     show_default=True,
-    help="Where Spark runs: local[N], or spark://HOST:PORT.",
+    help="Where Spark runs: local[N], spark://HOST:PORT, or local-cluster[N,CORES,MB].",
 )
+@conf_option
 @click.option(
     "--trigger",
     "trigger_s",
@@ -91,7 +99,10 @@ FAILED = 1
 @click.option("--line-port", default=8000, show_default=True, help="Of the broker.")
 @click.option("--native-port", default=8410, show_default=True, help="Of the broker.")
 @click.option(
-    "--control-port", default=8080, show_default=True, help="Shows tweets by telnet."
+    "--control-port",
+    default=8080,
+    show_default=True,
+    help="Shows tweets by telnet, and starts the stream if it rests.",
 )
 @click.option("--http-port", default=8420, show_default=True, help="Of the dashboard.")
 @click.option(
@@ -113,6 +124,9 @@ def up(
     logger_stats, tweets_stats, users_stats and hashtag_stats. A part that dies is
     started again. Ctrl-C ends everything in order.
 
+    With --resting no tweet comes until somebody says twitter at the control port, and
+    the time of --for counts from then.
+
     With --for the exit code is 0 only if every stage has processed events and nothing
     was lost.
 
@@ -120,8 +134,10 @@ def up(
     Examples:
       penstock up
       penstock up --for 60s --rate 2000
+      penstock up --resting
       penstock up --store mongodb://localhost:27017/tweets?replicaSet=rs0
       penstock up --master local[4] --trigger 500ms
+      penstock up --master spark://127.0.0.1:7077 --conf spark.executor.memory=2g
     """
     login = login_of(given.pop("user"), given.pop("password_file"))
     try:

@@ -1,20 +1,24 @@
-"""Spark jobs that make tweets into documents, counts and statistics.
+"""Tweets to documents, counts and statistics: one query of Spark over the firehose.
 
-One file for each job, a function from DataFrame to DataFrame, so that each can be
-used, and tested, on any table of the right columns:
+Functions over plain values, one file for each step, in the order of the flow:
 
-    parse        payloads of the firehose to tweets, retweeted ones as their own
-    sentiment    scores of a text: AFINN and VADER
+    tweet        an event as the tweets that it holds, or why it is none
+    portion      what a part of a batch comes to: the newest of each id, and sums
+    sentiment    scores of a text by AFINN; vader, by VADER
     engagement   what readers do with a tweet, for each follower
-    documents    a tweet with its scores, as JSON
-    users        who wrote it, as JSON
-    changes      of many documents the newest for each key
-    running      engagement of each user, over all of his tweets
-    hashtags     how often each tag was used
-    statistics   how long it all took, in windows of five seconds
+    documents    a tweet with its scores, and its user, as JSON
+    writing      the store, as a worker has it
+    notes        what a task tells the driver beside sums: times, and what was not taken
 
-``application`` makes them queries of one Spark application. Needs the extra
-``penstock[pipeline]``; importing this package loads nothing of it.
+and what strings them together:
+
+    task         all of the above, as a function of Arrow columns
+    totals       what Spark's state has added up, to the store and to the driver
+    batch        the driver's part, with letters, samples, statistics and outlet
+    application  the query
+    run, watch   the query as a process; checkpoint, what it is not begun with
+
+Needs the extra ``penstock[pipeline]``; importing this package loads nothing of it.
 """
 
 from __future__ import annotations

@@ -1,54 +1,51 @@
-"""The jobs as queries of one Spark application, each with its name and checkpoint.
+"""The pipeline as one query of Spark over the firehose.
 
-firehose ──┬─ tweets ───▶ store: tweets, users        samples ──▶ pipeline_samples
-           ├─ running ──▶ store: users_engagements    samples ──▶ pipeline_samples
-           └─ hashtags ─▶ hashtag_stats
-pipeline_samples ── statistics ──▶ logger_stats, tweets_stats, users_stats
+             tasks, one for each part of a batch          state, by key
+firehose ─▶ decode ─▶ newest of each id ─▶ score ─▶ write ─▶ sums ──▶ driver
+                                                      │        │         │
+                                   store: tweets, users        │         │
+                                      store: users_engagements ┘         │
+                        topics: hashtag_stats, statistics, dead letters ─┘
+
+Tasks write by themselves, wherever Spark runs them; engagement of users and counts of
+tags are in Spark's state store; how far the query is stands in its checkpoint.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.functions import inline, max, sum
+from pyspark.sql.pandas.functions import arrow_udf
 from pyspark.sql.streaming.query import StreamingQuery
-from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from penstock.client.feed import RETRY_S
 from penstock.client.line import Line
 from penstock.errors import ServerRefused
-from penstock.pipeline import samples
-from penstock.pipeline.batches import (
-    HashtagBatch,
-    Outlet,
-    RunningBatch,
-    Strays,
-    TweetBatch,
-)
-from penstock.pipeline.changes import TWEETS, USERS
-from penstock.pipeline.engagement import engagement
-from penstock.pipeline.hashtags import hashtags
+from penstock.pipeline.batch import Batch
 from penstock.pipeline.letters import Letter, letters
 from penstock.pipeline.options import Broker, PipelineOptions
-from penstock.pipeline.parse import firehose, tweets
-from penstock.pipeline.running import COLLECTION, running
-from penstock.pipeline.statistics import SAMPLE, statistics
+from penstock.pipeline.outlet import Outlet
+from penstock.pipeline.portion import Stray
+from penstock.pipeline.samples import TOPIC as SAMPLES
+from penstock.pipeline.samples import Panics
+from penstock.pipeline.task import TOLD, Task
 from penstock.pipeline.writing import Opener
 from penstock.store import store
 from penstock.store.store import Store
 
-COLLECTIONS = (TWEETS, USERS, COLLECTION)
-# Of these, a name and how many triggers of the tweets one of its own takes: the
-# original flushed users and tags every 3 seconds, and statistics every 5.
-PACES = {"tweets": 1, "running": 3, "hashtags": 3, "statistics": 5}
-# Of a session; documents of one Arrow batch are one bulk.
+NAME = "firehose"
+# Of a session; documents of one Arrow batch are one bulk. Code for so few expressions
+# takes longer to make, anew for every batch, than it saves.
 SETTINGS = {
     "spark.sql.adaptive.enabled": "false",
-    "spark.sql.execution.arrow.maxRecordsPerBatch": "2000",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "10000",
     "spark.sql.session.timeZone": "UTC",
+    "spark.sql.subexpressionElimination.enabled": "false",
     "spark.sql.streaming.stateStore.providerClass": (
         "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
     ),
@@ -57,113 +54,90 @@ SETTINGS = {
 
 
 class Application:
-    """``start`` it; ``queries`` are what runs, by name."""
+    """``start`` it; ``query`` is what runs."""
 
     def __init__(
         self, spark: SparkSession, options: PipelineOptions, opener: Opener
     ) -> None:
-        self.queries: dict[str, StreamingQuery] = {}
+        self.query: StreamingQuery | None = None
         self._spark = spark
         self._options = options
         self._opener = opener
-        self._outlets: list[Outlet] = []
+        self._outlet = Outlet(options.broker.feed)
+        self._line = Line(options.broker.connect, RETRY_S)
+        self._pause_ms = round(options.trigger_s * 1000)
+        self.batch = Batch(
+            *(self._outlet, opener, self._letters, Panics(self._line)), self._pause_ms
+        )
 
     def start(self) -> None:
-        """Start what reads the firehose; statistics too, unless they have to wait.
-
-        Raises NotRunning, ConnectionLost, ServerRefused.
-        """
+        """Raises NotRunning, ConnectionLost, ServerRefused."""
         for name, value in SETTINGS.items():
-            self._spark.conf.set(name, value)
-        make_topics(self._options.broker, [self._options.topic, samples.TOPIC])
-        self._start_tweets()
-        self._start_running()
-        self._start_hashtags()
-        if not self._options.available_now:
-            self.start_statistics()
+            self._spark.conf.set(name, self._options.conf.get(name, value))
+        make_topics(self._options.broker, [self._options.topic, SAMPLES])
+        totals = summed(told(self._firehose(), self._opener))
+        writer = totals.writeStream.outputMode("update").foreachBatch(self.batch)
+        checkpoint = checkpoint_of(self._options.checkpoint)
+        writer = writer.queryName(NAME).option("checkpointLocation", checkpoint)
+        if self._options.available_now:
+            writer = writer.trigger(availableNow=True)
+        else:
+            writer = writer.trigger(processingTime=f"{self._pause_ms} milliseconds")
+        self.query = writer.start()
+        self._outlet.told(self.query.id)  # a run before may have left a window open
 
     def stop(self) -> None:
-        for query in self.queries.values():
-            query.stop()
-        for outlet in self._outlets:
-            outlet.close()
+        if self.query is not None:
+            self.query.stop()
+        self._outlet.close()
+        self._line.close()
 
-    def start_statistics(self) -> None:
-        """Of all samples there are: if everything ends, when the others have ended."""
-        frame = self._stream(
-            "statistics",
-            subscribe=samples.TOPIC,
-            valueSchema=SAMPLE,
-            columns="kind,ms,count,timestamp",
-        )
-        writer = statistics(frame).writeStream.format("penstock")
-        writer = writer.options(**self._options.broker.format_options())
-        self._start("statistics", writer.outputMode("append"))
-
-    def _start_tweets(self) -> None:
-        # However small a batch is: VADER is worth more than one core.
+    def _firehose(self) -> DataFrame:
+        # However small a batch is: scoring is worth more than one core. A cluster has
+        # by now those that it gives, see cluster.py.
         cores = self._spark.sparkContext.defaultParallelism
-        events = self._firehose("tweets", minPartitions=cores)
-        batch = TweetBatch(self._outlet(), self._opener, self._letters)
-        self._each("tweets", events, "append", batch)
-
-    def _start_running(self) -> None:
-        events = self._firehose("running")
-        batch = RunningBatch(self._outlet(), self._opener)
-        self._each("running", running(engagement(tweets(events))), "update", batch)
-
-    def _start_hashtags(self) -> None:
-        events = self._firehose("hashtags")
-        batch = HashtagBatch(self._outlet())
-        self._each("hashtags", hashtags(tweets(events)), "update", batch)
-
-    def _firehose(self, name: str, **more: Any) -> DataFrame:
-        return self._stream(
-            name,
-            **more,
-            subscribe=self._options.topic,
-            valueSchema=firehose(),
-            columns="message,offset,_corrupt",
-            maxOffsetsPerTrigger=self._options.max_per_trigger * PACES[name],
-        )
-
-    def _stream(self, name: str, **more: Any) -> DataFrame:
         return (
             self._spark.readStream.format("penstock")
             .options(**self._options.broker.format_options())
-            .options(startingOffsets="earliest", progress=f"pipeline-{name}", **more)
+            .option("subscribe", self._options.topic)
+            .option("columns", "value,offset,timestamp")
+            .option("startingOffsets", "earliest")
+            .option("progress", f"pipeline-{NAME}")
+            .option("minPartitions", cores)
+            .option("maxOffsetsPerTrigger", self._options.max_per_trigger)
             .load()
         )
 
-    def _each(
-        self,
-        name: str,
-        frame: DataFrame,
-        mode: str,
-        batch: Callable[[DataFrame, int], None],
-    ) -> None:
-        self._start(name, frame.writeStream.outputMode(mode).foreachBatch(batch))
-
-    def _start(self, name: str, writer: DataStreamWriter) -> None:
-        options = self._options
-        if options.available_now:
-            writer = writer.trigger(availableNow=True)
-        else:
-            pause_ms = round(options.trigger_s * 1000) * PACES[name]
-            writer = writer.trigger(processingTime=f"{pause_ms} milliseconds")
-        checkpoint = str(Path(options.checkpoint, name))
-        writer = writer.queryName(name).option("checkpointLocation", checkpoint)
-        self.queries[name] = writer.start()
-
-    def _outlet(self) -> Outlet:
-        outlet = Outlet(self._options.broker.feed)
-        self._outlets.append(outlet)
-        return outlet
-
-    def _letters(self, strays: Strays) -> Iterator[Letter]:
+    def _letters(self, strays: Sequence[Stray]) -> Iterator[Letter]:
         if strays:
-            with Line(self._options.broker.connect, RETRY_S) as line:
-                yield from letters(line, self._options.topic, strays)
+            yield from letters(self._line, self._options.topic, strays)
+
+
+def checkpoint_of(directory: str) -> str:
+    """Where the query keeps its checkpoint; ``directory`` may be a URL."""
+    return f"{directory.rstrip('/')}/{NAME}"
+
+
+def told(events: DataFrame, opener: Opener) -> DataFrame:
+    """What tasks tell of events that they have written; see task.py.
+
+    Spark is told that it does not always say the same, and so asks once for every row.
+    """
+    task = arrow_udf(Task(opener).run, TOLD)  # type: ignore[call-overload]
+    rows = events.select(
+        task.asNondeterministic()("value", "offset", "timestamp").alias("told")
+    )
+    return rows.select(inline("told"))
+
+
+def summed(rows: DataFrame) -> DataFrame:
+    """The totals by key over all batches: state, which is never dropped.
+
+    What bounds it is the number of users and tags. It lies on disk (RocksDB).
+    """
+    return rows.groupBy("kind", "key").agg(
+        sum("count").alias("count"), sum("sum").alias("sum"), max("last").alias("last")
+    )
 
 
 @dataclass(frozen=True, slots=True)

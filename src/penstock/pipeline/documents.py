@@ -1,48 +1,107 @@
-"""A tweet and all of its scores, as one JSON document."""
+"""Documents of the store: a tweet with all of its scores, its user, a user's totals."""
 
 from __future__ import annotations
 
-from pyspark.sql import Column, DataFrame
-from pyspark.sql.functions import col, struct, to_json
+import msgspec
 
-# A score that is not there is null, not missing.
-AS_IT_IS = {"ignoreNullFields": "false"}
-_PARSED = (
-    *("id_str", "text", "created_at", "lang", "favorite_count", "retweet_count"),
-    *("hashtags", "retweeted_id", "user"),
-)
+from penstock.pipeline.sentiment import mean, values_of, words_of
+from penstock.pipeline.tweet import Tweet, User
+from penstock.pipeline.vader import compound
 
-
-def documents(tweets: DataFrame) -> DataFrame:
-    """The tweets with a column ``document``.
-
-    They have been through ``sentiment``, ``vader`` and ``engagement``.
-    """
-    return tweets.withColumn("document", to_json(document(), AS_IT_IS))
+TWEETS = "tweets"
+USERS = "users"
+ENGAGEMENTS = "users_engagements"
+COLLECTIONS = (TWEETS, USERS, ENGAGEMENTS)
 
 
-def document() -> Column:
-    return struct(
-        col("id_str").alias("tw_id"),
-        col("text"),
-        col("is_retweet"),
-        col("user.id_str").alias("user_id"),
-        col("user.screen_name").alias("screen_name"),
-        col("created_at"),
-        struct(
-            col("text").alias("tweet_text"),
-            col("words").alias("tweet_words"),
-            col("word_values").alias("words_emotion_values"),
-        ).alias("sentiments_data"),
-        col("sentiment").alias("sentiments_score"),
-        col("vader").alias("vader_score"),
-        struct(
-            col("favorite_count"),
-            col("retweet_count"),
-            col("user.followers_count").alias("followers_count"),
-        ).alias("engagement_data"),
-        col("engagement").alias("engagement_score"),
-        col("hashtags"),
-        col("at_ms"),
-        struct(*(col(name) for name in _PARSED)).alias("original_tweet"),
+class SentimentsData(msgspec.Struct, frozen=True, gc=False):
+    tweet_text: str | None
+    tweet_words: list[str]
+    words_emotion_values: list[int]
+
+
+class EngagementData(msgspec.Struct, frozen=True, gc=False):
+    favorite_count: int | None
+    retweet_count: int | None
+    followers_count: int | None
+
+
+class OriginalTweet(msgspec.Struct, frozen=True, gc=False):
+    """What was read."""
+
+    id_str: str | None
+    text: str | None
+    created_at: str | None
+    lang: str | None
+    favorite_count: int | None
+    retweet_count: int | None
+    hashtags: list[str | None] | None
+    retweeted_id: str | None
+    user: User
+
+
+class TweetDocument(msgspec.Struct, frozen=True, gc=False):
+    """A tweet and its scores. A score that is not there is None."""
+
+    tw_id: str | None
+    text: str | None
+    is_retweet: bool
+    user_id: str | None
+    screen_name: str | None
+    created_at: str | None
+    sentiments_data: SentimentsData
+    sentiments_score: float | None
+    vader_score: float | None
+    engagement_data: EngagementData
+    engagement_score: float
+    hashtags: list[str | None] | None
+    at_ms: int | None
+    original_tweet: OriginalTweet
+
+
+_encode = msgspec.json.Encoder().encode
+
+
+def tweet_document(
+    tweet: Tweet, engagement: float, at_ms: int | None, *, is_retweet: bool
+) -> bytes:
+    """The document of a tweet, as JSON."""
+    text, user, hashtags = tweet.text, tweet.author, tweet.hashtags
+    words = words_of(text)
+    values = values_of(words)
+    retweeted = tweet.retweeted_status
+    return _encode(
+        TweetDocument(
+            tw_id=tweet.id_str,
+            text=text,
+            is_retweet=is_retweet,
+            user_id=user.id_str,
+            screen_name=user.screen_name,
+            created_at=tweet.created_at,
+            sentiments_data=SentimentsData(text, words, values),
+            sentiments_score=mean(values),
+            vader_score=None if text is None else compound(text),
+            engagement_data=EngagementData(
+                tweet.favorite_count, tweet.retweet_count, user.followers_count
+            ),
+            engagement_score=engagement,
+            hashtags=hashtags,
+            at_ms=at_ms,
+            original_tweet=OriginalTweet(
+                id_str=tweet.id_str,
+                text=text,
+                created_at=tweet.created_at,
+                lang=tweet.lang,
+                favorite_count=tweet.favorite_count,
+                retweet_count=tweet.retweet_count,
+                hashtags=hashtags,
+                retweeted_id=None if retweeted is None else retweeted.id_str,
+                user=user,
+            ),
+        )
     )
+
+
+def user_document(tweet: Tweet) -> bytes:
+    """Who wrote a tweet, as he came with it."""
+    return _encode(tweet.author)

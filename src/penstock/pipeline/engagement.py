@@ -2,23 +2,13 @@
 
 from __future__ import annotations
 
-from pyspark.sql import Column, DataFrame
-from pyspark.sql.functions import coalesce, col, lit, when
+from penstock.pipeline.tweet import Tweet
 
 
-def engagement(tweets: DataFrame) -> DataFrame:
-    """The tweets with a column ``engagement``.
+def engagement(tweet: Tweet) -> float:
+    """(favorite_count + retweet_count) / followers_count, by 1 for who has none.
 
-    It is (favorite_count + retweet_count) / followers_count, by 1 for a user whom
-    nobody follows. Counts that are missing are 0.
+    Counts that are missing are 0.
     """
-    followers = _count("user.followers_count")
-    sum_ = _count("favorite_count") + _count("retweet_count")
-    return tweets.withColumn(
-        "engagement", sum_ / when(followers == 0, 1).otherwise(followers)
-    )
-
-
-def _count(name: str) -> Column:
-    """As a float: a sum of counts may be more than an integer can hold."""
-    return coalesce(col(name), lit(0)).cast("double")
+    likes = float(tweet.favorite_count or 0) + float(tweet.retweet_count or 0)
+    return likes / (tweet.author.followers_count or 1)

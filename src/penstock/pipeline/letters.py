@@ -1,8 +1,9 @@
 """Dead letters of the pipeline: events of the firehose that are no tweets, and why.
 
-There may be many of them in a batch, and large ones. So they are read one after the
-other, of each no more than its beginning is kept (the whole is in the firehose, and the
-letter says where), and they are told in parts that the broker takes.
+Small ones come with the note of the task that met them. There may be many of them in a
+batch, and large ones: those are read one after the other, of each no more than its
+beginning is kept (the whole is in the firehose, and the letter says where), and they
+are told in parts that the broker takes.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from penstock.client import Client
 from penstock.client.fetching import Range
 from penstock.client.line import Line
 from penstock.errors import ServerRefused
+from penstock.pipeline.portion import Stray
 
 # What is kept of an event.
 MAX_LETTER_BYTES = 1 << 20
@@ -31,23 +33,11 @@ class Letter:
     raw: bytes
 
 
-def letters(
-    line: Line, topic: str, strays: Sequence[tuple[int, str]]
-) -> Iterator[Letter]:
-    """The letters of strays: offset and reason of each, offsets ascending.
-
-    Raises NotRunning, ConnectionLost, ServerRefused.
-    """
-    reasons = dict(strays)
-    end = max(reasons, default=-1) + 1
-    read_to = 0
-    for offset in reasons:
-        if offset < read_to:
-            continue
-        found, read_to = _read(line, topic, offset, end)
-        for one in range(offset, read_to):
-            if one in reasons:
-                yield _letter(topic, one, reasons[one], found.get(one))
+def letters(line: Line, topic: str, strays: Sequence[Stray]) -> Iterator[Letter]:
+    """The letters of strays. Raises NotRunning, ConnectionLost, ServerRefused."""
+    for one in strays:
+        raw = _read(line, topic, one.offset) if one.raw is None else one.raw
+        yield _letter(topic, one, raw)
 
 
 def parts(found: Iterable[Letter]) -> Iterator[list[Letter]]:
@@ -64,29 +54,24 @@ def parts(found: Iterable[Letter]) -> Iterator[list[Letter]]:
         yield part
 
 
-def _read(
-    line: Line, topic: str, offset: int, end: int
-) -> tuple[dict[int, bytes], int]:
-    """Payloads by offset from there on, and up to where these are all."""
+def _read(line: Line, topic: str, offset: int) -> bytes | None:
+    """The payload of an event; None if retention was faster."""
 
     def fetch(client: Client) -> Range:
-        return client.fetch(topic, offset, end)
+        return client.fetch(topic, offset, offset + 1)
 
     try:
         found = line.say(fetch)
     except ServerRefused as error:
         if error.error != "OffsetOutOfRange":
             raise
-        return {}, offset + 1  # retention was faster
-    payloads = {
-        event.offset: event.payload
-        for batch in found.batches
-        for event in batch.events()
-    }
-    return payloads, max(found.next_offset, offset + 1)
+        return None
+    payloads = (one.payload for one in found.events() if one.offset == offset)
+    return next(payloads, None)
 
 
-def _letter(topic: str, offset: int, reason: str, payload: bytes | None) -> Letter:
+def _letter(topic: str, stray: Stray, payload: bytes | None) -> Letter:
+    offset, reason = stray.offset, stray.reason
     if payload is None:
         return Letter(offset, f"{reason}; event {offset} of {topic} is removed", b"")
     if len(payload) > MAX_LETTER_BYTES:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from penstock.client import Client, connect
@@ -14,8 +15,8 @@ from penstock.spark.options import tls_options
 
 # What dead letters of the pipeline are filed under.
 GATEWAY = "pipeline"
-# Tweets of a batch: 9 MB of JSON, if they are like the generated ones.
-MAX_PER_TRIGGER = 10_000
+# Tweets of a batch: 13 MB of JSON, if they are like the generated ones.
+MAX_PER_TRIGGER = 15_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,7 +26,7 @@ class Broker:
     server: str | None = None
     data: str | None = None
     user: str | None = None
-    password: str | None = None
+    password: str | None = field(default=None, repr=False)
     tls: Tls | None = None
     """Whom to trust, if ``server`` begins with ``penstock+tls://``."""
 
@@ -67,16 +68,18 @@ class Broker:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PipelineOptions:
     broker: Broker
-    store: str
-    """The URL of the store."""
+    store: str = field(repr=False)
+    """The URL of the store; it may hold a password."""
     checkpoint: str
-    """The directory that queries keep their state in."""
+    """The directory that the query keeps its state in; on a cluster a URL as well."""
     topic: str = "firehose"
     trigger_s: float = 1.0
-    """How often tweets are processed; users and tags every three of these."""
+    """How often tweets are processed."""
     max_per_trigger: int = MAX_PER_TRIGGER
     available_now: bool = False
     """End with what there is."""
+    conf: Mapping[str, str] = field(default_factory=dict)
+    """Settings of Spark, over what the pipeline sets."""
 
     def __post_init__(self) -> None:
         if self.trigger_s < 0:

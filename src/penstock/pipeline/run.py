@@ -3,30 +3,26 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any, Protocol
 
 from pyspark.sql.streaming.query import StreamingQuery
 
 from penstock.errors import PenstockError
-from penstock.pipeline import samples
-from penstock.pipeline.application import (
-    COLLECTIONS,
-    SETTINGS,
-    Application,
-    OpenStore,
-)
+from penstock.pipeline import checkpoint, cluster
+from penstock.pipeline.application import NAME, SETTINGS, Application, OpenStore
+from penstock.pipeline.documents import COLLECTIONS
 from penstock.pipeline.options import PipelineOptions
-from penstock.pipeline.samples import TICK, sample
-from penstock.pipeline.watch import Counts, Ticks, failed
-from penstock.spark.sessions import cores_of, session
+from penstock.pipeline.watch import Counts, failed, is_idle
+from penstock.spark import daemon
+from penstock.spark.sessions import cores_of, java_options, session
 
 # A machine that starts everything at once lets Python's workers wait.
 PATIENCE = {"spark.python.authenticate.socketTimeout": "60s"}
-# Of users and tags, on a cluster: 200 would be Spark's choice, each with a state of its
-# own, and they stay as many as they were in the first batch.
-CLUSTER_PARTITIONS = 8
-# Between two looks at the queries.
+# What tasks import, beside the store; see spark/daemon.py.
+IMPORTS = ("penstock.pipeline.task", "vaderSentiment.vaderSentiment")
+WORKER_IMPORTS = f"spark.executorEnv.{daemon.IMPORTS}"
+# Between two looks at the query.
 LOOK_S = 0.5
 # A batch that runs may end, before it is cut off.
 GRACE_S = 5.0
@@ -51,108 +47,109 @@ class Watcher(Protocol):
 
 
 def run(options: PipelineOptions, watcher: Watcher, *, master: str) -> None:
-    """Run until the watcher says so, or until all is done. Raises QueryFailed."""
+    """Run until the watcher says so, or until all is done.
+
+    Raises QueryFailed, OldCheckpoint, SparkNotStarted.
+    """
+    checkpoint.check(options.checkpoint, NAME)
     opener = OpenStore(options.store)
     store = opener()
     try:
         store.prepare(COLLECTIONS)
     finally:
         store.close()
-    conf = {**SETTINGS, **PATIENCE, "spark.app.name": "penstock-pipeline"}
-    if cores_of(master) is None:
-        conf["spark.sql.shuffle.partitions"] = str(CLUSTER_PARTITIONS)
+    clustered = cores_of(master) is None
+    imports = ",".join((*IMPORTS, type(store).__module__))
+    conf = {**settings(master), WORKER_IMPORTS: imports, **options.conf}
     spark = session(master, **conf)
     try:
+        if clustered:
+            cluster.settle(spark, options.conf, watcher.stopping.wait)
         drive(Application(spark, options, opener), options, watcher)
     finally:
         spark.stop()
 
 
+def settings(master: str) -> dict[str, str]:
+    """The settings of Spark that pay for this pipeline."""
+    conf = {**SETTINGS, **PATIENCE, "spark.app.name": "penstock-pipeline"}
+    if cores_of(master) is None:
+        return {**conf, **cluster.SETTINGS}
+    # Little Java runs often enough for its better compiler to pay.
+    java = {"spark.driver.extraJavaOptions": java_options(short=True)}
+    return {**conf, **java, "spark.sql.shuffle.partitions": "1"}
+
+
 def drive(application: Application, options: PipelineOptions, watcher: Watcher) -> None:
-    """Start the queries, watch them, and stop them. Raises QueryFailed."""
-    watch = _Watch(application.queries, options, watcher)
+    """Start the query, watch it, and stop it. Raises QueryFailed."""
+    watch = _Watch(application, options, watcher)
     try:
         application.start()
-        watcher.ready(queries=sorted(application.queries))
+        watcher.ready(queries=[NAME])
         watch.until_end()
         if options.available_now and not watcher.stopping.is_set():
-            application.start_statistics()
-            watch.until_end()
+            application.batch.end()
     finally:
-        _let_finish(application.queries)
+        _let_finish(application.query)
         watch.tell()
         application.stop()
 
 
 class _Watch:
     def __init__(
-        self,
-        queries: Mapping[str, StreamingQuery],
-        options: PipelineOptions,
-        watcher: Watcher,
+        self, application: Application, options: PipelineOptions, watcher: Watcher
     ) -> None:
-        self._queries = queries
+        self._application = application
         self._options = options
         self._watcher = watcher
         self._counts = Counts()
-        self._ticks = Ticks()
         self._error: str | None = None
 
     def until_end(self) -> None:
-        """Until somebody says so, or every query has ended."""
+        """Until somebody says so, or the query has ended."""
+        query = self._application.query
+        assert query is not None, "it was started"
         active = True
         while active and not self._watcher.stopping.is_set():
-            active = any(query.isActive for query in self._queries.values())
-            self._look()
+            active = query.isActive
+            self._check(query)
+            self.tell()
             if active:
+                if is_idle(query.status, self._counts.lag):
+                    self._rest()
                 self._watcher.stopping.wait(LOOK_S)
 
     def tell(self) -> None:
         """Say how far it is."""
-        progress: dict[str, Any] = {
-            name: query.lastProgress for name, query in self._queries.items()
-        }
+        query = self._application.query
+        progress: Any = None if query is None else query.lastProgress
         self._counts.see(progress)
         self._watcher.tell(
             events=self._counts.events,
             lag=self._counts.lag,
             errors=0 if self._error is None else 1,
             batches=self._counts.batches,
+            batch_ms=self._counts.batch_ms,
             last_error=self._error,
         )
 
-    def _look(self) -> None:
-        for name, query in self._queries.items():
-            self._check(name, query)
-        self.tell()
-        statistics = self._queries.get("statistics")
-        if statistics is not None and not self._options.available_now:
-            progress: Any = statistics.lastProgress
-            if self._ticks.due(progress):
-                self._tick()
-
-    def _check(self, name: str, query: StreamingQuery) -> None:
+    def _check(self, query: StreamingQuery) -> None:
         over = not query.isActive and not self._options.available_now
         error = query.exception()
         if error is not None or over:
-            failure = failed(name, str(error or "it has ended"))
+            failure = failed(NAME, str(error or "it has ended"))
             self._error = str(failure)
             raise failure from error
 
-    def _tick(self) -> None:
-        try:
-            with self._options.broker.connect() as client:
-                client.publish(samples.TOPIC, [sample(TICK, None, 0)])
-        except PenstockError:
-            return  # it is tried again; queries say themselves what is wrong
-        self._ticks.written()
+    def _rest(self) -> None:
+        with suppress(PenstockError):  # it is tried again; batches say what is wrong
+            self._application.batch.idle()
 
 
-def _let_finish(queries: Mapping[str, StreamingQuery]) -> None:
-    """Wait for batches that run: cut off, they would be done again."""
+def _let_finish(query: StreamingQuery | None) -> None:
+    """Wait for a batch that runs: cut off, it would be done again."""
     deadline_s = time.monotonic() + GRACE_S
-    for query in queries.values():
-        while query.isActive and query.status["isTriggerActive"]:
-            if time.monotonic() >= deadline_s:
-                return
-            time.sleep(0.05)
+    while query is not None and query.isActive and query.status["isTriggerActive"]:
+        if time.monotonic() >= deadline_s:
+            return
+        time.sleep(0.05)

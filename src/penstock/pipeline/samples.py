@@ -1,30 +1,72 @@
-"""Samples: how long something took, and how many there were, as events of a topic."""
+"""Reads the panics of streams, which the ingest counts in a topic of their own."""
 
 from __future__ import annotations
 
-import json
-import time
-from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import cast
 
-from penstock.pipeline.writing import Bulk
+import msgspec
+
+from penstock.client import Client
+from penstock.client.line import Line
+from penstock.errors import ServerRefused
 
 TOPIC = "pipeline_samples"
-PROCESSING = "processing"
-TICK = "tick"
 
 
-def sample(kind: str, ms: float | None, count: int) -> bytes:
-    """The payload of a sample of now."""
-    at_ms = time.time_ns() // 1_000_000
-    told = {
-        "kind": kind,
-        "ms": None if ms is None else round(ms, 3),
-        "count": count,
-        "at_ms": at_ms,
-    }
-    return json.dumps(told).encode()
+class Sample(msgspec.Struct, frozen=True):
+    kind: str = ""
+    count: int = 0
 
 
-def of_bulks(bulks: Iterable[Bulk]) -> list[bytes]:
-    """A sample of each bulk; it counts tweets, not the documents that they became."""
-    return [sample(bulk.collection, bulk.ms, bulk.events) for bulk in bulks]
+@dataclass(frozen=True, slots=True)
+class Panics:
+    """Reads how many panics there were, and when."""
+
+    line: Line
+
+    def __call__(self, offset: int, to_ms: int) -> tuple[int, list[tuple[int, int]]]:
+        """From an offset on, up to a time: the next one, and milliseconds and counts.
+
+        What is there any more, if retention was faster.
+        """
+        return self.line.say(lambda client: _there(client, offset, to_ms))
+
+
+def _there(
+    client: Client, offset: int, to_ms: int
+) -> tuple[int, list[tuple[int, int]]]:
+    try:
+        return _panics(client, offset, to_ms)
+    except ServerRefused as error:
+        if error.error != "OffsetOutOfRange":
+            raise
+    topic = cast(dict[str, int], client.ask("topics.show", name=TOPIC))
+    return _panics(client, topic["start_offset"], to_ms)
+
+
+def _panics(
+    client: Client, offset: int, to_ms: int
+) -> tuple[int, list[tuple[int, int]]]:
+    found: list[tuple[int, int]] = []
+    for part in client.fetch_all(TOPIC, offset, 1 << 62):
+        for event in part.events():
+            if event.timestamp_ms >= to_ms:
+                return offset, found
+            count = _count(event.payload)
+            if count:
+                found.append((event.timestamp_ms, count))
+            offset = event.offset + 1
+    return offset, found
+
+
+def _count(payload: bytes) -> int:
+    """How many panics it tells; 0 for what others have written to the topic."""
+    try:
+        sample = _decode(payload)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return 0
+    return sample.count if sample.kind == "panics" else 0
+
+
+_decode = msgspec.json.Decoder(Sample).decode

@@ -1,133 +1,156 @@
-"""Statistics of the pipeline itself: percentiles and counts of windows of 5 seconds.
+"""Statistics of the pipeline itself: percentiles over tweets, in windows of 5 seconds.
 
-The samples are events of the topic ``pipeline_samples``. A window is that of the time
-at which the broker stored the sample, which goes on in a topic, so that no sample comes
-too late to be counted, whoever wrote it and however long it was on its way.
-
-A window is told when a later sample shows that it is over. Samples of kind ``tick`` say
-nothing but that: they are written when nothing else is.
+A window is of the time at which the broker stored a tweet. Batches go on in the order
+of the firehose, so a window is over as soon as a batch holds a tweet of a later one, or
+when nothing more comes. What of a told window comes late, because a clock was set back,
+counts in the one that is open. A window without a tweet is not told; panics within it
+count in the next one that has some.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from decimal import ROUND_CEILING, Decimal
 
-from pyspark.sql import Column, DataFrame
-from pyspark.sql.functions import (
-    array,
-    ceil,
-    coalesce,
-    col,
-    concat,
-    count,
-    lit,
-    max,
-    percentile,
-    struct,
-    sum,
-    to_json,
-    unix_millis,
-    when,
-    window,
-)
+import msgspec
 
-from penstock.pipeline.documents import AS_IT_IS
+from penstock.pipeline.notes import WINDOW_MS, Times, Took
 
-SAMPLE = "kind STRING, ms DOUBLE, count BIGINT"
-WINDOW = "5 seconds"
-# How far the clock of a broker may be set back.
-WATERMARK = "2 seconds"
 PERCENTILES = (75, 85, 95)
 # Who tells it, in the text.
 WORKER = "StatisticWorker spark"
-# Kinds of samples, and the topic that their statistics go to; of others there are none.
-TOPICS = {
-    "processing": "logger_stats",
-    "panics": "logger_stats",
-    "tweets": "tweets_stats",
-    "users": "users_stats",
-}
-KINDS = {
-    "logger_stats": "processing",
-    "tweets_stats": "tweets",
-    "users_stats": "users",
-}
+LOGGER, TWEETS, USERS = "logger_stats", "tweets_stats", "users_stats"
+
+Statistic = tuple[str, bytes]
+"""A topic, and the payload of an event."""
 
 
-def statistics(samples: DataFrame) -> DataFrame:
-    """Rows of ``topic`` and ``value``, one for each window and topic with samples.
+class Window(msgspec.Struct, array_like=True):
+    took: Took
+    panics: int = 0
 
-    ``samples`` has the columns ``kind``, ``ms``, ``count`` and ``timestamp``.
+
+class Windows(msgspec.Struct, array_like=True):
+    """Windows that are open, by their beginning; each has a tweet. Kept as JSON."""
+
+    open: dict[int, Window] = {}
+    told_to_ms: int = 0
+    """The end of the last one that is told."""
+
+    def add(self, begin_ms: int, took: Took) -> None:
+        """Add what tweets took that are of the window that begins there."""
+        begin_ms = max(begin_ms, self.told_to_ms)
+        if begin_ms not in self.open:
+            self.open[begin_ms] = Window(Took({}, {}, {}))
+        known = self.open[begin_ms].took
+        for name in took.__struct_fields__:
+            times: Times = getattr(known, name)
+            for ms, count in getattr(took, name).items():
+                times[ms] = times.get(ms, 0) + count
+
+    def panic(self, at_ms: int, count: int) -> None:
+        """Add panics, which were before ``end_ms``."""
+        begin_ms = min(begin for begin in self.open if begin + WINDOW_MS > at_ms)
+        self.open[begin_ms].panics += count
+
+    def close(self, to_ms: int) -> Iterator[Statistic]:
+        """Tell the windows that end there, or before."""
+        for begin_ms in sorted(self.open):
+            if begin_ms + WINDOW_MS > to_ms:
+                break
+            self.told_to_ms = begin_ms + WINDOW_MS
+            yield from _told(begin_ms, self.open.pop(begin_ms))
+
+    @property
+    def reached_ms(self) -> int:
+        """Where the last window begins: all before it are over."""
+        return max(self.open, default=0)
+
+    @property
+    def end_ms(self) -> int:
+        """Where the last window ends; 0 if none is open."""
+        return self.reached_ms + WINDOW_MS if self.open else 0
+
+
+def _told(begin_ms: int, window: Window) -> Iterator[Statistic]:
+    took = window.took
+    shares = _shares(took.processing)
+    text = f"[{WORKER} - LoggerWorker execution time] Percentile stats {_text(shares)}"
+    text += f" [{window.panics} CRASHES/5sec]"
+    yield (
+        LOGGER,
+        _payload("processing", begin_ms, shares, "crashes", window.panics, text),
+    )
+    for topic, kind, times in (
+        (TWEETS, "tweets", took.tweets),
+        (USERS, "users", took.users),
+    ):
+        shares, processed = _shares(times), sum(times.values())
+        text = f"[{WORKER} - Bulk `{kind}` insert stats] Execution time percentile "
+        text += f"{_text(shares)} [processed={processed}]"
+        yield topic, _payload(kind, begin_ms, shares, "processed", processed, text)
+
+
+def _payload(
+    kind: str,
+    begin_ms: int,
+    shares: dict[str, float],
+    total: str,
+    count: int,
+    text: str,
+) -> bytes:
+    return msgspec.json.encode(
+        {
+            "kind": kind,
+            "window_start_ms": begin_ms,
+            "window_end_ms": begin_ms + WINDOW_MS,
+            **shares,
+            total: count,
+            "text": text,
+        }
+    )
+
+
+def _shares(times: Times) -> dict[str, float]:
+    return {f"p{one}": percentile(times, one) for one in PERCENTILES}
+
+
+def _text(shares: dict[str, float]) -> str:
+    return " | ".join(f"{name[1:]}%={value}" for name, value in shares.items())
+
+
+def percentile(times: Times, percent: int) -> float:
+    """Between the two values around the rank, rounded up to two decimals.
+
+    A single value is told as it is.
     """
-    topic = _of("kind", TOPICS)
-    ranks = array(*(lit(one / 100) for one in PERCENTILES))
-    panics = when(col("kind") == "panics", col("count")).otherwise(0)
-    windows = (
-        samples.withWatermark("timestamp", WATERMARK)
-        .groupBy(window("timestamp", WINDOW), topic.alias("topic"))
-        .agg(
-            percentile("ms", ranks).alias("ranks"),
-            count("ms").alias("times"),
-            max("ms").alias("longest"),
-            sum(panics).alias("crashes"),
-            sum("count").alias("processed"),
-            # Not a condition on the topic: Spark would have it looked at in front of
-            # the watermark, which then knows nothing of ticks.
-            count(topic).alias("samples"),
-        )
-    )
-    told = windows.where(col("samples") > 0)
-    for place, one in enumerate(PERCENTILES):
-        told = told.withColumn(f"p{one}", _rounded(col("ranks")[place]))
-    return told.select("topic", _value().alias("value"))
+    count = sum(times.values())
+    rank = Decimal(percent) / 100 * (count - 1)
+    below = int(rank)
+    low, high = _ranked(times, below), _ranked(times, min(below + 1, count - 1))
+    exact = low + (high - low) * (rank - below)
+    return float(exact.quantize(Decimal("0.01"), ROUND_CEILING))
 
 
-def _rounded(value: Column) -> Column:
-    """Up to two decimals; a single sample is told as it is.
-
-    In decimals: 1.1 is a little more than that in binary, and would be rounded to 1.11.
-    """
-    up = ceil(value.cast("decimal(38,12)"), lit(2)).cast("double")
-    return when(col("times") == 1, col("longest")).otherwise(up)
-
-
-def _value() -> Column:
-    text = concat(*(_percentiles()))
-    logger = concat(
-        lit(f"[{WORKER} - LoggerWorker execution time] Percentile stats "),
-        *(text, lit(" ["), col("crashes"), lit(" CRASHES/5sec]")),
-    )
-    bulk = concat(
-        *(lit(f"[{WORKER} - Bulk `"), _of("topic", KINDS), lit("` insert stats] ")),
-        *(lit("Execution time percentile "), text),
-        *(lit(" [processed="), col("processed"), lit("]")),
-    )
-    is_logger = col("topic") == TOPICS["processing"]
-    return when(is_logger, _told("crashes", logger)).otherwise(_told("processed", bulk))
+def _ranked(times: Times, rank: int) -> Decimal:
+    """The value with so many in front of it."""
+    for ms in sorted(times):
+        rank -= times[ms]
+        if rank < 0:
+            return Decimal(ms)
+    raise AssertionError("the rank is below the count")
 
 
-def _told(total: str, text: Column) -> Column:
-    return to_json(
-        struct(
-            _of("topic", KINDS).alias("kind"),
-            unix_millis("window.start").alias("window_start_ms"),
-            unix_millis("window.end").alias("window_end_ms"),
-            *(col(f"p{one}") for one in PERCENTILES),
-            col(total),
-            text.alias("text"),
-        ),
-        AS_IT_IS,
-    )
-
-
-def _percentiles() -> Iterator[Column]:
-    for place, one in enumerate(PERCENTILES):
-        yield lit(f"{' | ' if place else ''}{one}%=")
-        yield coalesce(col(f"p{one}").cast("string"), lit("-"))
-
-
-def _of(column: str, names: dict[str, str]) -> Column:
-    found = lit(None).cast("string")
-    for one, name in names.items():
-        found = when(col(column) == one, lit(name)).otherwise(found)
+def closed(windows: Windows, to_ms: int) -> dict[str, list[bytes]]:
+    """What is told of windows up to there, by topic."""
+    found: dict[str, list[bytes]] = {}
+    for topic, payload in windows.close(to_ms):
+        found.setdefault(topic, []).append(payload)
     return found
+
+
+def added(windows: Windows, notes: Iterable[dict[int, Took]]) -> None:
+    """Add what tasks have told of their windows."""
+    for note in notes:
+        for begin_ms, took in note.items():
+            windows.add(begin_ms, took)

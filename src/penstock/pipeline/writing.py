@@ -1,27 +1,17 @@
-"""Bulk writes of documents, by the tasks of Spark, into the store.
+"""The store, as a worker of Spark has it: opened once, and kept for the next batch.
 
-A worker of Spark opens the store once and keeps it: it is asked to write again with
-the next batch. A store that failed is closed, and opened again for the next task.
+A store that failed is closed, and opened again for the next task.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Hashable, Iterator
-from dataclasses import dataclass
+from collections.abc import Hashable, Iterable
 from typing import Protocol
 
 import pyarrow as pa
-import pyarrow.compute as pc
-from pyspark.sql import DataFrame
-from pyspark.sql.functions import col, inline
-from pyspark.sql.pandas.functions import arrow_udf
 
-COLUMNS = ("collection", "key", "version", "doc", "events")
-# What a task says of its bulks.
-BULKS = (
-    "ARRAY<STRUCT<collection: STRING, ms: DOUBLE, documents: BIGINT, events: BIGINT>>"
-)
+from penstock.pipeline.portion import Row
 
 
 class Writer(Protocol):
@@ -39,76 +29,35 @@ class Opener(Hashable, Protocol):
     def __call__(self) -> Writer: ...
 
 
-@dataclass(frozen=True, slots=True)
-class Bulk:
-    """One write of many documents."""
-
-    collection: str
-    ms: float
-    documents: int
-    events: int
-    """The tweets that they stand for."""
-
-
-def write(changes: DataFrame, opener: Opener) -> list[Bulk]:
-    """Write what ``changes`` gives; what each bulk took. One job of Spark.
-
-    As a function of Arrow arrays, because ``mapInArrow`` would want pandas. Spark is
-    told that it does not always say the same, and so calls it once for every row.
-    """
-    task = Task(opener)
-
-    def told(batches: Iterator[tuple[pa.Array, ...]]) -> Iterator[pa.Array]:
-        for columns in batches:
-            yield task.write(pa.table(list(columns), list(COLUMNS)))
-
-    bulks = arrow_udf(told, BULKS)  # type: ignore[call-overload]
-    done = changes.select(bulks.asNondeterministic()(*COLUMNS).alias("bulks"))
-    rows = done.where(col("bulks").isNotNull()).select(inline("bulks")).collect()
-    return [Bulk(*row) for row in rows]
-
-
-@dataclass(frozen=True, slots=True)
-class Task:
-    """What a task does: a bulk for each collection in each of its Arrow batches."""
-
-    opener: Opener
-
-    def write(self, table: pa.Table) -> pa.Array:
-        """What the bulks took, told with the first row; there is one for every row."""
-        bulks = [
-            self._bulk(name, table.filter(pc.equal(table["collection"], name)))
-            for name in sorted(table["collection"].unique().to_pylist())
-        ]
-        told = [bulks, *([None] * (table.num_rows - 1))] if bulks else []
-        return pa.array(told, _BULKS)
-
-    def _bulk(self, collection: str, table: pa.Table) -> dict[str, object]:
-        writer = opened(self.opener)
-        began_s = time.perf_counter()
-        try:
-            writer.upsert(collection, table.select(["key", "version", "doc"]))
-        except BaseException:
-            forget(self.opener)
-            raise
-        return {
-            "collection": collection,
-            "ms": (time.perf_counter() - began_s) * 1000,
-            "documents": table.num_rows,
-            "events": pc.sum(table["events"]).as_py(),
+def write(opener: Opener, collection: str, rows: Iterable[Row]) -> float:
+    """Write documents in one bulk; how many milliseconds it took."""
+    keys, versions, docs = _columns(rows)
+    table = pa.table(
+        {
+            "key": pa.array(keys, pa.string()),
+            "version": pa.array(versions, pa.int64()),
+            "doc": pa.array(docs, pa.binary()),
         }
-
-
-_BULKS = pa.list_(
-    pa.struct(
-        [
-            ("collection", pa.string()),
-            ("ms", pa.float64()),
-            ("documents", pa.int64()),
-            ("events", pa.int64()),
-        ]
     )
-)
+    writer = opened(opener)
+    began_s = time.perf_counter()
+    try:
+        writer.upsert(collection, table)
+    except BaseException:
+        forget(opener)
+        raise
+    return (time.perf_counter() - began_s) * 1000
+
+
+def _columns(rows: Iterable[Row]) -> tuple[list[str], list[int], list[bytes]]:
+    found = list(rows)
+    return (
+        [one[0] for one in found],
+        [one[1] for one in found],
+        [one[2] for one in found],
+    )
+
+
 # Of this process.
 _open: dict[Opener, Writer] = {}
 

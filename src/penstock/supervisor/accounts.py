@@ -42,6 +42,8 @@ class Stored:
 
     before: Mapping[str, int]
     now: Mapping[str, int]
+    engaged: int
+    """Tweets that the totals of users count."""
 
 
 def accounts(
@@ -84,7 +86,7 @@ def accounts(
             for name in COLLECTIONS
         ]
         if sums.is_whole:
-            found += _statistics(panics, sums)
+            found += _statistics(panics - sums.waiting, stored.engaged, sums.told)
     for (who, topic), (position, lag) in sorted(counted.places.items()):
         if who.startswith("up-"):
             found.append(
@@ -93,12 +95,11 @@ def accounts(
     return found
 
 
-def _statistics(panics: int, sums: Sums) -> list[Account]:
-    """Bulks that were written, and panics, are told of in one window each."""
-    made, told = sums.samples, sums.told
+def _statistics(panics: int, tweets: int, told: Mapping[str, int]) -> list[Account]:
+    """Tweets that were written, and panics, are told of in one window each."""
     return [
-        Account("tweets told by statistics", made["processing"], told["tweets_stats"]),
-        Account("users told by statistics", made["processing"], told["users_stats"]),
+        Account("tweets told by statistics", tweets, told["tweets_stats"]),
+        Account("users told by statistics", tweets, told["users_stats"]),
         Account("panics told by statistics", panics, told["logger_stats"]),
     ]
 

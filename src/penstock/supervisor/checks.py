@@ -10,16 +10,20 @@ from penstock.store.store import open_store
 # Spark would take it, and do nothing but begin batches.
 LEAST_TRIGGER_S = 0.01
 _LOCAL = re.compile(r"local(\[([1-9]\d*|\*)(,\s*[1-9]\d*)?\])?")
+_SIMULATED = re.compile(r"local-cluster\[\s*[1-9]\d*\s*(,\s*[1-9]\d*\s*){2}\]")
 _HOST = r"([\w.-]+|\[[0-9a-fA-F:.]+\])"
 _CLUSTER = re.compile(rf"spark://{_HOST}:\d{{1,5}}(,{_HOST}:\d{{1,5}})*")
+MASTERS = (
+    "local, local[CORES], local[*], spark://HOST:PORT or "
+    "local-cluster[WORKERS,CORES,MEMORY]"
+)
 STORES = "postgresql://USER@HOST/DATABASE or mongodb://HOST/DATABASE?replicaSet=NAME"
 
 
 def check_master(master: str) -> None:
     """Raises InvalidOption."""
-    if not (_LOCAL.fullmatch(master) or _CLUSTER.fullmatch(master)):
-        limit = "local, local[CORES], local[*] or spark://HOST:PORT"
-        raise InvalidOption("--master", master, limit)
+    if not any(one.fullmatch(master) for one in (_LOCAL, _SIMULATED, _CLUSTER)):
+        raise InvalidOption("--master", master, MASTERS)
 
 
 def check_trigger(trigger_s: float) -> None:

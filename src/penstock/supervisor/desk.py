@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from pathlib import Path
+from typing import Any, cast
 
 from penstock.client import Client, connect
 from penstock.client.address import SECURE, address_of
@@ -48,6 +49,16 @@ class Desk:
             self.counted = counted(self._client)
         except ClientError:
             self.hang_up()
+
+    def wants_stream(self) -> bool:
+        """Whether somebody has asked for the stream that rests."""
+        try:
+            if self._client is not None:
+                found = cast(dict[str, Any], self._client.ask("pipeline"))
+                return bool(found["asked"])
+        except ClientError:
+            self.hang_up()
+        return False
 
     def look_at(self, sums: Sums) -> None:
         """Let them read on."""

@@ -15,10 +15,8 @@ from penstock.supervisor.process import Process, State
 # Rates are over what happened in this time.
 RATE_S = 5.0
 READER = "subscriber "
-# Names under which the queries of Spark tell how far they are.
-QUERY = "spark:pipeline-"
-# So many read the firehose.
-QUERIES = 3
+# The name under which the query of Spark tells how far it is.
+QUERY = "spark:pipeline-firehose"
 # What a part has said longer ago says nothing of what it has left to do.
 STALE_S = 5.0
 
@@ -151,16 +149,8 @@ class Figures:
 
 
 def processed(counted: Counted) -> tuple[int | None, int | None]:
-    """How far all queries of Spark are in the firehose, and how much any has left."""
-    found = [
-        (topic, at, lag)
-        for (who, topic), (at, lag) in counted.places.items()
-        if who.startswith(QUERY)
-    ]
-    firehose = [at for topic, at, _ in found if topic == FIREHOSE]
-    if len(firehose) < QUERIES:
-        return None, None
-    return min(firehose), max(lag for _, _, lag in found)
+    """How far Spark is in the firehose, and how much it has left."""
+    return counted.places.get((QUERY, FIREHOSE), (None, None))
 
 
 def grouped(value: int) -> str:

@@ -19,7 +19,7 @@ class Part:
     ``needs``: parts that are ready before this one is started; ``after``: the same,
     but for the first time only. ``ends``: it may end by itself with exit code 0, and is
     not started again then. ``orphaned``: the signal it gets when whoever started it is
-    killed.
+    killed. ``rests``: it is started when somebody asks for the stream.
     """
 
     name: str
@@ -31,6 +31,7 @@ class Part:
     ends: bool = False
     environment: Mapping[str, str] = field(default_factory=dict)
     orphaned: int = signal.SIGTERM
+    rests: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,10 +14,22 @@ from penstock.store.store import VARIABLE
 from penstock.supervisor.part import Part, Places
 
 PENSTOCK = (sys.executable, "-m", "penstock.cli.main")
-COLLECTIONS = ("tweets", "users", "users_engagements")
+ENGAGEMENTS = "users_engagements"
+COLLECTIONS = ("tweets", "users", ENGAGEMENTS)
+# What people see of a change: the text of a tweet, and who it is of the others.
+MESSAGES = {
+    "tweets": "text",
+    "users": "screen_name",
+    ENGAGEMENTS: "screen_name",
+}
+# Likes and retweets for each follower. Of made-up tweets four in ten have less than the
+# first, and each further level is of about one in ten.
+PRIORITY = "tweets=engagement_score:0.01,0.03,0.1,0.3,1,3"
 FIREHOSE = "firehose"
 SAMPLES = "pipeline_samples"
 STREAMS = (1, 2)
+# Tweets are stored so often: few batches are cheap, and Spark takes longer than that.
+LINGER = "200ms"
 # The setting of the broker that says where the run tells of its stages.
 VIEW = "PENSTOCK_HTTP_PIPELINE_STATUS"
 # The directory whose token commands use by themselves.
@@ -42,7 +54,8 @@ class Wanted:
 
     ``ack_delay_s``: how long subscribers wait before each ack. ``login``: user and
     password file, if the broker asks for them. ``ca_file``: whom to trust, if the
-    broker speaks TLS. ``last``: where streams end, by name.
+    broker speaks TLS. ``last``: where streams end, by name. ``conf``: of Spark.
+    ``resting``: streams begin when somebody asks for them.
     """
 
     rate: float
@@ -50,6 +63,7 @@ class Wanted:
     spark: bool = True
     store: str | None = None
     master: str = "local[2]"
+    conf: tuple[tuple[str, str], ...] = ()
     trigger_s: float = 1.0
     ports: Ports = Ports()
     count: int | None = None
@@ -58,6 +72,7 @@ class Wanted:
     ca_file: str | None = None
     last: Mapping[str, int] = field(default_factory=dict)
     serve: tuple[str, ...] = ()
+    resting: bool = False
 
 
 def ports_of(told: Mapping[str, Mapping[str, Any]], wanted: Ports) -> Ports:
@@ -130,17 +145,21 @@ def other_parts(
                 for option in ("--name", f"tweets-{number}")
             ),
             *("--key", "message.tweet.id_str", "--samples", SAMPLES),
+            *("--linger", LINGER),
             *to_broker,
         ),
         needs=("broker", "source"),
         # The source sends nothing while nobody reads: no tweet waits for Spark.
         after=("spark",) if wanted.spark else (),
+        rests=wanted.resting,
     )
     cdc = Part(
         name="cdc",
         command=(
             *(*PENSTOCK, "cdc", "run", *to_broker),
             *("--collections", ",".join(COLLECTIONS), "--document", "doc"),
+            *(f"--message={name}={field}" for name, field in MESSAGES.items()),
+            *("--priority", PRIORITY),
         ),
         needs=("broker", "store") if wanted.store is None else ("broker",),
         environment=secret,
@@ -151,11 +170,12 @@ def other_parts(
             *(*PENSTOCK, "pipeline", "run", *to_broker),
             *("--checkpoint", str(places.checkpoints), "--master", wanted.master),
             *("--trigger", f"{wanted.trigger_s:.6f}s"),
+            *(f"--conf={name}={value}" for name, value in wanted.conf),
         ),
         # What is written before the capture of changes is ready would not be seen.
         needs=("broker", "cdc"),
         environment={"SPARK_LOCAL_DIRS": str(places.scratch), **secret},
-        # It would look for a broker that is gone, a minute for each query.
+        # It would look for a broker that is gone, for a minute.
         orphaned=signal.SIGKILL,
     )
     read = COLLECTIONS if wanted.spark else (FIREHOSE,)

@@ -2,8 +2,9 @@
 
 One thread, one look at everything five times a second. A part that dies is started
 again; one that cannot even start the first time ends everything, with its own words.
-Tweets begin to come when every other part is ready. At the end the source makes no
-more, each stage works off what it has, and the books are compared.
+Tweets begin to come when every other part is ready, or somebody asks for them then. At
+the end the source makes no more, each stage works off what it has, and the books are
+compared.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from penstock.supervisor.outcome import Outcome, Times
 from penstock.supervisor.part import Part, Places, told
 from penstock.supervisor.plan import (
     COLLECTIONS,
+    ENGAGEMENTS,
     STREAMS,
     Ports,
     Wanted,
@@ -83,6 +85,8 @@ class Up:
         self._ready_s: float | None = None
         self._drained_s: float | None = None
         self._for_s: float | None = None
+        self._resting = wanted.resting
+        """The stream is not asked for yet."""
         self._stopping = False
         self._doing = ""
         """What everything else waits for."""
@@ -146,9 +150,27 @@ class Up:
         )
         self._figures.begin(self._processes)
         self._look_until(self._all_ready)
+        self._rest()
 
     def _all_ready(self) -> bool:
-        return all(one.is_ready for one in self._processes)
+        return all(one.is_ready or self._rests(one) for one in self._processes)
+
+    def _rests(self, one: Process) -> bool:
+        return self._resting and one.part.rests
+
+    def _rest(self) -> None:
+        """Until somebody asks for the stream, if it is to wait for that."""
+        if self._is_awake() or self._stopping:
+            return
+        port = self._wanted.ports.control
+        self._doing = f"resting: twitter at port {port} starts the stream"
+        self._look_until(self._is_awake)
+        if self._is_awake():
+            self._doing = ""
+            self._look_until(self._all_ready)
+
+    def _is_awake(self) -> bool:
+        return not self._resting
 
     def _stay(self) -> Ports:
         """Have the first parts where they are now, however often they are started."""
@@ -211,7 +233,7 @@ class Up:
         for one in self._processes:
             startable = ready.issuperset(one.part.needs)
             first = startable and ready.issuperset(one.part.after)
-            if one.state is State.WAITING and first:
+            if one.state is State.WAITING and first and not self._rests(one):
                 one.start()
             ran = one.pid is not None
             one.look(startable=startable)
@@ -224,10 +246,18 @@ class Up:
             self._ask()
             rows = self._figures.rows(self._processes, now_s)
             self._display.show(rows, self._heading(now_s), now_s)
-            tell(self._places.told, rows, self._processes, running=True)
+            self._tell(rows, running=True)
         if now_s - self._tidied_s >= TIDY_S:
             self._tidied_s = now_s
             self._tidy()
+
+    def _tell(self, rows: Sequence[Row], *, running: bool) -> None:
+        tell(
+            *(self._places.told, rows, self._processes),
+            running=running,
+            resting=self._resting,
+            spark=self._wanted.spark,
+        )
 
     def _tidy(self) -> None:
         """What keeps a run of days small."""
@@ -252,6 +282,7 @@ class Up:
         if self._desk is not None:
             self._desk.ask()
             self._figures.counted = self._desk.counted
+            self._resting = self._resting and not self._desk.wants_stream()
 
     def _heading(self, now_s: float) -> str:
         if self._doing:
@@ -329,9 +360,10 @@ class Up:
         try:
             with open_store(self._store, retry_s=COUNT_S) as store:
                 now = {name: store.count(name) for name in COLLECTIONS}
+                engaged = sum(doc["count"] for _, _, doc in store.read(ENGAGEMENTS))
         except StoreError:
-            now = dict.fromkeys(COLLECTIONS, -1)
-        return Stored(kept.before(self._places), now)
+            now, engaged = dict.fromkeys(COLLECTIONS, -1), -1
+        return Stored(kept.before(self._places), now, engaged)
 
     def _outcome(self, found: list[Account], unfinished: list[str]) -> Outcome:
         now_s = self._clock()
@@ -356,7 +388,7 @@ class Up:
         """End the parts, those first that others do not need."""
         if self._desk is not None:
             self._desk.hang_up()
-        tell(self._places.told, self._rows(), self._processes, running=False)
+        self._tell(self._rows(), running=False)
         needed = [one for one in self._processes if one.part.name in NEEDED]
         for group in ([one for one in self._processes if one not in needed], needed):
             for one in group:

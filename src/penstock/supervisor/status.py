@@ -18,7 +18,13 @@ from penstock.supervisor.process import Process
 
 
 def tell(
-    path: Path, rows: Sequence[Row], processes: Sequence[Process], *, running: bool
+    path: Path,
+    rows: Sequence[Row],
+    processes: Sequence[Process],
+    *,
+    running: bool,
+    resting: bool = False,
+    spark: bool = True,
 ) -> None:
     """Replace the file; a disk that is full costs the view, and not the pipeline."""
     pids = {one.part.name: one.pid for one in processes}
@@ -27,7 +33,13 @@ def tell(
         for row in rows
     ]
     at_ms = time.time_ns() // 1_000_000
-    told = {"running": running, "at_ms": at_ms, "stages": stages}
+    told = {
+        "running": running,
+        "resting": resting,
+        "spark": spark,
+        "at_ms": at_ms,
+        "stages": stages,
+    }
     data = json.dumps(told, ensure_ascii=False).encode() + b"\n"
     try:
         replace_file(Files(), str(path), data, sync=False)

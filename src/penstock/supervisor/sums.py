@@ -1,4 +1,4 @@
-"""What the statistics tell of, and what the samples have that they are made of.
+"""What the statistics have told of.
 
 Sums are kept in a file with how far the topics were read: these keep no more than the
 last days, and nothing is read twice.
@@ -6,6 +6,7 @@ last days, and nothing is read twice.
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -15,6 +16,7 @@ from typing import Any
 from penstock.client import Client
 from penstock.errors import ServerRefused
 from penstock.files import Files, replace_file
+from penstock.model.event import Event
 from penstock.supervisor.part import told
 from penstock.supervisor.plan import SAMPLES
 
@@ -34,56 +36,81 @@ class Sums:
     def __init__(self, path: Path | None = None) -> None:
         """``path``: where they are kept, and go on from."""
         kept: dict[str, Any] = {} if path is None else told(path)
-        self.samples: Counter[str] = Counter(kept.get("samples"))
-        """By kind."""
         self.told: Counter[str] = Counter(kept.get("told"))
         """By topic."""
         self.is_whole: bool = kept.get("whole", True)
         """Whether nothing went before it was read."""
+        self.waiting = 0
+        """Panics behind the last window: they are told with the next one."""
+        self._told_to_ms: int = kept.get("told_to_ms", 0)
         self._places: dict[str, int] = dict(kept.get("places", {}))
         self._path = path
 
     def look(self, client: Client, ends: Mapping[str, int]) -> None:
         """Read on to where the topics end. Raises ClientError."""
         moved = False
-        for topic in (SAMPLES, *STATISTICS):
+        for topic in STATISTICS:
             end, place = ends.get(topic, 0), self._places.get(topic, 0)
             if place < end:
                 self._take(client, topic, place, end)
                 moved = True
+        if ends.get(SAMPLES):
+            self._wait(client, ends[SAMPLES])
         if moved:
             self._keep()
 
     def _take(self, client: Client, topic: str, place: int, end: int) -> None:
         """All that is there, or nothing: an error in between leaves no trace."""
-        found: Counter[str] = Counter()
+        found, told_to_ms = 0, self._told_to_ms
         try:
-            for one in _read(client, topic, place, end):
-                if topic == SAMPLES:
-                    found[one["kind"]] += one["count"]
-                else:
-                    found[topic] += one[STATISTICS[topic]]
+            for event in _events(client, topic, place, end):
+                one = json.loads(event.payload)
+                found += one[STATISTICS[topic]]
+                told_to_ms = max(told_to_ms, one.get("window_end_ms", 0))
         except ServerRefused as error:
             if error.error != _GONE:
                 raise
             self.is_whole = False
-        (self.samples if topic == SAMPLES else self.told).update(found)
+        self.told[topic] += found
+        self._told_to_ms = told_to_ms
         self._places[topic] = end
+
+    def _wait(self, client: Client, end: int) -> None:
+        place, waiting = self._places.get(SAMPLES, 0), 0
+        try:
+            for one in _events(client, SAMPLES, place, end):
+                if one.timestamp_ms < self._told_to_ms and not waiting:
+                    place = one.offset + 1
+                else:
+                    waiting += _panics(one.payload)
+        except ServerRefused as error:
+            if error.error != _GONE:
+                raise
+            self.is_whole = False
+            place = end
+        self._places[SAMPLES], self.waiting = place, waiting
 
     def _keep(self) -> None:
         if self._path is not None:
             kept = {
-                "samples": self.samples,
                 "told": self.told,
                 "whole": self.is_whole,
                 "places": self._places,
+                "told_to_ms": self._told_to_ms,
             }
             data = json.dumps(kept).encode() + b"\n"
             replace_file(Files(), str(self._path), data, sync=False)
 
 
-def _read(client: Client, topic: str, first: int, end: int) -> Iterator[dict[str, Any]]:
+def _events(client: Client, topic: str, first: int, end: int) -> Iterator[Event]:
     for part in client.fetch_all(topic, first, end):
-        for batch in part.batches:
-            for one in batch.events():
-                yield json.loads(one.payload)
+        yield from part.events()
+
+
+def _panics(payload: bytes) -> int:
+    """How many a sample tells; what others have written to its topic tells none."""
+    with contextlib.suppress(ValueError, RecursionError):
+        match json.loads(payload):
+            case {"kind": "panics", "count": int(count)}:
+                return count
+    return 0

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from click.testing import CliRunner
 
@@ -24,3 +26,19 @@ def test_what_is_wrong_is_said_before_spark_is_started(
 
     assert result.exit_code == 2
     assert text in result.output
+
+
+def test_a_checkpoint_of_an_earlier_version_is_refused_with_what_to_do(
+    tmp_path: Path,
+) -> None:
+    begun = tmp_path / "tweets" / "metadata"
+    begun.parent.mkdir()
+    begun.touch()
+    # The store is nowhere: it is not looked for.
+    command = ["--store", "postgresql://127.0.0.1:1/d", "--checkpoint", str(tmp_path)]
+
+    result = CliRunner().invoke(cli, ["pipeline", "run", *command])
+
+    assert result.exit_code == 2
+    assert "was begun by an earlier version of the pipeline" in result.output
+    assert "--data" in result.output

@@ -9,7 +9,7 @@ import pytest
 
 from penstock.client import connect
 from penstock.errors import InvalidStore
-from penstock.pipeline.application import PACES, OpenStore, make_topics
+from penstock.pipeline.application import OpenStore, checkpoint_of, make_topics
 from penstock.pipeline.options import Broker
 from tests.local_server import local_server
 
@@ -30,12 +30,22 @@ def test_topics_are_made_unless_they_are_there(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("directory", "checkpoint"),
+    [
+        ("check", "check/firehose"),
+        ("/a/check/", "/a/check/firehose"),
+        ("hdfs://host:9000/check", "hdfs://host:9000/check/firehose"),
+    ],
+)
+def test_a_checkpoint_may_lie_where_a_cluster_has_its_files(
+    directory: str, checkpoint: str
+) -> None:
+    assert checkpoint_of(directory) == checkpoint
+
+
 def test_a_store_is_opened_by_its_url() -> None:
     assert OpenStore("x") == OpenStore("x"), "a worker keeps it by that"
     with pytest.raises(InvalidStore):
         OpenStore("ftp://h/d")()
     assert "secret" not in repr(OpenStore("mongodb://me:secret@h/d")), "it may be told"
-
-
-def test_users_and_statistics_may_take_longer() -> None:
-    assert PACES["tweets"] < PACES["running"] == PACES["hashtags"] < PACES["statistics"]

@@ -9,14 +9,13 @@ from typing import Any
 import pytest
 
 from penstock.client import Client, connect
-from penstock.client.feed import Events
 from penstock.client.line import Line
 from penstock.pipeline import letters as letters_module
-from penstock.pipeline.batches import Outlet
 from penstock.pipeline.letters import Letter, letters, parts
 from penstock.pipeline.options import Broker
+from penstock.pipeline.outlet import Outlet, Told
+from penstock.pipeline.portion import Stray
 from tests.local_server import LocalServer, local_server
-from tests.unit.pipeline.test_batches import batch_of
 
 
 @pytest.fixture
@@ -35,13 +34,13 @@ def test_letters_are_read_over_one_connection(server: LocalServer) -> None:
     with connect(server.data) as client:
         for begin in (0, 50):
             client.publish("t", [b"%d" % one for one in range(begin, begin + 50)])
-    strays = [(3, "a"), (7, "b"), (49, "c"), (50, "d"), (99, "e")]
+    strays = [Stray(3, "a"), Stray(7, "b", b"told"), Stray(50, "d"), Stray(99, "e")]
 
     with Line(opener, 0) as line:
         found = list(letters(line, "t", strays))
 
     assert found == [
-        Letter(offset, reason, b"%d" % offset) for offset, reason in strays
+        Letter(one.offset, one.reason, one.raw or b"%d" % one.offset) for one in strays
     ]
     assert len(opened) == 1
 
@@ -54,7 +53,7 @@ def test_of_a_large_event_the_beginning_is_kept_and_said_where_it_is(
         client.publish("t", [b"abc", b"abcd"])
 
     with Line(lambda: connect(server.data), 0) as line:
-        whole, cut = letters(line, "t", [(0, "why"), (1, "why")])
+        whole, cut = letters(line, "t", [Stray(0, "why"), Stray(1, "why")])
 
     assert (whole.raw, whole.reason) == (b"abc", "why")
     assert cut.raw == b"abc"
@@ -68,7 +67,7 @@ def test_an_event_that_is_not_there_any_more_is_a_letter_all_the_same(
         client.publish("t", [b"one"])
 
     with Line(lambda: connect(server.data), 0) as line:
-        (found,) = letters(line, "t", [(5, "why")])
+        (found,) = letters(line, "t", [Stray(5, "why")])
 
     assert found == Letter(5, "why; event 5 of t is removed", b"")
 
@@ -90,11 +89,13 @@ def test_parts_are_bounded_in_number_and_size(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_more_letters_can_be_told_than_a_message_holds(server: LocalServer) -> None:
-    frame: Any = batch_of("q")
     given = (Letter(place, "why", bytes(1 << 20)) for place in range(70))
     outlet = Outlet(Broker(data=str(server.data)).feed)
 
-    outlet.put(frame, 0, Events("t", [b"told"]), given)
+    told = outlet.told("q")
+    assert told is not None
+    outlet.put_letters(told, 0, given)
+    outlet.put([], Told(0))
     outlet.close()
 
     with connect(server.data) as client:

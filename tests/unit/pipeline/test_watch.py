@@ -1,25 +1,17 @@
-"""What is read from the progress of queries, and from their errors."""
+"""What is read from the progress of a query, and from its error."""
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
-from penstock.pipeline.watch import IDLE_S, Counts, Ticks, failed
+from penstock.pipeline.watch import Counts, failed, is_idle
 
 
-class Clock:
-    now_s = 100.0
-
-    def __call__(self) -> float:
-        return self.now_s
-
-
-def test_counts_are_of_the_tweets_and_batches_of_all() -> None:
+def test_counts_are_those_of_the_last_progress() -> None:
     counts = Counts()
-    tweets = {
+    progress = {
         "batchId": 6,
+        "durationMs": {"triggerExecution": 812},
         "sources": [
             {
                 "endOffset": '{"firehose": {"0": 70}, "$penstock": {"query": "x"}}',
@@ -28,50 +20,37 @@ def test_counts_are_of_the_tweets_and_batches_of_all() -> None:
         ],
     }
 
-    counts.see({"tweets": tweets, "running": {"batchId": 2}, "hashtags": None})
+    counts.see(progress)
 
-    assert (counts.events, counts.lag, counts.batches) == (70, 30, 10)
+    assert (counts.events, counts.lag) == (70, 30)
+    assert (counts.batches, counts.batch_ms) == (7, 812)
 
 
 def test_nothing_is_known_before_the_first_progress() -> None:
     counts = Counts()
 
-    counts.see({"tweets": None})
+    counts.see(None)
 
     assert (counts.events, counts.lag, counts.batches) == (0, None, 0)
 
 
-def test_a_tick_is_due_once_when_no_sample_comes() -> None:
-    clock = Clock()
-    ticks = Ticks(clock)
+@pytest.mark.parametrize(
+    ("message", "active", "lag", "idle"),
+    [
+        ("Waiting for next trigger", False, 0, True),
+        ("Waiting for data to arrive", False, None, True),  # since it was started
+        ("Waiting for next trigger", False, 3, False),
+        ("Waiting for data to arrive", True, 0, False),
+        ("Initializing sources", False, None, False),
+        ("Processing new data", True, 0, False),
+    ],
+)
+def test_a_query_is_idle_when_it_waits_and_nothing_is_left(
+    message: str, active: bool, lag: int | None, idle: bool
+) -> None:
+    status = {"message": message, "isTriggerActive": active, "isDataAvailable": False}
 
-    assert not ticks.due(None)
-    assert not ticks.due(progress(batch=1, rows=3))
-    clock.now_s += IDLE_S
-    assert ticks.due(progress(batch=1, rows=3))
-    assert ticks.due(progress(batch=1, rows=3)), "it could not be written"
-    ticks.written()
-    assert not ticks.due(progress(batch=2, rows=1)), "that was the tick"
-    clock.now_s += IDLE_S
-    assert not ticks.due(progress(batch=2, rows=1))
-    assert not ticks.due(progress(batch=3, rows=1))
-    clock.now_s += IDLE_S
-    assert ticks.due(progress(batch=3, rows=0))
-
-
-def test_samples_that_come_with_a_tick_count() -> None:
-    clock = Clock()
-    ticks = Ticks(clock)
-    ticks.written()
-
-    ticks.due(progress(batch=1, rows=2))
-    clock.now_s += IDLE_S
-
-    assert ticks.due(progress(batch=1, rows=2))
-
-
-def test_no_tick_is_due_when_no_window_is_open() -> None:
-    assert not Ticks(Clock()).due(progress(batch=1, rows=0, open=0))
+    assert is_idle(status, lag) is idle
 
 
 TRACE = """\
@@ -99,8 +78,3 @@ def test_the_error_of_a_query_is_named_in_a_line(text: str, reason: str) -> None
     error = failed("tweets", text)
 
     assert (error.query, error.reason) == ("tweets", reason)
-
-
-def progress(*, batch: int, rows: int, open: int = 1) -> dict[str, Any]:
-    states = [{"numRowsTotal": open}]
-    return {"batchId": batch, "numInputRows": rows, "stateOperators": states}

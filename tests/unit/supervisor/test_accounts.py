@@ -31,18 +31,15 @@ COUNTED = Counted(
     {
         ("up-tweets", "tweets"): (130, 0),
         ("other", "tweets"): (0, 130),
-        ("spark:pipeline-tweets", "firehose"): (95, 0),
-        ("spark:pipeline-running", "firehose"): (95, 0),
-        ("spark:pipeline-hashtags", "firehose"): (95, 0),
+        ("spark:pipeline-firehose", "firehose"): (95, 0),
     },
 )
 SENT = {"1": 60, "2": 40}
-STORED = Stored({}, {"tweets": 110, "users": 20, "users_engagements": 20})
+STORED = Stored({}, {"tweets": 110, "users": 20, "users_engagements": 20}, 120)
 
 
 def sums(**told: int) -> Sums:
     found = Sums()
-    found.samples = Counter(processing=120, panics=3)
     found.told = Counter(
         {"tweets_stats": 120, "users_stats": 120, "logger_stats": 3, **told}
     )
@@ -101,12 +98,12 @@ def test_a_change_that_was_not_captured_is_noticed() -> None:
 def test_documents_from_before_the_first_run_were_not_captured() -> None:
     now = {"tweets": 117, "users": 20, "users_engagements": 20}
 
-    assert wrong(stored=Stored({"tweets": 7}, now)) == []
-    assert wrong(stored=Stored({}, now)) == ["changes captured of new tweets"]
+    assert wrong(stored=Stored({"tweets": 7}, now, 120)) == []
+    assert wrong(stored=Stored({}, now, 120)) == ["changes captured of new tweets"]
 
 
-def test_tweets_that_a_query_has_not_seen_are_noticed() -> None:
-    places = {**COUNTED.places, ("spark:pipeline-running", "firehose"): (94, 1)}
+def test_tweets_that_spark_has_not_seen_are_noticed() -> None:
+    places = {**COUNTED.places, ("spark:pipeline-firehose", "firehose"): (94, 1)}
 
     assert wrong(Counted(COUNTED.topics, places)) == ["tweets processed"]
 
@@ -121,6 +118,15 @@ def test_a_window_that_was_not_told_is_noticed(topic: str, what: str) -> None:
     )
 
     assert names_of_wrong(found) == [f"{what} told by statistics"]
+
+
+def test_panics_behind_the_last_window_are_not_missed() -> None:
+    waiting = sums(logger_stats=2)
+    waiting.waiting = 1
+
+    found = accounts(STATUSES, COUNTED, waiting, STORED, letters=5, sent=SENT)
+
+    assert names_of_wrong(found) == []
 
 
 def test_without_a_store_there_is_nothing_to_compare_with_it() -> None:

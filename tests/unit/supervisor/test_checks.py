@@ -11,6 +11,7 @@ from penstock.supervisor.checks import check_master, check_store, check_trigger
     [
         *("local", "local[1]", "local[16]", "local[*]", "local[2,3]", "local[2, 3]"),
         *("spark://host:7077", "spark://a.b-c:1,d:2", "spark://[::1]:7077"),
+        *("local-cluster[2,1,1024]", "local-cluster[2, 1, 1024]"),
     ],
 )
 def test_masters_that_spark_knows_are_taken(master: str) -> None:
@@ -19,7 +20,10 @@ def test_masters_that_spark_knows_are_taken(master: str) -> None:
 
 @pytest.mark.parametrize(
     "master",
-    ["", "locl", "local[0]", "local[]", "local[2", "spark://", "spark://h", "yarn h"],
+    [
+        *("", "locl", "local[0]", "local[]", "local[2", "spark://", "spark://h"),
+        *("yarn h", "local-cluster", "local-cluster[2]", "local-cluster[2,1,0]"),
+    ],
 )
 def test_any_other_master_is_refused(master: str) -> None:
     with pytest.raises(InvalidOption) as caught:

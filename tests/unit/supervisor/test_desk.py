@@ -32,6 +32,19 @@ def test_what_it_said_last_counts_while_it_is_away(tmp_path: Path) -> None:
     assert desk.letters("ingest sse") == -1
 
 
+def test_a_stream_is_wanted_when_the_broker_says_so(tmp_path: Path) -> None:
+    with local_server(tmp_path / "data") as server:
+        desk = Desk(str(server.data), None)
+        assert not desk.wants_stream()
+        desk.ask()
+        assert not desk.wants_stream()
+
+        server._desk.figures.ask_for_stream()
+        assert desk.wants_stream()
+
+    assert not desk.wants_stream()
+
+
 def test_a_broker_that_does_not_answer_is_not_waited_for(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -7,6 +7,7 @@ import pytest
 
 from penstock.supervisor.part import Part, Places
 from penstock.supervisor.plan import (
+    PRIORITY,
     Ports,
     Wanted,
     first_parts,
@@ -113,6 +114,40 @@ def test_passwords_do_not_stand_on_command_lines(url: str) -> None:
     assert {
         name for name, part in parts.items() if url in part.environment.values()
     } == {"cdc", "spark"}
+
+
+def test_changes_are_shown_by_texts_and_names() -> None:
+    command = others(Wanted(rate=1, seed=1))["cdc"].command
+
+    messages = [one for one in command if one.startswith("--message=")]
+    assert messages == [
+        "--message=tweets=text",
+        "--message=users=screen_name",
+        "--message=users_engagements=screen_name",
+    ]
+    assert command[command.index("--priority") + 1] == PRIORITY
+
+
+def test_a_stream_that_rests_is_not_read_until_somebody_asks() -> None:
+    resting = others(Wanted(rate=1, seed=1, resting=True))
+
+    assert [name for name, part in resting.items() if part.rests] == ["ingest"]
+    assert not any(part.rests for part in others(Wanted(rate=1, seed=1)).values())
+
+
+def test_spark_is_told_its_master_and_settings() -> None:
+    wanted = Wanted(
+        rate=1,
+        seed=1,
+        master="spark://h:7077",
+        conf=(("spark.a", "-Db=c -Dd"), ("spark.e", "")),
+    )
+
+    spark = others(wanted)["spark"]
+
+    at = spark.command.index("--master")
+    assert spark.command[at + 1] == "spark://h:7077"
+    assert spark.command[-2:] == ("--conf=spark.a=-Db=c -Dd", "--conf=spark.e=")
 
 
 def test_tweets_come_when_spark_is_there() -> None:

@@ -26,10 +26,17 @@ from penstock.supervisor.part import Places
 from penstock.supervisor.plan import Ports, Wanted
 from penstock.supervisor.process import State
 from penstock.supervisor.run import Up
+from tests.wire_client import Wire
 
 FREE = Ports(line=0, native=0, control=0, http=0, tweets=0)
 SERVE = ("--no-json", "--no-maze", "--no-mqtt")
+NO_SPARK = (
+    "[Command] missing: Spark: penstock up runs with --no-spark, "
+    "tweets come to firehose only"
+)
 # A machine that does much else looks seldom.
+# In the heading; directories of these tests have the word in their names.
+RESTING = "resting: twitter"
 LATE_S = 10.0
 
 
@@ -79,6 +86,58 @@ def test_a_source_that_ends_ends_the_run(tmp_path: Path) -> None:
 
     assert outcome.good, outcome
     assert {row.name: row.events for row in outcome.rows}["ingest"] == 400
+
+
+def test_a_resting_stream_begins_when_somebody_says_twitter(tmp_path: Path) -> None:
+    """Over the control port; and who has left stops showing, not the stream."""
+    places = Places(tmp_path / "data")
+
+    class Person(Kept):
+        said: list[str] = []
+        sent_before: object = None
+
+        def show(self, rows: Sequence[Row], heading: str, now_s: float) -> None:
+            if RESTING not in heading or self.said:
+                return
+            states = {row.name: row.state for row in rows}
+            assert states["ingest"] is State.WAITING
+            assert states["source"] is State.READY
+            self.sent_before = {row.name: row.events for row in rows}["source"]
+            ports = json.loads(places.ready("broker").read_bytes())["ports"]
+            with Wire(ports["control"]) as wire:
+                wire.say("twitter", "twitter")
+                self.said = wire.lines(5)
+
+    person = Person()
+    outcome = Up(wanted(count=200, rate=0.0, resting=True), places, person).run(None)
+
+    assert person.said == [
+        "Type `twitter` to start processing SSE (from Twitter API)",
+        "[Command] run :twitter",
+        "[Command] the stream rested: it begins now",
+        NO_SPARK,
+        "[Command] already running :twitter",
+    ]
+    assert not person.sent_before
+    assert outcome.good, outcome
+    assert {row.name: row.events for row in outcome.rows}["ingest"] == 400
+
+
+def test_a_run_that_rests_can_be_ended(tmp_path: Path) -> None:
+    up = Up(wanted(resting=True), Places(tmp_path / "data"), Kept())
+
+    class Impatient(Kept):
+        def show(self, rows: Sequence[Row], heading: str, now_s: float) -> None:
+            if RESTING in heading:
+                up.stop()
+
+    up._display = Impatient()
+    outcome = up.run(1.0)
+
+    assert outcome.interrupted
+    (note,) = outcome.notes
+    assert note.startswith("ended while resting: twitter at port ")
+    assert {row.name: row.events for row in outcome.rows}["ingest"] in (0, None)
 
 
 def test_a_part_that_cannot_start_ends_everything(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import time
 from functools import partial
 from pathlib import Path
 
@@ -9,6 +10,7 @@ from penstock.client import Client, connect
 from penstock.client.address import SOCKET_NAME
 from penstock.log import Log
 from penstock.supervisor.figures import counted
+from penstock.supervisor.plan import SAMPLES
 from penstock.supervisor.sums import Sums
 from tests.local_server import local_server
 
@@ -21,9 +23,7 @@ def test_topics_are_summed_as_far_as_they_go(tmp_path: Path) -> None:
     sums = Sums()
     with local_server(tmp_path / "data") as server, connect(server.data) as client:
         sums.look(client, counted(client).topics)
-        assert not sums.samples and not sums.told
-        tweets, panics = {"kind": "tweets", "count": 4}, {"kind": "panics", "count": 2}
-        say(client, "pipeline_samples", tweets, panics, tweets)
+        assert not sums.told
         say(client, "tweets_stats", {"processed": 4})
         sums.look(client, counted(client).topics)
         say(client, "tweets_stats", {"processed": 5})
@@ -31,8 +31,31 @@ def test_topics_are_summed_as_far_as_they_go(tmp_path: Path) -> None:
         sums.look(client, counted(client).topics)
 
     assert sums.is_whole
-    assert sums.samples == {"tweets": 8, "panics": 2}
     assert sums.told == {"tweets_stats": 9, "logger_stats": 2}
+
+
+def test_panics_behind_the_last_window_wait(tmp_path: Path) -> None:
+    kept = tmp_path / "sums.json"
+    sums = Sums(kept)
+    with local_server(tmp_path / "data") as server, connect(server.data) as client:
+        say(client, SAMPLES, {"kind": "panics", "count": 3})
+        client.publish(SAMPLES, [b"nonsense", b'{"kind": "panics", "count": "x"}'])
+        sums.look(client, counted(client).topics)
+        assert sums.waiting == 3
+        (_, last) = next(iter(client.fetch(SAMPLES, 1, 3).batches)).events()
+        say(
+            client,
+            "logger_stats",
+            {"crashes": 3, "window_end_ms": last.timestamp_ms + 1},
+        )
+        sums.look(client, counted(client).topics)
+        assert sums.waiting == 0
+        time.sleep(0.002)  # the clock of the broker ticks in milliseconds
+        say(client, SAMPLES, {"kind": "panics", "count": 4}, {"kind": "x", "count": 9})
+        again = Sums(kept)
+        again.look(client, counted(client).topics)
+
+    assert again.waiting == 4
 
 
 def test_another_run_goes_on_with_them(tmp_path: Path) -> None:
@@ -41,13 +64,11 @@ def test_another_run_goes_on_with_them(tmp_path: Path) -> None:
         say(client, "tweets_stats", {"processed": 4})
         Sums(kept).look(client, counted(client).topics)
         say(client, "tweets_stats", {"processed": 5})
-        say(client, "pipeline_samples", {"kind": "tweets", "count": 4})
         again = Sums(kept)
         again.look(client, {"tweets_stats": 2})
         again.look(client, counted(client).topics)
 
     assert again.told == Sums(kept).told == {"tweets_stats": 9}
-    assert again.samples == Sums(kept).samples == {"tweets": 4}
 
 
 def test_what_went_before_it_was_read_is_noticed(tmp_path: Path) -> None:

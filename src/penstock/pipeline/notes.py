@@ -1,0 +1,77 @@
+"""What a task tells the driver of its part of a batch, beside what Spark sums up."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+
+from penstock.pipeline.portion import Portion, Stray
+
+# Windows of the statistics.
+WINDOW_MS = 5_000
+# Of events that are not taken, in one note; larger ones are read from the firehose.
+MAX_RAW_BYTES = 1 << 20
+# Times from a second on are told in two digits, so that there are few different ones.
+EXACT_MS, DIGITS = 1_000, 2
+
+Times = dict[int, int]
+"""How many tweets took so many milliseconds."""
+
+
+class Took(msgspec.Struct, array_like=True):
+    """How long tweets of one window took: on their way, and in bulks of the store."""
+
+    processing: Times = {}
+    tweets: Times = {}
+    users: Times = {}
+
+
+class Note(msgspec.Struct, frozen=True):
+    windows: dict[int, Took]
+    """By the time at which a window begins."""
+    strays: list[Stray] = []
+
+    def encode(self) -> str:
+        return _encode(self).decode()
+
+
+def note_of(
+    portion: Portion, written_ms: int, tweets_ms: float, users_ms: float
+) -> Note:
+    """The note on a portion that is in the store since ``written_ms``."""
+    windows: dict[int, Took] = {}
+    for at_ms, count in portion.times.items():
+        took = windows.setdefault(at_ms - at_ms % WINDOW_MS, Took({}, {}, {}))
+        for times, ms in (
+            (took.processing, written_ms - at_ms),
+            (took.tweets, tweets_ms),
+            (took.users, users_ms),
+        ):
+            rough = roughly(ms)
+            times[rough] = times.get(rough, 0) + count
+    return Note(windows, list(_strays(portion)))
+
+
+def _strays(portion: Portion) -> Iterator[Stray]:
+    left = MAX_RAW_BYTES
+    for one in portion.strays:
+        left -= len(one.raw or b"")
+        yield one if left >= 0 else Stray(one.offset, one.reason)
+
+
+def roughly(ms: float) -> int:
+    """A time in so few digits that there are few of them; never less than 1 ms."""
+    whole = max(1, round(ms))
+    if whole < EXACT_MS:
+        return whole
+    step: int = 10 ** (len(str(whole)) - DIGITS)
+    return -(-whole // step) * step
+
+
+def decode(text: str) -> Note:
+    return _decode(text)
+
+
+_encode = msgspec.json.Encoder().encode
+_decode = msgspec.json.Decoder(Note).decode

@@ -1,0 +1,127 @@
+"""A batch is told once, whatever is cut off; Spark's part of it is in tests/spark."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import msgspec
+import pytest
+
+from penstock.broker.desk_sinks import MAX_NOTE_BYTES
+from penstock.client import connect
+from penstock.client.feed import Events
+from penstock.errors import ConnectionLost
+from penstock.pipeline import letters
+from penstock.pipeline.batch import query_of
+from penstock.pipeline.letters import Letter
+from penstock.pipeline.notes import WINDOW_MS, Took, roughly
+from penstock.pipeline.options import Broker
+from penstock.pipeline.outlet import Outlet, Told, feed_name
+from penstock.pipeline.statistics import Windows, closed
+from tests.local_server import local_server
+
+
+def test_letters_that_were_told_before_a_crash_are_not_told_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(letters, "PART_LETTERS", 2)
+    strays = [Letter(offset, "why", b"%d" % offset) for offset in range(30, 37)]
+
+    def cut_off() -> Iterator[Letter]:
+        yield from strays[:5]
+        raise ConnectionLost("here", "killed")
+
+    with local_server(tmp_path):
+        broker = Broker(data=str(tmp_path))
+        first, second = Outlet(broker.feed), Outlet(broker.feed)
+        assert first.told() is None, "it does not know of what"
+        first.told("q")
+        first.put([Events("t", [b"7"])], Told(7))
+        with pytest.raises(ConnectionLost):
+            first.put_letters(known(first), 8, cut_off())
+        first.close()
+        second.told("q")
+        assert (known(second).batch, known(second).letters_to) == (8, 33)
+        second.put_letters(known(second), 8, strays)
+        second.put([Events("t", [b"8"])], Told(8))
+        second.close()
+
+        with connect(tmp_path) as client:
+            found = client.fetch("t", 0, 100).batches
+            told: Any = client.ask("dead-letters")
+    assert [event.payload for batch in found for event in batch.events()] == [
+        *(b"7", b"8"),
+    ]
+    assert [one["raw"] for one in told["letters"]] == [one.raw for one in strays]
+
+
+def test_letters_leave_open_windows_as_they_are(tmp_path: Path) -> None:
+    windows = Windows()
+    windows.add(5_000, Took({1: 1}, {1: 1}, {1: 1}))
+    with local_server(tmp_path):
+        outlet = Outlet(Broker(data=str(tmp_path)).feed)
+        outlet.told("q")
+        outlet.put([], Told(3, windows=windows, samples=9))
+
+        outlet.put_letters(known(outlet), 4, [Letter(30, "why", b"x")])
+
+        told = known(outlet)
+        outlet.close()
+    assert told == Told(4, 30, windows, 9)
+
+
+@pytest.mark.parametrize("told", [Told(), Told(17), Told(17, 40), Told(0, 0)])
+def test_a_note_says_what_was_told(told: Told) -> None:
+    assert Told.of(str(told)) == told
+    assert Told.of("") == Told()
+
+
+def test_a_note_is_small_enough_for_a_feed_whatever_happens() -> None:
+    windows = Windows()
+    # All times that there are, from a millisecond to some years.
+    times = {roughly(ms): 10**6 for ms in range(1, 1000)}
+    for digits in range(2, 10):
+        times |= {ms * 10**digits: 10**6 for ms in range(10, 100)}
+    assert times.keys() == {roughly(ms) for ms in times}
+    # Of a topic with few tweets, a batch is of many windows: all but one are told.
+    for number in range(10_000):
+        begin_ms = (1 << 42) + number * WINDOW_MS
+        windows.add(begin_ms, Took(times, {9: 10**9}, {9: 10**9}))
+        if number % 1_000 == 0:
+            closed(windows, windows.reached_ms)
+    closed(windows, windows.reached_ms)
+
+    assert len(str(Told(10**9, None, windows, 10**12))) < MAX_NOTE_BYTES
+
+
+def test_another_checkpoint_begins_anew(tmp_path: Path) -> None:
+    with local_server(tmp_path):
+        broker = Broker(data=str(tmp_path))
+
+        for query in ("one", "two"):
+            outlet = Outlet(broker.feed)
+            assert outlet.told(query) == Told()
+            outlet.put([Events("t", [query.encode()])], Told(0))
+            outlet.close()
+
+        with connect(tmp_path) as client:
+            found = client.fetch("t", 0, 100).batches
+    payloads = [event.payload for batch in found for event in batch.events()]
+    assert payloads == [b"one", b"two"]
+
+
+def test_a_feed_has_the_name_of_its_query() -> None:
+    properties = {"sql.streaming.queryId": "17"}
+    context = SimpleNamespace(getLocalProperty=properties.get)
+    frame: Any = SimpleNamespace(sparkSession=SimpleNamespace(sparkContext=context))
+
+    assert feed_name(query_of(frame)) == "pipeline:17"
+
+
+def known(outlet: Outlet) -> Told:
+    told = outlet.told()
+    assert told is not None
+    return msgspec.structs.replace(told)
