@@ -13,12 +13,12 @@ from typing import TypeVar
 
 from bench import machine, report
 from bench.arguments import add_common
-from bench.pipeline import jobs, page, rows, stages, store
+from bench.pipeline import cluster, jobs, page, rows, stages, store
 from bench.pipeline.scene import Scene
 from bench.rounds import Row, Settings, scratch
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "performance.md"
-KINDS = ("stages", "jobs", "store")
+KINDS = ("stages", "jobs", "cluster", "store")
 
 Found = TypeVar("Found")
 
@@ -51,17 +51,20 @@ def measure(
 ) -> list[Row]:
     """The rows of all that finished; ``notes`` gets what did not."""
     table: list[Row] = []
-    # The jobs first: the stages are held against them.
+    # The jobs first: the stages are held against the plain process among them.
     alone = None
     if "jobs" in kinds:
         alone = _measured("jobs", lambda: jobs.run(scene), notes)
     if "stages" in kinds:
         whole = _measured("stages", lambda: stages.run(scene), notes)
         if whole is not None:
-            ceiling = None if alone is None else alone[jobs.PARQUET]
-            table += rows.of_stages(whole, ceiling)
+            table += rows.of_stages(whole, None if alone is None else alone[jobs.PLAIN])
     if alone is not None:
-        table += rows.of_jobs(alone)
+        table += rows.of_jobs(alone[jobs.PLAIN], alone[jobs.SPARK])
+    if "cluster" in kinds:
+        table += cluster.rows(
+            _measured("cluster", lambda: cluster.run(scene), notes) or {}
+        )
     if "store" in kinds:
         found = _measured("store", lambda: store.run(scene, notes), notes)
         table += rows.of_store(found or [])

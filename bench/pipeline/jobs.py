@@ -1,38 +1,38 @@
-"""The ceiling: the same jobs over the same tweets from Parquet files, and nothing else.
+"""The query alone, over a topic that is full already, and the same without Spark.
 
-No source, no ingest, no capture of changes, no subscribers: the jobs have the machine
-for themselves, and PostgreSQL beside them. Beside it the same from a topic that is
-full already. Both write into an empty database, in batches of the same size, and tell
-their samples and counts of tags to a broker.
+No source, no ingest, no capture of changes, no subscribers: the query has the machine
+for itself, and PostgreSQL beside it. One plain process of Python does the same work
+from the same topic into the same store. Both write into an empty database.
 """
 
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
-from pyspark.sql import DataFrame, SparkSession
+import msgspec
+from pyspark.sql import SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
 
 from bench.peers import penstock_server
 from bench.peers.processes import Server
 from bench.pipeline.line import SEED, tree_cpu_s
+from bench.pipeline.plain import Took
 from bench.pipeline.scene import Scene
 from bench.rounds import Sample, take_turns
 from penstock.client import connect
-from penstock.pipeline.application import (
-    COLLECTIONS,
-    PACES,
-    SETTINGS,
-    Application,
-    OpenStore,
-)
-from penstock.pipeline.options import MAX_PER_TRIGGER, Broker, PipelineOptions
-from penstock.pipeline.parse import firehose
+from penstock.pipeline.application import Application, OpenStore
+from penstock.pipeline.documents import COLLECTIONS
+from penstock.pipeline.options import Broker, PipelineOptions
+from penstock.pipeline.run import settings
+from penstock.pipeline.watch import Counts
 from penstock.spark import session
 from penstock.store.own import DATABASE, OwnPostgres
 from penstock.store.postgres import connected
@@ -41,24 +41,14 @@ from penstock.supervisor.plan import FIREHOSE, STREAMS
 from penstock.tweets.generator import Generator
 
 MASTER = "local[2]"
-TWEETS, QUICK_TWEETS = 60_000, 30_000
-ROUNDS, QUICK_ROUNDS = 3, 1
-# A batch is of two files, so that there are two tasks to read it.
-FILES = 2
-PARQUET, TOPIC = "from Parquet files", "from a full topic"
+# Of ten thousand a second two minutes that do not count, and one that does.
+TWEETS, QUICK_TWEETS = 1_800_000, 120_000
+WARM_UP, QUICK_WARM_UP = 1_200_000, 60_000
+# As many as penstock up has by default.
+MALFORMED = 0.001
+SPARK, PLAIN = "Spark", "one plain process of Python"
 POLL_S = 0.05
-PATIENCE_S = 300.0
-
-
-class FromParquet(Application):
-    """The pipeline, but its tweets are in files."""
-
-    path = ""
-
-    def _firehose(self, name: str, **more: Any) -> DataFrame:
-        reader = self._spark.readStream.schema(schema())
-        reader = reader.option("maxFilesPerTrigger", FILES * PACES[name])
-        return reader.parquet(self.path)
+PATIENCE_S = 900.0
 
 
 @dataclass(frozen=True)
@@ -70,37 +60,31 @@ class Stage:
     broker: Server
     store: OwnPostgres
     tweets: int
+    skipped: int
+    """Of those, how many are done before it counts."""
 
     @property
     def server(self) -> str:
         return f"127.0.0.1:{self.broker.place.ports['native']}"
 
-    @property
-    def parquet(self) -> Path:
-        return self.scene.settings.directory / "tweets.parquet"
-
 
 def run(scene: Scene) -> dict[str, Sample]:
-    """The median round of each; CPU is that of Spark and its workers."""
+    """A long round of each; CPU is that of Spark and its workers."""
     quick = scene.settings.quick
-    with _stage(scene, QUICK_TWEETS if quick else TWEETS) as stage:
+    tweets = QUICK_TWEETS if quick else TWEETS
+    with _stage(scene, tweets, QUICK_WARM_UP if quick else WARM_UP) as stage:
         fill(stage.server, stage.tweets)
-        write_parquet(stage)
-        turns = {
-            PARQUET: _contender(stage, FromParquet),
-            TOPIC: _contender(stage, Application),
-        }
-        turns[PARQUET]()  # the first round of all is Java's, to get warm
-        return take_turns(turns, QUICK_ROUNDS if quick else ROUNDS, warm_up=False)
+        turns = {PLAIN: lambda: plain(stage), SPARK: lambda: spark(stage)}
+        return take_turns(turns, rounds=1, warm_up=False)
 
 
 @contextmanager
-def _stage(scene: Scene, tweets: int) -> Iterator[Stage]:
+def _stage(scene: Scene, tweets: int, skipped: int) -> Iterator[Stage]:
     folder = scene.settings.directory
     broker = penstock_server.start(scene.fresh("broker"), "sync")
     try:
         with OwnPostgres(scene.fresh("store")) as store, _session(folder) as spark:
-            yield Stage(scene, spark, broker, store, tweets)
+            yield Stage(scene, spark, broker, store, tweets, skipped)
     finally:
         broker.stop()
 
@@ -109,7 +93,7 @@ def _stage(scene: Scene, tweets: int) -> Iterator[Stage]:
 def _session(folder: Path) -> Iterator[SparkSession]:
     local = {"spark.local.dir": str(folder / "local")}
     warehouse = {"spark.sql.warehouse.dir": str(folder / "warehouse")}
-    spark = session(MASTER, **SETTINGS, **local, **warehouse)
+    spark = session(MASTER, **settings(MASTER), **local, **warehouse)
     spark.sparkContext.setLogLevel("OFF")  # a query that is stopped says much
     try:
         yield spark
@@ -118,46 +102,52 @@ def _session(folder: Path) -> Iterator[SparkSession]:
 
 
 def fill(server: str, tweets: int) -> None:
-    """The tweets of both streams, by turns, as the ingest would have stored them."""
-    streams = [Generator(SEED, stream) for stream in STREAMS]
+    """The tweets of both streams, by turns, as the ingest would have stored them.
+
+    Objects that are no tweets are among them; what is no object has not come so far.
+    """
+    streams = [Generator(SEED, stream, malformed_rate=MALFORMED) for stream in STREAMS]
     with connect(server, name="bench") as client:
         client.ask("topics.create", name=FIREHOSE)
         for first in range(1, tweets // len(streams) + 1, 1000):
             count = min(1000, tweets // len(streams) + 1 - first)
             for one in streams:
-                client.publish(FIREHOSE, one.batch(first, count))
+                client.publish(
+                    FIREHOSE, [_stored(data) for data in one.batch(first, count)]
+                )
 
 
-def schema() -> str:
-    return f"{firehose()}, offset BIGINT, _corrupt STRING"
+def _stored(data: bytes) -> bytes:
+    return data if data.endswith(b"}") else b"{}"
 
 
-def write_parquet(stage: Stage) -> None:
-    """What the jobs would get from the topic, decoded, in files of half a batch."""
-    frame = (
-        stage.spark.read.format("penstock")
-        .options(servers=stage.server, subscribe=FIREHOSE, valueSchema=firehose())
-        .option("columns", "message,offset,_corrupt")
-        .load()
+def spark(stage: Stage) -> Sample:
+    """The pipeline, until it has done all of the topic."""
+    application = Application(stage.spark, *_wanted(stage))
+    try:
+        application.start()
+        return _timed(application, stage)
+    finally:
+        application.stop()
+
+
+def plain(stage: Stage) -> Sample:
+    """The same work in one process without Spark; CPU is that of the process."""
+    options, _ = _wanted(stage)
+    command = (
+        sys.executable,
+        "-m",
+        "bench.pipeline.plain",
+        stage.server,
+        options.store,
     )
-    writer = frame.coalesce(1).write
-    writer = writer.option("maxRecordsPerFile", MAX_PER_TRIGGER // FILES)
-    writer.parquet(str(stage.parquet))
+    numbers = (str(stage.tweets), str(stage.skipped))
+    done = subprocess.run([*command, *numbers], stdout=subprocess.PIPE, check=True)
+    took = msgspec.json.decode(done.stdout, type=Took)
+    return Sample(events=took.events, bytes=0, seconds=took.seconds, cpu_s=took.cpu_s)
 
 
-def _contender(stage: Stage, kind: type[Application]) -> Callable[[], Sample]:
-    def run_once() -> Sample:
-        application = _application(stage, kind)
-        try:
-            application.start()
-            return _timed(application, stage)
-        finally:
-            application.stop()
-
-    return run_once
-
-
-def _application(stage: Stage, kind: type[Application]) -> Application:
+def _wanted(stage: Stage) -> tuple[PipelineOptions, OpenStore]:
     checkpoint = stage.scene.fresh("checkpoint")
     url = _database(stage.store, f"bench_{checkpoint.name.rpartition('-')[2]}")
     with open_store(url) as store:
@@ -168,10 +158,7 @@ def _application(stage: Stage, kind: type[Application]) -> Application:
         checkpoint=str(checkpoint),
         available_now=True,
     )
-    application = kind(stage.spark, options, OpenStore(url))
-    if isinstance(application, FromParquet):
-        application.path = str(stage.parquet)
-    return application
+    return options, OpenStore(url)
 
 
 def _database(store: OwnPostgres, name: str) -> str:
@@ -182,25 +169,31 @@ def _database(store: OwnPostgres, name: str) -> str:
 
 
 def _timed(application: Application, stage: Stage) -> Sample:
-    """From the end of the first batch, with which all begins, until all is done."""
-    queries = application.queries
-    _until(lambda: queries["tweets"].lastProgress is not None, application)
-    cpu_s, began_s = _spark_cpu_s(stage), time.perf_counter()
-    _until(lambda: not any(one.isActive for one in queries.values()), application)
+    """From the end of the batch with which it begins to count, until all is done."""
+    query = application.query
+    assert query is not None, "it was started"
+    counts = Counts()
+
+    def begun() -> bool:
+        counts.see(cast(Any, query.lastProgress))
+        return counts.events >= stage.skipped
+
+    _until(begun, query)
+    first, cpu_s, began_s = counts.events, _spark_cpu_s(stage), time.perf_counter()
+    _until(lambda: not query.isActive, query)
     return Sample(
-        events=stage.tweets - MAX_PER_TRIGGER,
+        events=stage.tweets - first,
         bytes=0,
         seconds=time.perf_counter() - began_s,
         cpu_s=_spark_cpu_s(stage) - cpu_s,
     )
 
 
-def _until(done: Callable[[], bool], application: Application) -> None:
+def _until(done: Callable[[], bool], query: StreamingQuery) -> None:
     limit_s = time.monotonic() + PATIENCE_S
     while not done():
-        for name, query in application.queries.items():
-            if (error := query.exception()) is not None:
-                raise RuntimeError(f"{name} failed: {str(error).splitlines()[0]}")
+        if (error := query.exception()) is not None:
+            raise RuntimeError(f"it failed: {str(error).splitlines()[0]}")
         if time.monotonic() >= limit_s:
             raise RuntimeError(f"not done in {PATIENCE_S:.0f} s")
         time.sleep(POLL_S)

@@ -22,7 +22,7 @@ from bench.pipeline.looks import Look
 from penstock.client import Client, connect
 from penstock.store.store import open_store
 from penstock.supervisor import topics
-from penstock.supervisor.figures import Counted, counted
+from penstock.supervisor.figures import Counted, counted, processed
 from penstock.supervisor.part import Part, Places
 from penstock.supervisor.plan import (
     COLLECTIONS,
@@ -38,12 +38,12 @@ from penstock.supervisor.process import Process
 SEED = 1
 # No end of tweets: as many as are read.
 UNBOUNDED = 0.0
+TWEETS = "tweets"
 READY_S = 240.0
 STOP_S = 40.0
 # A part that has ended is started again, as by ``penstock up``, but not for ever.
 TRIES = 3
 LOOK_S = 0.25
-QUERIES = ("tweets", "running", "hashtags")
 STAGES = ("source", "ingest", "broker", "spark", "store", "cdc", "subscribers")
 PORTS = Ports(line=0, native=0, control=0, http=0, tweets=0, store=0)
 
@@ -109,21 +109,27 @@ class Line:
         self._signal(signal.SIGCONT)
 
     def look(self) -> Look:
-        """Queries first: what comes in between counts as lag. Raises Broken."""
+        """How far everybody is. Raises Broken."""
         self._check()
-        assert self._client is not None, "it was started"
-        now = counted(self._client)
-        cdc = self._processes["cdc"].status
+        now = counted(self.client)
+        cdc, spark = (self._processes[one].status for one in ("cdc", "spark"))
         return Look(
             at_s=time.monotonic(),
             firehose=now.topics.get(FIREHOSE, 0),
-            places={name: _place(now, f"spark:pipeline-{name}") for name in QUERIES},
+            processed=processed(now)[0] or 0,
             captured=sum(now.topics.get(name, 0) for name in COLLECTIONS),
             uncaptured_bytes=_whole(cdc.get("lag")),
-            unread=sum(_lag(now, subscriber(name), name) for name in COLLECTIONS),
+            unread=sum(_place(now, name)[1] for name in COLLECTIONS),
+            acknowledged=_place(now, TWEETS)[0],
+            batch=(_whole(spark.get("batches")), _whole(spark.get("batch_ms"))),
             restarts=sum(one.restarts for one in self._processes.values()),
             cpu_s={stage: self._cpu_s(stage) for stage in STAGES},
         )
+
+    @property
+    def client(self) -> Client:
+        assert self._client is not None, "it was started"
+        return self._client
 
     def stop(self) -> None:
         """End every process, those first that others do not need."""
@@ -227,12 +233,9 @@ def tree_cpu_s(pid: int) -> float:
     return ticks / TICKS_PER_S
 
 
-def _place(now: Counted, who: str) -> int:
-    return now.places.get((who, FIREHOSE), (0, 0))[0]
-
-
-def _lag(now: Counted, who: str, topic: str) -> int:
-    return now.places.get((who, topic), (0, 0))[1]
+def _place(now: Counted, topic: str) -> tuple[int, int]:
+    """Where its subscriber is, and how much it has left."""
+    return now.places.get((subscriber(topic), topic), (0, 0))
 
 
 def _whole(value: object) -> int:

@@ -18,14 +18,18 @@ class Look:
     at_s: float
     firehose: int
     """Tweets that came."""
-    places: Mapping[str, int]
-    """How many of them each query of Spark has done."""
+    processed: int
+    """How many of them Spark has done."""
     captured: int = 0
     """Changes of the store that are in topics."""
     uncaptured_bytes: int = 0
     """Of the log of the store."""
     unread: int = 0
     """Changes that wait for subscribers."""
+    acknowledged: int = 0
+    """Changes of tweets that their subscriber has done."""
+    batch: tuple[int, int] = (0, 0)
+    """The number of Spark's last one, and how many milliseconds it took."""
     restarts: int = 0
     """Of parts that had ended."""
     cpu_s: Mapping[str, float] = field(default_factory=dict)
@@ -33,8 +37,8 @@ class Look:
 
     @property
     def lag(self) -> int:
-        """Tweets that wait for the query that is furthest behind."""
-        return self.firehose - min(self.places.values(), default=0)
+        """Tweets that wait for Spark."""
+        return self.firehose - self.processed
 
 
 def rate(steps: Sequence[tuple[float, int]]) -> float:
@@ -52,20 +56,29 @@ def _ups(steps: Sequence[tuple[float, int]]) -> list[tuple[float, int]]:
 
 
 def batches(looks: Sequence[Look]) -> int:
-    """How many ends of batches were seen, of the query with the fewest."""
-    return min(
-        len(_ups([(look.at_s, look.places[name]) for look in looks]))
-        for name in looks[0].places
-    )
+    """How many ends of batches were seen."""
+    return len(_ups([(look.at_s, look.processed) for look in looks]))
+
+
+def batch_p95_s(looks: Sequence[Look]) -> float:
+    """Of the batches that ended in that time, how long nearly all took."""
+    took_ms = dict(look.batch for look in looks)
+    took_ms.pop(looks[0].batch[0], None)
+    return percentile([ms / 1000 for ms in took_ms.values()], 95)
+
+
+def percentile(values: Sequence[float], percent: int) -> float:
+    """The smallest that so many are not above; 0 of none."""
+    ranked = sorted(values)
+    return ranked[-(-len(ranked) * percent // 100) - 1] if ranked else 0.0
 
 
 def rates(looks: Sequence[Look]) -> dict[str, float]:
-    """Tweets a second into the firehose, and through each of the queries."""
-    names = looks[0].places
-    found = {
-        name: rate([(look.at_s, look.places[name]) for look in looks]) for name in names
+    """Tweets a second into the firehose, and through Spark."""
+    return {
+        "firehose": rate([(look.at_s, look.firehose) for look in looks]),
+        "spark": rate([(look.at_s, look.processed) for look in looks]),
     }
-    return {"firehose": rate([(look.at_s, look.firehose) for look in looks]), **found}
 
 
 def growth(looks: Sequence[Look]) -> float:

@@ -1,33 +1,37 @@
-"""Tweets through all stages: as many as go through, and then steadily a little less.
+"""Tweets through all stages: as many as go through, and then steadily less.
 
 First the source sends what it can, and is held while too much is under way: what goes
 through then is the most that there is, with a lag that is bounded. Then it sends nine
 tenths of that, steadily, and nobody holds it: the lag has to stay bounded by itself.
+In the end it sends half of it, to see how long a tweet is on its way.
 """
 
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from bench.pipeline import looks
+from bench.pipeline import looks, way
 from bench.pipeline.line import Broken, Line, started, watch
 from bench.pipeline.looks import Look
 from bench.pipeline.scene import Scene
 
 # The source is held when so much is under way: of tweets one batch that Spark works at
 # and one that waits for it, of the store's log and of changes what comes of them.
-HELD_TWEETS = 20_000
+HELD_TWEETS = 30_000
 HELD_BYTES = 256 << 20
 HELD_CHANGES = 60_000
 # What is bounded is so with what was on its way when the source was held.
 SLACK = 1.5
-STEADY = 0.9
+STEADY, HALF = 0.9, 0.5
 # A lag that grows by a larger part of what is offered is not bounded.
 GROWTH = 0.05
 # Before it counts: Java compiles what runs often.
-WARM_UP_S, QUICK_WARM_UP_S = 30.0, 10.0
+WARM_UP_S, QUICK_WARM_UP_S = 120.0, 15.0
 SECONDS, QUICK_SECONDS = 60.0, 20.0
+STEADY_S, QUICK_STEADY_S = 600.0, 30.0
+# After the rate has changed, before it counts.
+SETTLE_S = 15.0
 # Ends of batches that a rate is taken from.
 BATCHES = 3
 # For what takes longer than that, and for what is under way to be worked off.
@@ -39,7 +43,7 @@ class Through:
     """What went through all stages in a time."""
 
     rates: dict[str, float]
-    """Tweets a second: into the firehose, and through each query."""
+    """Tweets a second: into the firehose, and through Spark."""
     changes_per_s: float
     """Into the topics behind the store."""
     cpu_s: dict[str, float]
@@ -51,7 +55,10 @@ class Through:
     unread: int
     growth: float
     """Of the lag, in tweets a second."""
+    batch_p95_s: float = 0.0
     offered: float | None = None
+    on_its_way_p95_s: float | None = None
+    """From the firehose to an acknowledged change, if that was looked up."""
 
     @property
     def tweets_per_s(self) -> float:
@@ -77,6 +84,7 @@ class Through:
 class Stages:
     most: Through
     steady: Through
+    half: Through
 
 
 def run(scene: Scene) -> Stages:
@@ -86,7 +94,9 @@ def run(scene: Scene) -> Stages:
     with started(scene.fresh("line")) as line:
         _look(line, warm_up_s, hold=True)
         most = through(_look(line, seconds, hold=True))
-        return Stages(most, _steady(line, most.tweets_per_s * STEADY, seconds))
+        steady_s = scene.seconds or (QUICK_STEADY_S if quick else STEADY_S)
+        steady = _steady(line, most.tweets_per_s * STEADY, steady_s)
+        return Stages(most, steady, _half(line, most.tweets_per_s * HALF, seconds))
 
 
 def _look(line: Line, seconds: float, *, hold: bool) -> list[Look]:
@@ -112,7 +122,20 @@ def too_much(look: Look) -> bool:
 
 
 def _steady(line: Line, rate: float, seconds: float) -> Through:
-    """The second half counts: the first begins without a backlog."""
+    """What comes first does not count: it begins without a backlog."""
+    _paced(line, rate)
+    return through(_look(line, seconds, hold=False), offered=rate)
+
+
+def _half(line: Line, rate: float, seconds: float) -> Through:
+    _paced(line, rate)
+    seen = _look(line, seconds, hold=False)
+    found = through(seen, offered=rate)
+    return replace(found, on_its_way_p95_s=way.p95_s(line.client, seen))
+
+
+def _paced(line: Line, rate: float) -> None:
+    """Have nothing under way, then have so many tweets a second, for a while."""
     limit_s = time.monotonic() + PATIENCE_S
     watch(
         line,
@@ -120,8 +143,7 @@ def _steady(line: Line, rate: float, seconds: float) -> Through:
         lambda _: True,
     )
     line.pace(rate)
-    _look(line, seconds / 2, hold=False)
-    return through(_look(line, seconds, hold=False), offered=rate)
+    _look(line, SETTLE_S, hold=False)
 
 
 def through(seen: list[Look], offered: float | None = None) -> Through:
@@ -137,5 +159,6 @@ def through(seen: list[Look], offered: float | None = None) -> Through:
         uncaptured_bytes=max(look.uncaptured_bytes for look in seen),
         unread=max(look.unread for look in seen),
         growth=looks.growth(seen),
+        batch_p95_s=looks.batch_p95_s(seen),
         offered=offered,
     )

@@ -5,18 +5,21 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
 pytest.importorskip("pyspark", reason="component: pyspark (not installed)")
 
-from bench.pipeline import jobs, looks, page, rows, stages, store
+from bench.pipeline import looks, page, rows, stages, store, way
 from bench.pipeline.__main__ import KINDS, PAGE, measure
 from bench.pipeline.line import STAGES, Broken, tree_cpu_s
 from bench.pipeline.looks import Look
 from bench.pipeline.scene import Scene
 from bench.rounds import Sample, Settings
+from penstock.client import connect
+from tests.local_server import local_server
 
 
 def steps(*, tweets_per_s: int, seconds: int = 60, behind: int = 0) -> list[Look]:
@@ -29,7 +32,8 @@ def steps(*, tweets_per_s: int, seconds: int = 60, behind: int = 0) -> list[Look
             Look(
                 at_s=100 + at_s,
                 firehose=int(tweets_per_s * at_s) + behind,
-                places={"tweets": done, "running": done + 10},
+                processed=done,
+                batch=(int(at_s // 3), 2900),
                 captured=done * 3,
                 cpu_s={"spark": at_s * 1.5, "cdc": 7 + at_s * 0.25},
             )
@@ -40,17 +44,30 @@ def steps(*, tweets_per_s: int, seconds: int = 60, behind: int = 0) -> list[Look
 def test_a_rate_is_from_step_to_step() -> None:
     found = looks.rates(steps(tweets_per_s=2000))
 
-    assert found == pytest.approx({"firehose": 2000, "tweets": 2000, "running": 2000})
+    assert found == pytest.approx({"firehose": 2000, "spark": 2000})
 
 
 def test_what_went_up_once_counts_over_the_whole_time() -> None:
     assert looks.rate([(0.0, 5), (1.0, 5), (2.0, 15), (10.0, 15)]) == 1.0
 
 
-def test_batches_are_those_of_the_slowest_query() -> None:
-    seen = [Look(float(at), 99, {"a": at, "b": at // 3}) for at in range(10)]
+def test_batches_are_counted_by_their_ends() -> None:
+    seen = [Look(float(at), 99, at // 3) for at in range(10)]
 
     assert looks.batches(seen) == 3
+
+
+def test_batches_that_ended_before_do_not_count() -> None:
+    took = [
+        (1, 9000),
+        (1, 9000),
+        *((2 + at, 1000 + at) for at in range(19)),
+        (21, 5000),
+    ]
+    seen = [Look(float(at), 99, at, batch=one) for at, one in enumerate(took)]
+
+    assert looks.batch_p95_s(seen) == 1.018
+    assert looks.percentile([], 95) == 0.0
 
 
 def test_lag_that_only_swings_does_not_grow() -> None:
@@ -65,7 +82,7 @@ def test_lag_that_grows_slowly_is_not_bounded() -> None:
         Look(
             at_s=look.at_s,
             firehose=look.firehose + number * 40,  # 160 a second too many
-            places=look.places,
+            processed=look.processed,
         )
         for number, look in enumerate(steps(tweets_per_s=2000))
     ]
@@ -82,8 +99,26 @@ def test_cpu_is_that_of_the_time_that_was_looked_at() -> None:
     assert found.cpu_s == pytest.approx({"spark": 59.75 * 1.5, "cdc": 59.75 / 4})
 
 
+def test_a_tweet_is_on_its_way_until_a_look_says_that_it_is_done(
+    tmp_path: Path,
+) -> None:
+    """Each of ten tweets is acknowledged by the look a second later."""
+    keys = [str(number).encode() for number in range(10)]
+    with local_server(tmp_path / "data") as server, connect(server.data) as client:
+        client.publish("firehose", [b"{}"] * 10, keys=keys)
+        client.publish("tweets", [b"{}"] * 11, keys=[*keys, b"a retweeted one"])
+        came_s = time.monotonic()
+        seen = [
+            Look(came_s + at, 10 if at else 0, at, acknowledged=at) for at in range(11)
+        ]
+
+        # The last half, of which the slowest is seen at last.
+        assert way.p95_s(client, seen) == pytest.approx(10, abs=1)
+        assert way.p95_s(client, seen[:2]) == 0.0
+
+
 def test_nothing_is_said_of_a_time_in_which_a_part_ended() -> None:
-    seen = [Look(0.0, 9, {"tweets": 1}), Look(1.0, 9, {"tweets": 2}, restarts=1)]
+    seen = [Look(0.0, 9, 1), Look(1.0, 9, 2, restarts=1)]
 
     with pytest.raises(Broken, match="started again"):
         stages.through(seen)
@@ -92,52 +127,65 @@ def test_nothing_is_said_of_a_time_in_which_a_part_ended() -> None:
 @pytest.mark.parametrize(
     ("look", "held"),
     [
-        (Look(0.0, 30_000, {"tweets": 29_000, "running": 10_001}), False),
-        (Look(0.0, 30_000, {"tweets": 29_000, "running": 10_000}), True),
-        (Look(0.0, 0, {"tweets": 0}, uncaptured_bytes=stages.HELD_BYTES), True),
-        (Look(0.0, 0, {"tweets": 0}, unread=stages.HELD_CHANGES), True),
+        (Look(0.0, 40_000, 10_001), False),
+        (Look(0.0, 40_000, 10_000), True),
+        (Look(0.0, 0, 0, uncaptured_bytes=stages.HELD_BYTES), True),
+        (Look(0.0, 0, 0, unread=stages.HELD_CHANGES), True),
     ],
 )
 def test_source_is_held_while_anything_is_behind(look: Look, *, held: bool) -> None:
     assert stages.too_much(look) is held
 
 
-def test_the_pipeline_is_held_against_its_jobs_alone() -> None:
-    through = stages.through(steps(tweets_per_s=1000), offered=1000)
-    found = stages.Stages(through, through)
-    low, high = (
-        Sample(events=rate * 10, bytes=0, seconds=10.0, cpu_s=1.0)
-        for rate in (1900, 2100)
+def sample(rate: int) -> Sample:
+    return Sample(events=rate * 10, bytes=0, seconds=10.0, cpu_s=1.0)
+
+
+def test_the_pipeline_is_held_against_a_plain_process() -> None:
+    through = stages.through(steps(tweets_per_s=6000), offered=6000)
+    found = stages.Stages(through, through, through)
+
+    good, bad, alone = (
+        rows.of_stages(found, one)[0] for one in (sample(11_000), sample(13_000), None)
     )
 
-    good, bad, alone = (rows.of_stages(found, one)[0] for one in (low, high, None))
-
-    assert (good.ratio, good.met) == ("53% of the jobs from Parquet files", True)
+    assert (good.ratio, good.met) == ("0.55x the plain process", True)
     assert bad.met is False
-    assert (alone.ratio, alone.met) == ("", None)
+    assert (alone.ratio, alone.met) == ("", True)
+
+
+def test_too_few_tweets_are_too_few_whatever_a_plain_process_does() -> None:
+    through = stages.through(steps(tweets_per_s=5900), offered=5900)
+
+    table = rows.of_stages(stages.Stages(through, through, through), sample(6000))
+
+    assert table[0].met is False
 
 
 def test_shares_of_the_stages_are_of_all_of_them() -> None:
     through = stages.through(steps(tweets_per_s=1000), offered=1000)
 
-    table = rows.of_stages(stages.Stages(through, through), None)[2:]
+    table = rows.of_stages(stages.Stages(through, through, through), None)[-3:]
 
     assert [(row.contender, row.ratio) for row in table] == [
+        ("all of them", ""),
         ("spark", "86% of all stages"),
         ("cdc", "14% of all stages"),
     ]
-    assert table[0].cpu_s_per_million == pytest.approx(1500)
+    assert table[1].cpu_s_per_million == pytest.approx(1500)
+    assert table[0].met is False
 
 
-def test_files_are_the_ceiling_for_the_topic() -> None:
-    table = rows.of_jobs(
-        {
-            jobs.PARQUET: Sample(events=100, bytes=0, seconds=1.0, cpu_s=0.1),
-            jobs.TOPIC: Sample(events=100, bytes=0, seconds=2.0, cpu_s=0.1),
-        }
-    )
+@pytest.mark.parametrize(
+    ("rate", "beside", "met"),
+    [(10_000, 11_000, True), (9_900, 9_900, False), (11_000, 12_500, False)],
+)
+def test_the_query_is_held_against_a_plain_process(
+    rate: int, beside: int, *, met: bool
+) -> None:
+    plain, spark = rows.of_jobs(sample(beside), sample(rate))
 
-    assert [row.ratio for row in table] == ["", "50% of from Parquet files"]
+    assert (plain.met, spark.met) == (None, met)
 
 
 @pytest.mark.parametrize(("loader", "met"), [(199.0, True), (201.0, False)])
@@ -147,6 +195,19 @@ def test_loader_may_be_twice_as_quick(loader: float, *, met: bool) -> None:
     table = rows.of_store([found])
 
     assert [row.met for row in table] == [None, met, None, None]
+
+
+@pytest.mark.parametrize(("newer", "met"), [(25.1, True), (24.9, False)])
+def test_another_store_may_take_twice_as_long_over_older_documents(
+    newer: float, *, met: bool
+) -> None:
+    first = store.Measured("postgresql", 10, 900, 100.0, 100.0, 50.0, 300.0)
+    second = store.Measured("mongodb", 10, 900, 100.0, 100.0, newer, 300.0)
+
+    table = rows.of_store([first, second])
+
+    assert [row.met for row in table[4:]] == [None, True, met, None]
+    assert table[2].met is None
 
 
 def test_time_of_children_that_have_ended_counts() -> None:
@@ -177,5 +238,5 @@ def test_the_page_has_one_place_for_the_table() -> None:
     text = PAGE.read_text()
 
     assert text.count(page.BEGIN) == text.count(page.END) == 1
-    assert KINDS == ("stages", "jobs", "store")
+    assert KINDS == ("stages", "jobs", "cluster", "store")
     assert len(STAGES) == 7
