@@ -189,8 +189,10 @@ $(STAMP): pyproject.toml constraints/build.txt constraints/dev.txt
 
 # What is installed to renew the pins stays out of the environment they are for.
 PINS := build/pins
-PIP_COMPILE = $(PINS)/bin/pip-compile --quiet --upgrade --generate-hashes --strip-extras \
-  --no-header --no-annotate --no-emit-index-url --no-emit-trusted-host \
+# Extras stay in the pins: "coverage[toml]" is not pinned by "coverage" for older pips,
+# which then take the newest version, and refuse it for want of a hash.
+PIP_COMPILE = $(PINS)/bin/pip-compile --quiet --upgrade --generate-hashes \
+  --no-strip-extras --no-header --no-annotate --no-emit-index-url --no-emit-trusted-host \
   --no-emit-find-links --no-emit-options --unsafe-package penstock
 .PHONY: pins
 pins: ## Renew constraints/: the newest versions within bounds, with their hashes
@@ -200,7 +202,9 @@ pins: ## Renew constraints/: the newest versions within bounds, with their hashe
 	@printf '%s\n' hatchling editables setuptools wheel \
 	  | $(PIP_COMPILE) -o $(PINS)/build.txt -
 	@$(PIP_COMPILE) -o $(PINS)/dev.txt --extra dev pyproject.toml
-	@$(PIP_COMPILE) -o $(PINS)/bench.txt --extra bench -c $(PINS)/dev.txt pyproject.toml
+	@sed 's/^\([^[ ]*\)\[[^]]*\]==/\1==/' $(PINS)/dev.txt > $(PINS)/bounds.txt
+	@$(PIP_COMPILE) -o $(PINS)/bench.txt --extra bench -c $(PINS)/bounds.txt \
+	  pyproject.toml
 	@for name in build dev bench; do \
 	  { echo '# Written by `make pins`; do not edit by hand.'; \
 	    sed '/^#/d; /^$$/d' $(PINS)/$$name.txt; } > constraints/$$name.txt; \
