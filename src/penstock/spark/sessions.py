@@ -29,8 +29,8 @@ import re
 import shutil
 import sys
 import tempfile
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, nullcontext, suppress
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -89,11 +89,34 @@ def opened(master: str, conf: Mapping[str, Value], *, short: bool) -> SparkSessi
     for name, value in settings.items():
         builder = builder.config(name, value)
     try:
-        spark = builder.getOrCreate()
+        with _aside() if short else nullcontext():
+            spark = builder.getOrCreate()
     except Py4JJavaError as error:
         raise SparkNotStarted(master, _reason(str(error))) from error
     register(spark)
     return spark
+
+
+@contextmanager
+def _aside() -> Iterator[None]:
+    """What is started here says what it says to a file, which is shown if it fails.
+
+    Java, and the processes of Python that it starts, inherit standard error for good.
+    Some of them end with a traceback because whoever asked them has ended.
+    """
+    sys.stderr.flush()
+    kept = os.dup(2)
+    with tempfile.TemporaryFile() as said:
+        os.dup2(said.fileno(), 2)
+        try:
+            yield
+        except BaseException:
+            said.seek(0)
+            os.write(kept, said.read())
+            raise
+        finally:
+            os.dup2(kept, 2)
+            os.close(kept)
 
 
 def _reason(text: str) -> str:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 from pathlib import Path
 
@@ -241,3 +242,27 @@ def test_the_archive_is_that_of_the_true_java(
 
 def test_the_function_is_a_name_of_the_package() -> None:
     assert session is sessions.session
+
+
+def test_what_processes_of_a_short_session_say_is_kept_aside(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    with sessions._aside():
+        process = subprocess.Popen(
+            [sys.executable, "-c", "import sys; input(); sys.exit('noise')"],
+            stdin=subprocess.PIPE,
+        )
+    process.communicate(b"\n")  # it ends long after the session has begun
+
+    os.write(2, b"ours")
+    assert capfd.readouterr().err == "ours"
+
+
+def test_what_they_say_is_shown_if_there_is_no_session(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    with pytest.raises(OSError, match="no Java"), sessions._aside():
+        os.write(2, b"why there is none")
+        raise OSError("no Java")
+
+    assert capfd.readouterr().err == "why there is none"
