@@ -13,7 +13,7 @@ SECTION = f"""
 ## The pipeline
 
 ```
-make bench-pipeline                               # all of it, half an hour
+make bench-pipeline                               # all of it, forty minutes
 make bench-pipeline BENCH_ARGS="--quick"          # short looks, some minutes
 make bench-pipeline BENCH_ARGS="--only store"
 make bench-pipeline BENCH_ARGS="--write-docs"     # renew the table below
@@ -21,7 +21,8 @@ make bench-pipeline BENCH_ARGS="--write-docs"     # renew the table below
 
 Made-up tweets of 900 bytes, three in ten of them retweets, one in a thousand malformed,
 the same ones in every run. All processes share the machine, and all writes are synced.
-What is compared is measured in one run, over a minute after two minutes of warm-up.
+What is compared is measured in one run, over a minute after two minutes of warm-up, the
+most over three.
 
 - *tweets through all stages*: the processes of `penstock up`. First the source sends
   what is read, and is held while 30 000 tweets wait for Spark, or as much behind it:
