@@ -29,8 +29,7 @@ GROWTH = 0.05
 # Before it counts: Java compiles what runs often.
 WARM_UP_S, QUICK_WARM_UP_S = 120.0, 15.0
 SECONDS, QUICK_SECONDS = 60.0, 20.0
-# The most is the mean of some minutes: single ones differ by a tenth, and a steady rate
-# that is taken from a good one is more than goes through.
+# The most is the mean of some minutes: single ones differ by a tenth.
 MOST_S = 180.0
 STEADY_S, QUICK_STEADY_S = 600.0, 30.0
 # After the rate has changed, before it counts.

@@ -14,7 +14,6 @@ import termios
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 
 import pytest
@@ -43,8 +42,6 @@ class Terminal:
             stderr=slave,
             env={key: value for key, value in os.environ.items() if key != "COLUMNS"},
             start_new_session=True,
-            # Also where whoever runs the tests ignores it.
-            preexec_fn=partial(signal.signal, signal.SIGINT, signal.SIG_DFL),
         )
         os.close(slave)
         self.raw = ""

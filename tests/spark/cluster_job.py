@@ -8,8 +8,7 @@ from __future__ import annotations
 import sys
 
 from penstock.spark import session
-
-LIGHT = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+from penstock.spark.sessions import LIGHT
 
 
 def main(master: str, servers: str, checkpoint: str) -> None:
