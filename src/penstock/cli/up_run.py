@@ -8,6 +8,7 @@ from pathlib import Path
 from rich.console import Console
 
 from penstock.cli.output import say
+from penstock.pipeline import checkpoint
 from penstock.supervisor.checks import check_master, check_store, check_trigger
 from penstock.supervisor.figures import Row
 from penstock.supervisor.outcome import Outcome, Times
@@ -69,6 +70,8 @@ def run(
         ),
     )
     places = Places(directory)
+    if wanted.spark:
+        checkpoint.check(str(places.checkpoints))
     display: Display = LiveTable(Console()) if live else PlainLines(say)
     say(f"everything is kept in {directory}, logs in {places.own / 'logs'}")
     outcome = Up(wanted, places, display, show_login=sys.stdout.isatty()).run(for_s)

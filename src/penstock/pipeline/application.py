@@ -25,6 +25,7 @@ from penstock.client.feed import RETRY_S
 from penstock.client.line import Line
 from penstock.errors import ServerRefused
 from penstock.pipeline.batch import Batch
+from penstock.pipeline.checkpoint import QUERY
 from penstock.pipeline.letters import Letter, letters
 from penstock.pipeline.options import Broker, PipelineOptions
 from penstock.pipeline.outlet import Outlet
@@ -36,7 +37,7 @@ from penstock.pipeline.writing import Opener
 from penstock.store import store
 from penstock.store.store import Store
 
-NAME = "firehose"
+NAME = QUERY
 # Of a session; documents of one Arrow batch are one bulk. Code for so few expressions
 # takes longer to make, anew for every batch, than it saves.
 SETTINGS = {

@@ -16,6 +16,7 @@ from pyspark.sql.functions import col, inline
 from pyspark.sql.pandas.functions import arrow_udf
 
 from penstock.client.feed import Events
+from penstock.model.event import MESSAGE_FIELD
 from penstock.pipeline import notes
 from penstock.pipeline.letters import Letter
 from penstock.pipeline.notes import Note
@@ -27,6 +28,8 @@ from penstock.pipeline.totals import COLUMNS, FOR_DRIVER, Totals
 from penstock.pipeline.writing import Opener
 
 HASHTAGS = "hashtag_stats"
+# Of a statistic: which field of it is its message.
+_SHOWN = {MESSAGE_FIELD: "text"}
 # After this time without a tweet a window is over, though none of a later one has come.
 IDLE_MS = 2_000
 
@@ -74,7 +77,7 @@ class Batch:
         windows = told.windows
         added(windows, (note.windows for note in of))
         samples = self._panics(told)
-        events = [*_tags(tags), *_statistics(closed(windows, windows.reached_ms))]
+        events = [*_tags(tags), *statistics(closed(windows, windows.reached_ms))]
         note = Told(batch=batch, windows=windows, samples=samples)
         self.outlet.put(events, note)
 
@@ -91,7 +94,7 @@ class Batch:
             if told is None or not told.windows.open or told.letters_to is not None:
                 return
             samples = self._panics(told)
-            events = _statistics(closed(told.windows, to_ms))
+            events = statistics(closed(told.windows, to_ms))
             if events:
                 note = msgspec.structs.replace(told, samples=samples)
                 self.outlet.put(events, note)
@@ -115,8 +118,12 @@ def _tags(tags: list[tuple[str, str]]) -> Iterator[Events]:
         yield Events(HASHTAGS, payloads, [tag.encode() for tag, _ in tags])
 
 
-def _statistics(found: dict[str, list[bytes]]) -> list[Events]:
-    return [Events(topic, payloads) for topic, payloads in found.items()]
+def statistics(found: dict[str, list[bytes]]) -> list[Events]:
+    """People see the text of a statistic, and its numbers behind it."""
+    return [
+        Events(topic, payloads, headers=[_SHOWN] * len(payloads))
+        for topic, payloads in found.items()
+    ]
 
 
 def query_of(frame: DataFrame) -> str:

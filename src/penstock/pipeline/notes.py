@@ -12,8 +12,9 @@ from penstock.pipeline.portion import Portion, Stray
 WINDOW_MS = 5_000
 # Of events that are not taken, in one note; larger ones are read from the firehose.
 MAX_RAW_BYTES = 1 << 20
-# Times from a second on are told in two digits, so that there are few different ones.
-EXACT_MS, DIGITS = 1_000, 2
+# Times from a second on are told in three digits, and those from 100 seconds on in two,
+# so that there are few different ones: they are kept in the note of a feed.
+FINE_MS, FINE_DIGITS, COARSE_DIGITS = 100_000, 3, 2
 
 Times = dict[int, int]
 """How many tweets took so many milliseconds."""
@@ -63,10 +64,9 @@ def _strays(portion: Portion) -> Iterator[Stray]:
 def roughly(ms: float) -> int:
     """A time in so few digits that there are few of them; never less than 1 ms."""
     whole = max(1, round(ms))
-    if whole < EXACT_MS:
-        return whole
-    step: int = 10 ** (len(str(whole)) - DIGITS)
-    return -(-whole // step) * step
+    digits = FINE_DIGITS if whole < FINE_MS else COARSE_DIGITS
+    step: int = 10 ** max(0, len(str(whole)) - digits)
+    return (whole + step // 2) // step * step
 
 
 def decode(text: str) -> Note:

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 import msgspec
 
 from penstock.client.feed import Events, Feed
+from penstock.errors import ClientError
 from penstock.pipeline.letters import Letter, parts
 from penstock.pipeline.statistics import Windows
 
@@ -73,11 +74,17 @@ class Outlet:
         letters: Sequence[tuple[str, bytes]] = (),
     ) -> None:
         assert self._feed is not None, "somebody has asked how far it is"
-        self._feed.put(events, note=str(note), letters=letters)
+        try:
+            self._feed.put(events, note=str(note), letters=letters)
+        except ClientError:
+            # It may be stored, or not: whoever goes on asks again how far it is.
+            self.close()
+            raise
 
     def close(self) -> None:
-        if self._feed is not None:
-            self._feed.close()
+        feed, self._feed = self._feed, None
+        if feed is not None:
+            feed.close()
 
 
 def feed_name(query: str) -> str:

@@ -51,7 +51,7 @@ def run(options: PipelineOptions, watcher: Watcher, *, master: str) -> None:
 
     Raises QueryFailed, OldCheckpoint, SparkNotStarted.
     """
-    checkpoint.check(options.checkpoint, NAME)
+    checkpoint.check(options.checkpoint)
     opener = OpenStore(options.store)
     store = opener()
     try:

@@ -1,5 +1,10 @@
 from __future__ import annotations
 
+from pathlib import Path
+
+from click.testing import CliRunner
+
+from penstock.cli.main import cli
 from penstock.cli.up_run import summary
 from penstock.supervisor.accounts import Account
 from penstock.supervisor.figures import Row
@@ -65,3 +70,19 @@ def test_what_went_wrong_is_told() -> None:
         "  WRONG cdc did not finish",
         "something is wrong, see above",
     ]
+
+
+def test_a_checkpoint_of_an_earlier_version_is_refused_before_anything_starts(
+    tmp_path: Path,
+) -> None:
+    begun = tmp_path / "up" / "checkpoints" / "tweets"
+    begun.mkdir(parents=True)
+    (begun / "metadata").write_text('{"id":"7"}')
+
+    result = CliRunner().invoke(cli, ["up", "--data", str(tmp_path), "--for", "1s"])
+
+    assert result.exit_code == 2
+    assert "was begun by an earlier version of the pipeline" in result.stderr
+    assert "hint: `penstock up`: give another --data" in result.stderr
+    assert [*tmp_path.iterdir()] == [tmp_path / "up"]
+    assert [*(tmp_path / "up").iterdir()] == [tmp_path / "up" / "checkpoints"]

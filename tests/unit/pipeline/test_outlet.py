@@ -12,10 +12,11 @@ import pytest
 
 from penstock.broker.desk_sinks import MAX_NOTE_BYTES
 from penstock.client import connect
-from penstock.client.feed import Events
+from penstock.client.feed import Events, Feed
 from penstock.errors import ConnectionLost
+from penstock.model.event import MESSAGE_FIELD
 from penstock.pipeline import letters
-from penstock.pipeline.batch import query_of
+from penstock.pipeline.batch import query_of, statistics
 from penstock.pipeline.letters import Letter
 from penstock.pipeline.notes import WINDOW_MS, Took, roughly
 from penstock.pipeline.options import Broker
@@ -58,6 +59,50 @@ def test_letters_that_were_told_before_a_crash_are_not_told_again(
     assert [one["raw"] for one in told["letters"]] == [one.raw for one in strays]
 
 
+def test_after_an_answer_was_lost_it_is_asked_again_how_far_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with local_server(tmp_path):
+        outlet = Outlet(Broker(data=str(tmp_path)).feed)
+        outlet.told("q")
+        put = Feed.put
+
+        def stored_without_a_word(feed: Feed, *args: Any, **more: Any) -> None:
+            put(feed, *args, **more)
+            raise ConnectionLost("here", "no answer")
+
+        with monkeypatch.context() as lost:
+            lost.setattr(Feed, "put", stored_without_a_word)
+            with pytest.raises(ConnectionLost):
+                outlet.put([Events("t", [b"7"])], Told(7))
+        assert outlet.told() is None
+        assert outlet.told("q") == Told(7)
+        outlet.put([Events("t", [b"8"])], Told(8))
+
+        with connect(tmp_path) as client:
+            found = client.fetch("t", 0, 100).batches
+        outlet.close()
+    assert [event.payload for batch in found for event in batch.events()] == [
+        *(b"7", b"8"),
+    ]
+
+
+def test_people_see_the_text_of_a_statistic(tmp_path: Path) -> None:
+    with local_server(tmp_path):
+        outlet = Outlet(Broker(data=str(tmp_path)).feed)
+        windows = Windows()
+        windows.add(0, Took({7: 1}, {3: 1}, {2: 1}))
+        outlet.told("q")
+        outlet.put(statistics(closed(windows, WINDOW_MS)), Told(7))
+        with connect(tmp_path) as client:
+            (batch,) = client.fetch("logger_stats", 0, 1).batches
+        outlet.close()
+
+    (event,) = batch.events()
+    assert event.headers == {MESSAGE_FIELD: "text"}
+    assert msgspec.json.decode(event.payload)["text"].startswith("[StatisticWorker")
+
+
 def test_letters_leave_open_windows_as_they_are(tmp_path: Path) -> None:
     windows = Windows()
     windows.add(5_000, Took({1: 1}, {1: 1}, {1: 1}))
@@ -83,7 +128,9 @@ def test_a_note_is_small_enough_for_a_feed_whatever_happens() -> None:
     windows = Windows()
     # All times that there are, from a millisecond to some years.
     times = {roughly(ms): 10**6 for ms in range(1, 1000)}
-    for digits in range(2, 10):
+    for digits in range(1, 3):
+        times |= {ms * 10**digits: 10**6 for ms in range(100, 1000)}
+    for digits in range(4, 10):
         times |= {ms * 10**digits: 10**6 for ms in range(10, 100)}
     assert times.keys() == {roughly(ms) for ms in times}
     # Of a topic with few tweets, a batch is of many windows: all but one are told.
