@@ -27,11 +27,20 @@ from penstock.cli.output import say, write_line
 from penstock.cli.own_token import own_token
 from penstock.cli.refusal import Refusal
 from penstock.client import Client, connect
-from penstock.client.address import Address, Local, Remote, remote
+from penstock.client.address import (
+    NOBODY,
+    VARIABLE,
+    Address,
+    Local,
+    Remote,
+    remote,
+)
 from penstock.client.plan import Plan, drive_blocking
 from penstock.client.tls import Tls
 from penstock.config import load
 from penstock.errors import NotRunning, ServerRefused
+from penstock.log.layout import Layout
+from penstock.log.lock import is_locked
 from penstock.model.printable import printable
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -41,6 +50,11 @@ Row = TypeVar("Row")
 
 # Who published it, unless somebody logs in.
 PROGRAM = "penstock"
+# A server that was started just before may take so long until it listens.
+START_S = 5.0
+# After this the person is told what is being waited for.
+SILENT_S = 1.0
+LOOK_S = 0.05
 # Passwords that were asked for, so that nobody is asked twice.
 _ASKED = "penstock.passwords"
 
@@ -53,7 +67,8 @@ _OPTIONS = (
     click.option(
         "--server",
         metavar="HOST:PORT",
-        help="Native port of a server, instead; over TLS penstock+tls://HOST:PORT.",
+        help="Native port of a server, instead; over TLS penstock+tls://HOST:PORT. "
+        f"Default: ${VARIABLE}.",
     ),
     click.option("--user", metavar="NAME", help="Log in as this user."),
     click.option(
@@ -113,9 +128,12 @@ def whereabouts() -> tuple[Address, str | None, str | None]:
 
 
 @contextmanager
-def connected() -> Iterator[Client]:
-    """A client of the server that the options name."""
-    with _opened(_address()) as it:
+def connected(*, patient: bool = True) -> Iterator[Client]:
+    """A client of the server that the options name.
+
+    ``patient``: a server that was started just before is waited for.
+    """
+    with (_awaited if patient else _opened)(_address()) as it:
         yield it
 
 
@@ -155,17 +173,34 @@ def _desk() -> AbstractContextManager[Asker]:
         return _opened(where)
     except NotRunning:
         if (
-            isinstance(where, Local)
-            and given("user") is None
-            and holds_log(where.directory)
+            not isinstance(where, Local)
+            or given("user") is not None
+            or not holds_log(where.directory)
+            or is_locked(Layout(where.directory).lock)  # by one that is starting
         ):
-            say(
-                f"note: no server is running on {where.directory}: "
-                "working on its files",
-                err=True,
-            )
-            return offline(where.directory)
-        raise
+            return _awaited(where)
+    say(
+        f"note: no server is running on {where.directory}: working on its files",
+        err=True,
+    )
+    return offline(where.directory)
+
+
+def _awaited(where: Address) -> Client:
+    """A client, as soon as a server listens; raises NotRunning if none does soon."""
+    began_s = time.monotonic()
+    told = False
+    while True:
+        try:
+            return _opened(where)
+        except NotRunning as error:
+            waited_s = time.monotonic() - began_s
+            if waited_s >= START_S or error.reason != NOBODY:
+                raise
+        if waited_s >= SILENT_S and not told:
+            told = True
+            say(f"waiting for a server at {where} …", err=True)
+        time.sleep(LOOK_S)
 
 
 def _opened(where: Address) -> Client:
@@ -248,6 +283,8 @@ def _address() -> Address:
     data, server = given("data"), given("server")
     if data and server:
         raise Refusal("--data and --server exclude each other")
+    if not data:
+        server = server or os.environ.get(VARIABLE)
     secure = Tls(**{name: given(name) for name in Tls.__slots__})
     if server:
         return remote(server, secure)

@@ -36,6 +36,7 @@ from penstock.cli.schemas import schemas
 from penstock.cli.serve import serve
 from penstock.cli.sinks import sinks
 from penstock.cli.sql import sql_command
+from penstock.cli.stop import stop
 from penstock.cli.store import store
 from penstock.cli.subscribe import subscribe
 from penstock.cli.subscriptions import subscriptions
@@ -97,6 +98,7 @@ def cli(context: click.Context, *, verbose: bool) -> None:
 cli.add_command(log)
 cli.add_command(demo)
 cli.add_command(serve)
+cli.add_command(stop)
 cli.add_command(publish)
 cli.add_command(subscribe)
 cli.add_command(topics)

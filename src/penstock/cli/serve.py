@@ -5,12 +5,14 @@ from __future__ import annotations
 import logging
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import click
 
 from penstock import __version__
 from penstock.cli import show
+from penstock.cli.background import Detach, in_background
 from penstock.cli.flags import setting_flags, settings_of
 from penstock.cli.messages import limited_to
 from penstock.cli.output import say
@@ -25,6 +27,8 @@ from penstock.server.users import Users
 
 logger = logging.getLogger(__name__)
 
+# Where a server in the background says what it has to say, in its data directory.
+LOG = "server.log"
 # What to try first at a port, where a person can.
 TRY = {"line": "telnet", "consumer": "telnet", "publisher": "telnet"}
 
@@ -39,6 +43,11 @@ TRY = {"line": "telnet", "consumer": "telnet", "publisher": "telnet"}
 @click.option(
     "--insecure", is_flag=True, help="Listen beyond this machine without a users file."
 )
+@click.option(
+    "--background",
+    is_flag=True,
+    help='Come back once it is ready, and let it run on; "penstock stop" ends it.',
+)
 @click.option("-v", "--verbose", is_flag=True, help="Say more on standard error.")
 @click.pass_context
 def serve(
@@ -47,6 +56,7 @@ def serve(
     *,
     ready_file: str | None,
     insecure: bool,
+    background: bool,
     verbose: bool,
     **given: Any,
 ) -> None:
@@ -59,11 +69,12 @@ def serve(
 
     Ctrl-C or SIGTERM stops it: nothing new is accepted, what was begun is finished
     and synced. A second one ends it at once; whatever was confirmed is safe all the
-    same.
+    same. With --background it writes to server.log in its data directory.
 
     \b
     Examples:
       penstock serve
+      penstock serve --background
       penstock serve --data data --no-maze --line-port 0 --ready-file ready.json
       penstock serve --config penstock.toml --host 0.0.0.0 --users-file users
     """
@@ -72,6 +83,8 @@ def serve(
     settings = settings_of(given)
     check(settings, insecure=insecure)
     warn(settings)
+    if background:
+        context.exit(in_background(lambda ready: _run(settings, ready_file, ready)))
     context.exit(_run(settings, ready_file))
 
 
@@ -111,7 +124,9 @@ def warn(settings: Settings) -> None:
         )
 
 
-def announcement(ready: Ready, *, show_login: bool = False) -> Iterator[str]:
+def announcement(
+    ready: Ready, *, show_login: bool = False, background: bool = False
+) -> Iterator[str]:
     """What to tell a person at the terminal.
 
     The admin token is told with ``show_login`` only: what is printed may be kept in
@@ -127,19 +142,31 @@ def announcement(ready: Ready, *, show_login: bool = False) -> Iterator[str]:
         tls = "http" in ready.tls
         address = dashboard(ready.host, ready.ports["http"], tls=tls)
         yield f"Open the dashboard: {address} (penstock token show --link: the way in)"
-    yield "Press Ctrl-C to stop."
+    if background:
+        yield f"It runs on, and writes to {Path(ready.data, LOG)}"
+        yield f"To stop it: penstock stop --data {ready.data}"
+    else:
+        yield "Press Ctrl-C to stop."
 
 
-def _run(settings: Settings, ready_file: str | None) -> int:
+def _run(
+    settings: Settings, ready_file: str | None, detach: Detach | None = None
+) -> int:
+    """``detach``: to be called when it is ready, if it runs in the background."""
     # Here and not above: the other commands need no event loop.
     from penstock.server.run import serve as run
 
-    return run(settings, ready_file=ready_file, announce=_announce)
+    def announce(ready: Ready) -> None:
+        for line in announcement(
+            ready,
+            show_login=sys.stdout.isatty(),
+            background=detach is not None,
+        ):
+            say(line)
+        if detach is not None:
+            detach(Path(ready.data, LOG))
 
-
-def _announce(ready: Ready) -> None:
-    for line in announcement(ready, show_login=sys.stdout.isatty()):
-        say(line)
+    return run(settings, ready_file=ready_file, announce=announce)
 
 
 def _table(rows: list[tuple[str, str, str]]) -> list[str]:

@@ -78,7 +78,7 @@ def _watch() -> None:
     with _screen(), _keys() as pressed:
         while True:
             try:
-                with connected() as desk:
+                with connected(patient=False) as desk:
                     while True:
                         _draw(_look(desk))
                         if pressed(LOOK_S):

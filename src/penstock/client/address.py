@@ -25,6 +25,10 @@ _HOST_PORT = re.compile(r"(?:\[(?P<bare>[^\]/]+)\]|(?P<host>[^:/\[\]]+)):(?P<por
 _MAX_PORT = 65_535
 PLAIN, SECURE = "penstock://", "penstock+tls://"
 PORT = 8410
+# Names the server of programs and commands that say no other.
+VARIABLE = "PENSTOCK_SERVER"
+# Why there is no server: the only reason that may pass by itself, soon.
+NOBODY = "nobody listens there"
 _LIMIT = "HOST:PORT, the native port of a server, also behind penstock+tls://"
 
 
@@ -56,15 +60,19 @@ Address = Local | Remote
 
 
 def address_of(
-    text: str | os.PathLike[str] | Address, secure: Tls | None = None
+    text: str | os.PathLike[str] | Address | None, secure: Tls | None = None
 ) -> Address:
     """A directory, or HOST:PORT if no directory is called that; or a URL.
 
-    ``secure`` says whom to trust. Raises InvalidOption if it is given for what is not
-    behind ``penstock+tls://``.
+    None is what $PENSTOCK_SERVER says. ``secure`` says whom to trust. Raises
+    InvalidOption if it is given for what is not behind ``penstock+tls://``.
     """
     if isinstance(text, Local | Remote):
         return text
+    if text is None:
+        text = os.environ.get(VARIABLE)
+        if not text:
+            raise InvalidOption("address", None, f"given, or else named by ${VARIABLE}")
     path = os.fspath(text)
     is_url = path.startswith((PLAIN, SECURE)) and isinstance(text, str)
     if is_url or (not Path(path).is_dir() and _HOST_PORT.fullmatch(path)):
@@ -126,7 +134,7 @@ def not_running(where: Address, error: OSError) -> NotRunning | TlsFailed:
     if (untrusted := tls.failed(where, error)) is not None:
         return untrusted
     if isinstance(error, FileNotFoundError | ConnectionRefusedError):
-        return NotRunning(str(where), "nobody listens there")
+        return NotRunning(str(where), NOBODY)
     if isinstance(where, Remote) and where.tls and tls.is_cut(error):
         return NotRunning(str(where), tls.CUT)
     return NotRunning(str(where), (error.strerror or str(error)).lower())

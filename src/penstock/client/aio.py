@@ -58,7 +58,7 @@ LAST_WORDS_S = 1.0
 
 
 async def connect(
-    address: str | os.PathLike[str] | Address,
+    address: str | os.PathLike[str] | Address | None = None,
     *,
     user: str | None = None,
     password: str | None = None,
@@ -71,6 +71,8 @@ async def connect(
     key_file: str | None = None,
 ) -> AsyncClient:
     """A client of the server at a data directory, or at ``HOST:PORT``.
+
+    Without an address, of the server that ``$PENSTOCK_SERVER`` names.
 
     Over TLS it is ``penstock+tls://HOST:PORT``: ``ca_file`` has the certificates that
     vouch for the server's (default: the system's), ``cert_file`` and ``key_file`` are

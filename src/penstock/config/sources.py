@@ -20,7 +20,7 @@ PREFIX = "PENSTOCK_"
 CONFIG_VARIABLE = "PENSTOCK_CONFIG"
 SHORTCUTS = {"PENSTOCK_DATA": "server.data", "PENSTOCK_HOST": "server.host"}
 # No settings, but options of commands: what is not to stand on a command line.
-OF_COMMANDS = ("PENSTOCK_STORE",)
+OF_COMMANDS = ("PENSTOCK_STORE", "PENSTOCK_SERVER")
 VARIABLES = {setting.variable: setting for setting in SETTINGS.values()}
 
 # What Kubernetes and Docker tell a container of a service named "penstock".

@@ -15,12 +15,14 @@ from penstock.errors import DirectoryLocked
 from penstock.files import Files
 
 
-class Holder(msgspec.Struct, frozen=True):
+class Holder(msgspec.Struct, frozen=True, omit_defaults=True):
     pid: int
+    role: str = ""
+    """What the process is, if it said so."""
 
 
 class DirectoryLock:
-    def __init__(self, path: str, files: Files | None = None) -> None:
+    def __init__(self, path: str, files: Files | None = None, role: str = "") -> None:
         """Take the lock at ``path``; raises DirectoryLocked naming the holder."""
         self._handle = (files or Files()).open(path, write=True, create=True)
         try:
@@ -29,20 +31,41 @@ class DirectoryLock:
             os.close(self._handle)
             raise DirectoryLocked(os.path.dirname(path), holder_pid(path)) from None
         os.ftruncate(self._handle, 0)
-        os.pwrite(self._handle, msgspec.json.encode(Holder(os.getpid())), 0)
+        os.pwrite(self._handle, msgspec.json.encode(Holder(os.getpid(), role)), 0)
 
     def release(self) -> None:
         os.ftruncate(self._handle, 0)
         os.close(self._handle)
 
 
-def holder_pid(path: str) -> int | None:
+def named(path: str) -> Holder | None:
     """The process named in the lock file, alive or not."""
     try:
         with open(path, "rb") as file:
-            return msgspec.json.decode(file.read(), type=Holder).pid
+            return msgspec.json.decode(file.read(), type=Holder)
     except (OSError, msgspec.DecodeError):
         return None
+
+
+def holder_pid(path: str) -> int | None:
+    """The number of that process."""
+    holder = named(path)
+    return None if holder is None else holder.pid
+
+
+def is_locked(path: str) -> bool:
+    """Whether the lock itself is taken, whoever is named; takes it for a moment."""
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return False
+    try:
+        fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(handle)
+    return False
 
 
 def is_held(path: str) -> bool:

@@ -55,10 +55,12 @@ class Log(LogCore):
         files: FileSystem | None = None,
         clock: Clock | None = None,
         entropy: Callable[[int], bytes] = os.urandom,
+        role: str = "",
     ) -> Self:
         """Open a data directory for writing and recover what it holds.
 
-        Raises DirectoryLocked if another process writes it.
+        ``role`` is what others read in the lock file of this process. Raises
+        DirectoryLocked if another process writes it.
         """
         layout = Layout(os.path.abspath(directory))
         options = options or LogOptions()
@@ -68,7 +70,7 @@ class Log(LogCore):
             raise NotADataDirectory(layout.directory)
         for path in (layout.checkpoints, layout.journal, layout.topics):
             make_directories(disk, path)
-        lock = DirectoryLock(layout.lock, own) if files is None else None
+        lock = DirectoryLock(layout.lock, own, role) if files is None else None
         try:
             if lock is not None:
                 _secure(own, layout)

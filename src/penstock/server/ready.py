@@ -6,6 +6,9 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+# In the lock of its data directory.
+ROLE = "server"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ready:

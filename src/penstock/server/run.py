@@ -40,7 +40,7 @@ from penstock.server.engine import TICK_S, Engine
 from penstock.server.garbage import Garbage
 from penstock.server.listeners import Listeners, bind, bind_local
 from penstock.server.ports import HTTP, LOCAL, SECURE, Ports
-from penstock.server.ready import Ready
+from penstock.server.ready import ROLE, Ready
 from penstock.server.settings import Settings
 from penstock.server.tls import Certificates
 from penstock.server.upkeep import Upkeep
@@ -70,7 +70,7 @@ def serve(settings: Settings, *, ready_file: str | None, announce: Announce) -> 
         sockets = _bind(settings, stack)
         state = MazeState()
         broker = Broker(
-            partial(Log.open, settings.server.data, settings.log),
+            partial(Log.open, settings.server.data, settings.log, role=ROLE),
             settings.broker,
             settings.topics,
             owners={MAZE: state},

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +10,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from penstock.cli import connect as connecting
+from penstock.cli import output
 from penstock.cli.main import cli
 from penstock.cli.refusal import Refusal
 from tests.local_server import local_server
@@ -51,6 +54,63 @@ def test_the_directory_is_the_one_that_serve_would_use(
     result = invoke("topics")
 
     assert "data directory penstock-data" in result.stderr
+
+
+def test_a_server_that_starts_just_now_is_waited_for_and_that_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    began = threading.Event()
+    monkeypatch.setattr(connecting, "START_S", 60.0)
+    monkeypatch.setattr(connecting, "SILENT_S", 0.0)
+    monkeypatch.setattr(connecting, "LOOK_S", 0.01)
+    told = output.say
+
+    def say(text: str, **more: Any) -> None:
+        told(text, **more)
+        began.set()
+
+    monkeypatch.setattr(connecting, "say", say)
+    data = tmp_path / "data"
+
+    def serve() -> None:
+        assert began.wait(60)
+        with local_server(data):
+            assert done.wait(60)
+
+    done = threading.Event()
+    with ThreadPoolExecutor(1) as pool:
+        serving = pool.submit(serve)
+        result = invoke("publish", "t", "hi", "--data", str(data))
+        done.set()
+        serving.result()
+
+    assert (result.exit_code, result.stdout) == (
+        0,
+        "published 1 event to t, last offset 0\n",
+    )
+    assert result.stderr == f"waiting for a server at data directory {data} …\n"
+
+
+def test_what_is_wrong_with_an_address_is_said_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(connecting, "START_S", 3600.0)
+
+    result = invoke("publish", "t", "hi", "--server", "no.such.host.invalid:8410")
+
+    assert "no server for no.such.host.invalid:8410" in result.stderr
+
+
+def test_the_server_may_be_named_by_the_environment(run: DeskRun) -> None:
+    env = {"PENSTOCK_SERVER": "127.0.0.1:1"}
+
+    named = invoke("topics", env=env)
+    nearer = invoke("topics", "--server", "127.0.0.1:2", env=env)
+    data = invoke("topics", "--data", str(run.server.data), env=env)
+
+    assert "no server for 127.0.0.1:1" in named.stderr
+    assert "no server for 127.0.0.1:2" in nearer.stderr
+    assert data.exit_code == 0
 
 
 @pytest.mark.parametrize(

@@ -65,6 +65,18 @@ def test_what_is_no_address_is_refused(text: str) -> None:
         remote(text)
 
 
+def test_without_an_address_the_environment_names_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delenv("PENSTOCK_SERVER", raising=False)
+    with pytest.raises(InvalidOption, match=r"given, or else named by \$PENSTOCK_"):
+        address_of(None)
+
+    monkeypatch.setenv("PENSTOCK_SERVER", "broker.example:8410")
+
+    assert address_of(None) == Remote("broker.example", 8410)
+
+
 def test_a_socket_is_reached_through_a_descriptor(tmp_path: Path) -> None:
     directory = tmp_path / ("d" * 200)
     directory.mkdir()
