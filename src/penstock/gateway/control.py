@@ -89,8 +89,10 @@ class ControlGateway(Gateway):
         self._out.append(control.ended(reason))
 
     def _command(self, line: bytes) -> None:
-        if line.rstrip(b"\r") != control.START:
-            self._out.append(control.OTHER)
+        word = line.rstrip(b"\r")
+        if word != control.START:
+            is_help = word == control.HELP
+            self._out.append(control.COMMANDS if is_help else control.OTHER)
             self._wrong += 1
             self.closing |= self._wrong >= WRONG_LINES
             return

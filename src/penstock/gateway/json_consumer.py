@@ -54,6 +54,7 @@ class ConsumerGateway(JsonGateway[ConsumerPacket, Share]):
     """One connection of a consumer."""
 
     side = "consumer"
+    commands = replies.CONSUMER_HELP
 
     def __init__(
         self,

@@ -23,6 +23,8 @@ class JsonGateway(HeldLines, Generic[Packet, Mark]):
 
     side: str
     """As the dead letters call it."""
+    commands: bytes
+    """What ``help`` is answered with."""
 
     def __init__(
         self,
@@ -45,6 +47,8 @@ class JsonGateway(HeldLines, Generic[Packet, Mark]):
         self._wrong = 0
         """Lines of this read that were no packets."""
         self._held: list[bytes] = []
+        self._helped = False
+        """Whether somebody who is not logged in has been told how to."""
 
     def receive(self, data: bytes, now_s: float) -> None:
         self._wrong = 0
@@ -115,12 +119,26 @@ class JsonGateway(HeldLines, Generic[Packet, Mark]):
             if self.login is not None or len(catalog) >= most:
                 self._held = lines[at:]
                 return
+            if line.strip() == replies.HELP and self._help():
+                continue
             if self.settled:
                 self._line(line, now_s)
             elif line == TOO_LONG:
                 self._give_up()
             else:
                 self._try_login(parse_login(line), now_s)
+
+    def _help(self) -> bool:
+        """List the commands; once only to somebody who has not logged in."""
+        if self.settled:
+            self._outbox.now(self.commands)
+            self._wrong += 1
+            self.closing |= self._wrong >= WRONG_LINES
+            return True
+        again, self._helped = self._helped, True
+        if not again:
+            self._outbox.now(replies.LOGIN_HELP + self.commands)
+        return not again
 
     def _line(self, line: bytes, now_s: float) -> None:
         if line == TOO_LONG:

@@ -32,6 +32,7 @@ class PublisherGateway(JsonGateway[PublisherPacket, None]):
     """One connection of a publisher."""
 
     side = "publisher"
+    commands = replies.PUBLISHER_HELP
 
     def __init__(
         self,

@@ -11,6 +11,7 @@ subscriber hears that an ack counts after the commit, and the next event after t
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 from itertools import count
 
 from penstock.broker.acceptance import accepted_subscriber
@@ -29,6 +30,7 @@ from penstock.model.policy import MAX_WINDOW, Policy
 from penstock.wire.line import (
     ARITY,
     Word,
+    Words,
     command_run,
     ids_of,
     publishes,
@@ -43,6 +45,17 @@ _connections = count(1)
 # Lines of somebody unknown that are no login: each earns an answer, which nobody may
 # read. A person who finds out how to log in needs fewer.
 STRAY_LINES = 16
+
+
+@lru_cache(maxsize=8)
+def words_of(options: LineOptions) -> Words:
+    """What clients say for the commands, by the settings."""
+    return Words(
+        pub=options.pub_word.encode(),
+        sub=options.sub_word.encode(),
+        unsub=options.unsub_word.encode(),
+        ack=options.ack_word.encode(),
+    )
 
 
 class LineGateway(HeldLines):
@@ -61,6 +74,7 @@ class LineGateway(HeldLines):
         self.settled = not authenticate
         self._broker = broker
         self._options = options
+        self._words = words_of(options)
         limit = options.max_line_bytes
         self._splitter = LineSplitter(
             min(limit, login_bytes) if authenticate else limit
@@ -158,7 +172,7 @@ class LineGateway(HeldLines):
 
     def _run(self, block: bytes, now_s: float) -> bool:
         """Carry out lines that are all alike at once; False if they are not."""
-        run = command_run(block)
+        run = command_run(block, self._words)
         if run is None:
             return False
         word, name, rests = run
@@ -180,7 +194,7 @@ class LineGateway(HeldLines):
         most = len(catalog) + NEW_TOPICS
         while at < end and not self.closing:
             if self.settled:
-                topics, events, at = publishes(lines, at, NEW_TOPICS)
+                topics, events, at = publishes(lines, at, NEW_TOPICS, self._words)
                 if events:
                     self._publisher.publish(topics, events, now_s)
                 at = self._acks(lines, at, now_s)
@@ -204,11 +218,13 @@ class LineGateway(HeldLines):
             self._too_long()
             return
         parts = split(line)
-        word = parts[0]
+        word = self._words.meant.get(parts[0])
         if word == Word.AS and len(parts) in (2, 3):
             self._guarded(self._as, parts)
-        elif ARITY.get(word) != len(parts):
+        elif word is None or ARITY[word] != len(parts):
             self._no_command(parts)
+        elif word == Word.HELP:
+            self._outbox.now(replies.help_text(self._words))
         elif not self.settled:
             self._outbox.now(replies.error("log in first: as <name> <password>"))
         elif word == Word.PUB:
@@ -321,7 +337,7 @@ class LineGateway(HeldLines):
         asked: dict[str, Share] = {}
         while at < len(lines):
             parts = split(lines[at])
-            if parts[0] != b"ack" or len(parts) != 3:
+            if parts[0] != self._words.ack or len(parts) != 3:
                 break
             at += 1
             try:

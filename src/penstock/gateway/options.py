@@ -15,6 +15,9 @@ MIB = 1 << 20
 # Deliveries in flight are kept in memory.
 MAX_WINDOW = 100_000
 
+# Words of the line gateway that are the same everywhere.
+FIXED_WORDS = ("as", "confirm", "window", "help")
+
 Durability = Literal["sync", "os"]
 
 
@@ -40,9 +43,21 @@ class LineOptions:
     login_attempts: int = option(
         5, "failed logins before a connection is closed", least=1
     )
+    pub_word: str = option("pub", "what clients say to publish an event")
+    sub_word: str = option("sub", "what clients say to subscribe to a topic")
+    unsub_word: str = option("unsub", "what clients say to end that")
+    ack_word: str = option("ack", "what clients say to acknowledge an event")
 
     def __post_init__(self) -> None:
         check_options(self)
+        known = set(FIXED_WORDS)
+        for name in ("pub_word", "sub_word", "unsub_word", "ack_word"):
+            word = getattr(self, name)
+            if not (word.isprintable() and word and " " not in word):
+                raise InvalidOption(name, word, "a word without spaces")
+            if word in known:
+                raise InvalidOption(name, word, "another word than other commands have")
+            known.add(word)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -52,6 +52,17 @@ def said(peer: Peer) -> list[str]:
     return peer.say()
 
 
+def test_help_lists_the_commands(scene: Scene) -> None:
+    peer = scene.connect("control")
+
+    assert peer.say("help", "help me") == [
+        GREETING,
+        "twitter  start the stream if it rests, and show its tweets from now on",
+        "help     this list; closing the connection ends the show, not the stream",
+        OTHER,
+    ]
+
+
 def test_a_session_greets_and_knows_one_word(scene: Scene) -> None:
     peer = scene.connect("control")
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from dataclasses import fields
 from typing import Any
 
@@ -84,3 +85,18 @@ def test_defaults_are_those_people_rely_on() -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_setting_has_a_help_text(kind: Any) -> None:
     assert [one.name for one in fields(kind) if not one.metadata["help"]] == []
+
+
+@pytest.mark.parametrize(
+    ("words", "limit"),
+    [
+        ({"pub_word": ""}, "pub_word is '': must be a word without spaces"),
+        ({"ack_word": "a b"}, "ack_word is 'a b': must be a word without spaces"),
+        ({"sub_word": "a\n"}, "must be a word without spaces"),
+        ({"sub_word": "pub"}, "must be another word than other commands have"),
+        ({"unsub_word": "help"}, "must be another word than other commands have"),
+    ],
+)
+def test_words_of_commands_can_be_told_apart(words: dict[str, str], limit: str) -> None:
+    with pytest.raises(InvalidOption, match=re.escape(limit)):
+        LineOptions(**words)  # type: ignore[arg-type]  # the names are right

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from penstock.wire.control.session import (
     AGAIN,
+    COMMANDS,
     GREETING,
+    HELP,
     OTHER,
     START,
     STARTED,
@@ -17,7 +19,9 @@ from penstock.wire.control.session import (
 
 __all__ = [
     "AGAIN",
+    "COMMANDS",
     "GREETING",
+    "HELP",
     "OTHER",
     "START",
     "STARTED",

@@ -17,11 +17,17 @@ import msgspec
 from penstock.wire.json_text import NOT_JSON
 
 START: Final = b"twitter"
+HELP: Final = b"help"
 GREETING: Final = b"Type `twitter` to start processing SSE (from Twitter API)\r\n"
 STARTED: Final = b"[Command] run :twitter\r\n"
 OTHER: Final = b"[Command] run :other\r\n"
 AGAIN: Final = b"[Command] already running :twitter\r\n"
 WOKEN: Final = b"[Command] the stream rested: it begins now\r\n"
+
+COMMANDS: Final = (
+    b"twitter  start the stream if it rests, and show its tweets from now on\r\n"
+    b"help     this list; closing the connection ends the show, not the stream\r\n"
+)
 
 # Most characters of a line: a tweet has 280.
 MAX_TEXT: Final = 1024

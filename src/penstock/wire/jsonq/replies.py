@@ -21,6 +21,22 @@ INVALID_JSON: Final = Refusal.INVALID_JSON.value
 UNKNOWN_COMMAND: Final = Refusal.UNKNOWN_COMMAND.value
 UNKNOWN_MESSAGE: Final = b"UNKNOWN MESSAGE\r\n"
 
+HELP: Final = b"help"
+LOGIN_HELP: Final = (
+    b"log <user>                               log in\r\n"
+    b"log <user> <password>                    where the server has users\r\n"
+)
+CONSUMER_HELP: Final = (
+    b'{"type":"SUB","topic":T}                 get the messages of a topic\r\n'
+    b'{"type":"UNSUB","topic":T}               get no more; the place is kept\r\n'
+    b'{"type":"PUBREC","msgId":n,"topic":T}    a PUB has come: PUBREL follows\r\n'
+    b'{"type":"PUBCOMP","msgId":n,"topic":T}   a PUBREL has come: the next follows\r\n'
+)
+PUBLISHER_HELP: Final = (
+    b'{"type":"PUB","topic":T,"msg":M}         stored as pending: PUBREC follows\r\n'
+    b'{"type":"PUBREL","msgId":n}              publish it: PUBCOMP follows\r\n'
+)
+
 _CACHED_TOPICS = 1024
 
 

@@ -6,6 +6,7 @@ from penstock.wire.line import replies
 from penstock.wire.line.commands import (
     ARITY,
     Word,
+    Words,
     command_run,
     ids_of,
     publishes,
@@ -25,6 +26,7 @@ __all__ = [
     "ARITY",
     "Decoded",
     "Word",
+    "Words",
     "command_run",
     "decode_event",
     "decode_events",

@@ -24,6 +24,7 @@ class Word:
     AS: Final = b"as"
     CONFIRM: Final = b"confirm"
     WINDOW: Final = b"window"
+    HELP: Final = b"help"
 
 
 # Parts of a line of each command, its own word included.
@@ -35,7 +36,35 @@ ARITY: Final = {
     Word.AS: 2,
     Word.CONFIRM: 2,
     Word.WINDOW: 2,
+    Word.HELP: 1,
 }
+
+
+class Words:
+    """What clients say for a command, where that is not its own word."""
+
+    def __init__(
+        self,
+        *,
+        pub: bytes = Word.PUB,
+        sub: bytes = Word.SUB,
+        unsub: bytes = Word.UNSUB,
+        ack: bytes = Word.ACK,
+    ) -> None:
+        self.pub = pub
+        self.ack = ack
+        self.said = {command: command for command in ARITY} | {
+            Word.PUB: pub,
+            Word.SUB: sub,
+            Word.UNSUB: unsub,
+            Word.ACK: ack,
+        }
+        self.meant = {said: command for command, said in self.said.items()}
+        """The command of each word."""
+        self.of_runs = (pub + b" ", ack + b" ")
+
+
+WORDS: Final = Words()
 MAX_PARTS = 3
 
 # Elixir shows as text what it can print (String.printable?), with these escapes,
@@ -67,23 +96,26 @@ def split(line: bytes) -> list[bytes]:
     return line.strip().split(b" ", MAX_PARTS - 1)
 
 
-def command_run(block: bytes) -> tuple[bytes, bytes, list[bytes]] | None:
-    """Word, topic and the rest of lines that all begin like the first; or None.
+def command_run(
+    block: bytes, words: Words = WORDS
+) -> tuple[bytes, bytes, list[bytes]] | None:
+    """Command, topic and the rest of lines that all begin like the first; or None.
 
     Only for commands of three parts. Nothing is said of the rests: if any of them is
     not good, ``split`` knows what its line really is. Two searches in all, nothing per
     line.
     """
-    if not block.startswith((b"pub ", b"ack ")):
+    if not block.startswith(words.of_runs):
         return None
-    end = block.find(b" ", 4) + 1
-    if end < 6:
+    begin = block.index(b" ") + 1
+    end = block.find(b" ", begin) + 1
+    if end < begin + 2:
         return None
     prefix = block[:end]
     rests = block[end:-1].split(b"\n" + prefix)
     if len(rests) != block.count(b"\n"):
         return None
-    return prefix[:3], prefix[4:-1], rests
+    return words.meant[prefix[: begin - 1]], prefix[begin:-1], rests
 
 
 def ids_of(rests: list[bytes]) -> list[str] | None:
@@ -98,7 +130,10 @@ def ids_of(rests: list[bytes]) -> list[str] | None:
 
 
 def publishes(
-    lines: Sequence[bytes], start: int = 0, most_topics: int | None = None
+    lines: Sequence[bytes],
+    start: int = 0,
+    most_topics: int | None = None,
+    words: Words = WORDS,
 ) -> tuple[list[bytes], list[bytes], int]:
     """Topics and events of the ``pub`` lines from ``start`` on, and where they end.
 
@@ -110,19 +145,20 @@ def publishes(
     """
     topics: list[bytes] = []
     events: list[bytes] = []
-    topic, prefix, cut = b"", b"pub  {", 5
+    pub, more = words.pub, len(words.pub) + 2
+    topic, prefix, cut = b"", pub + b"  {", more
     known: set[bytes] = set()
     for index in range(start, len(lines)):
         line = lines[index]
         if not line.startswith(prefix):
             parts = line.split(b" ", 2)
-            if len(parts) < 3 or parts[0] != b"pub" or parts[2][:1] != b"{":
+            if len(parts) < 3 or parts[0] != pub or parts[2][:1] != b"{":
                 return topics, events, index
             topic = parts[1]
             if len(known) == most_topics and topic not in known:
                 return topics, events, index
             known.add(topic)
-            cut = len(topic) + 5
+            cut = len(topic) + more
             prefix = line[: cut + 1]
         topics.append(topic)
         events.append(line[cut:])
