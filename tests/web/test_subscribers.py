@@ -42,7 +42,7 @@ def test_a_connected_subscriber_is_listed_with_gateway_and_lag(
         expect(row).to_contain_text("line")
         expect(row.get_by_role("cell").last).to_have_text("3")
     # It is gone, and its events wait.
-    expect(row).to_contain_text("waiting")
+    expect(row).to_contain_text("away")
 
 
 def test_a_suspended_subscription_is_resumed_by_a_button(

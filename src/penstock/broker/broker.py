@@ -9,6 +9,7 @@ that, and find themselves in ``awake`` whenever there may be something to send.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from typing import Self
 
@@ -44,6 +45,8 @@ from penstock.log.commit import Commit
 from penstock.log.owner import OpenLog
 from penstock.model.failure import Failure
 from penstock.model.policy import Policy
+
+logger = logging.getLogger(__name__)
 
 
 class Broker:
@@ -237,6 +240,11 @@ class Broker:
         if payer is not None and name not in self.log.catalog:
             payer.check_topics(1)
         self.log.create_topic(name, options or self.topic_options)
+        self.seldom.log(
+            *(logger, logging.INFO, "Topic %s is created", name),
+            about=name,
+            extra={"action": "topic_created", "topic": name},
+        )
         if payer is not None:
             self.cards.make(name, payer.user)
 

@@ -323,7 +323,7 @@ def _state(one: Subscription) -> State:
         return "suspended"
     if not one.active:
         return "unsubscribed"
-    return "connected" if one.consumers else "waiting"
+    return "connected" if one.consumers else "away"
 
 
 def _owed(one: Subscription, offset: int) -> OwedRow:

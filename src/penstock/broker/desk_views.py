@@ -11,7 +11,7 @@ from typing import Literal
 import msgspec
 
 Status = Literal["open", "republished", "dropped", "closed"]
-State = Literal["connected", "waiting", "unsubscribed", "suspended"]
+State = Literal["connected", "away", "unsubscribed", "suspended"]
 
 
 class View(msgspec.Struct, frozen=True, kw_only=True):

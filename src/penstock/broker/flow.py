@@ -199,4 +199,4 @@ def _state(owned: list[Subscription]) -> str:
     """That of all of them: one that is suspended counts most, then who is here."""
     if any(one.suspended for one in owned):
         return "suspended"
-    return "connected" if any(one.consumers for one in owned) else "waiting"
+    return "connected" if any(one.consumers for one in owned) else "away"

@@ -27,6 +27,7 @@ from penstock.cli.flow import flow
 from penstock.cli.ingest import ingest
 from penstock.cli.log import log
 from penstock.cli.logs import logs
+from penstock.cli.maze import maze
 from penstock.cli.messages import messages
 from penstock.cli.mqtt import mqtt
 from penstock.cli.pipeline import pipeline
@@ -99,6 +100,7 @@ cli.add_command(log)
 cli.add_command(demo)
 cli.add_command(serve)
 cli.add_command(stop)
+cli.add_command(maze)
 cli.add_command(publish)
 cli.add_command(subscribe)
 cli.add_command(topics)

@@ -13,7 +13,7 @@ from penstock.pipeline import checkpoint, cluster
 from penstock.pipeline.application import NAME, SETTINGS, Application, OpenStore
 from penstock.pipeline.documents import COLLECTIONS
 from penstock.pipeline.options import PipelineOptions
-from penstock.pipeline.watch import Counts, failed, is_idle
+from penstock.pipeline.watch import Counts, Running, failed, is_idle, is_running
 from penstock.spark import daemon
 from penstock.spark.sessions import cores_of, java_options, session
 
@@ -103,6 +103,7 @@ class _Watch:
         self._options = options
         self._watcher = watcher
         self._counts = Counts()
+        self._running = Running()
         self._error: str | None = None
 
     def until_end(self) -> None:
@@ -124,12 +125,19 @@ class _Watch:
         query = self._application.query
         progress: Any = None if query is None else query.lastProgress
         self._counts.see(progress)
+        self._running.see(
+            self._counts.batches,
+            is_running=query is not None and is_running(query.status),
+            now_s=time.monotonic(),
+        )
         self._watcher.tell(
             events=self._counts.events,
             lag=self._counts.lag,
             errors=0 if self._error is None else 1,
             batches=self._counts.batches,
             batch_ms=self._counts.batch_ms,
+            batch=self._running.batch,
+            running_ms=self._running.ms(time.monotonic()),
             last_error=self._error,
         )
 

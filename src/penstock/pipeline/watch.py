@@ -39,6 +39,30 @@ class Counts:
             self.lag = max(latest - self.events, 0)
 
 
+@dataclass(slots=True)
+class Running:
+    """The batch that runs, as far as looks now and then can tell."""
+
+    batch: int | None = None
+    """Its number; None if none runs."""
+    _since_s: float = 0.0
+
+    def see(self, done: int, *, is_running: bool, now_s: float) -> None:
+        """Take note that so many are done, and whether one runs."""
+        number = done if is_running else None
+        if number != self.batch:
+            self.batch, self._since_s = number, now_s
+
+    def ms(self, now_s: float) -> int | None:
+        """For how long it was seen to run."""
+        return None if self.batch is None else round((now_s - self._since_s) * 1000)
+
+
+def is_running(status: Mapping[str, Any]) -> bool:
+    """Whether a query is at a batch, and does not just look whether there is one."""
+    return bool(status["isTriggerActive"]) and bool(status["isDataAvailable"])
+
+
 def is_idle(status: Mapping[str, Any], lag: int | None) -> bool:
     """Whether a query has worked off all that there is.
 

@@ -12,8 +12,11 @@ from penstock.client import Client
 from penstock.supervisor.plan import FIREHOSE, subscriber
 from penstock.supervisor.process import Process, State
 
-# Rates are over what happened in this time.
+# Rates are over what happened in this time, and over one step at least: Spark goes on
+# by whole batches.
 RATE_S = 5.0
+# What has not moved for so long has stopped.
+STILL_S = 15.0
 READER = "subscriber "
 # The name under which the query of Spark tells how far it is.
 QUERY = "spark:pipeline-firehose"
@@ -79,9 +82,12 @@ class Rates:
         seen = self._seen.setdefault(name, deque())
         if seen and events < seen[-1][1]:  # it began anew
             seen.clear()
-        seen.append((now_s, events))
+        if not seen or events > seen[-1][1]:
+            seen.append((now_s, events))
         while len(seen) > 2 and now_s - seen[1][0] >= RATE_S:
             seen.popleft()
+        if now_s - seen[-1][0] >= STILL_S:
+            return 0.0
         first_s, first = seen[0]
         return (events - first) / (now_s - first_s) if now_s > first_s else None
 
@@ -144,7 +150,7 @@ class Figures:
             lag=lag,
             restarts=process.restarts,
             errors=_number(status.get("errors")) or 0,
-            note="" if running else process.reason(),
+            note=_batch(status) if running else process.reason(),
         )
 
 
@@ -164,6 +170,12 @@ def _lag(process: Process, status: Mapping[str, object]) -> int | None:
     if status.get("pid") != process.pid or time.time() - told_s > STALE_S:
         return None
     return _number(status.get("lag"))
+
+
+def _batch(status: Mapping[str, object]) -> str:
+    """What a part is at, if it goes on by batches: which one, and for how long."""
+    number, ms = _number(status.get("batch")), _number(status.get("running_ms"))
+    return "" if number is None or ms is None else f"batch {number}, {ms // 1000} s"
 
 
 def _number(value: object) -> int | None:

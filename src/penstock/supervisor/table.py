@@ -88,7 +88,9 @@ class PlainLines:
             self._say(once)
         if now_s - self._told_s >= LINE_S:
             self._told_s = now_s
-            self._say(f"{heading}  " + "  ".join(map(_short, rows)))
+            self._say(heading)
+            for line in _lines(rows):
+                self._say(line)
 
 
 def drawn(rows: Sequence[Row], heading: str) -> Group:
@@ -99,7 +101,7 @@ def drawn(rows: Sequence[Row], heading: str) -> Group:
     table = Table(title=heading, title_justify="left", expand=False, box=None)
     for name in ("STAGE", "STATE"):
         table.add_column(name)
-    for name in ("EVENTS", "PER SECOND", "LAG", "RESTARTS", "ERRORS"):
+    for name in ("EVENTS", "PER SECOND", "LAG"):
         table.add_column(name, justify="right")
     table.add_column("", no_wrap=True, overflow="ellipsis", max_width=60, style="dim")
     for row in rows:
@@ -107,11 +109,9 @@ def drawn(rows: Sequence[Row], heading: str) -> Group:
             row.name,
             f"[{_COLOURS[row.state]}]{row.state.value}[/]",
             number(row.events),
-            number(None if row.rate is None else round(row.rate)),
+            _rate(row),
             number(row.lag),
-            str(row.restarts) if row.restarts else "-",
-            str(row.errors) if row.errors else "-",
-            row.note.replace("[", r"\["),
+            _remark(row).replace("[", r"\["),
         )
     return Group(*above, table)
 
@@ -121,7 +121,25 @@ def number(value: int | None) -> str:
     return "-" if value is None else grouped(value)
 
 
-def _short(row: Row) -> str:
-    rate = number(None if row.rate is None else round(row.rate))
-    lag = "" if row.lag is None else f" (lag {number(row.lag)})"
-    return f"{row.name} {rate}/s{lag}"
+def _lines(rows: Sequence[Row]) -> list[str]:
+    """A line for each row, aligned."""
+    width = max((len(row.name) for row in rows), default=0)
+    return [
+        f"  {row.name:<{width}}  {_rate(row):>7}/s  lag {number(row.lag):>7}"
+        f"  {_remark(row)}".rstrip()
+        for row in rows
+    ]
+
+
+def _rate(row: Row) -> str:
+    return number(None if row.rate is None else round(row.rate))
+
+
+def _remark(row: Row) -> str:
+    """What is not the same all the time."""
+    told = [row.note] if row.note else []
+    if row.restarts:
+        told.append("restarted" + (f" {row.restarts}x" if row.restarts > 1 else ""))
+    if row.errors:
+        told.append(f"{row.errors} error{'s' if row.errors > 1 else ''}")
+    return ", ".join(told)

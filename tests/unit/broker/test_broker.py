@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+import logging
 from functools import partial
 
 import pytest
 
 from penstock.broker.broker import Broker
 from penstock.broker.options import BrokerOptions
+from penstock.broker.seldom import MAX_THINGS
 from penstock.delivery.handshake import Answer, Stage
 from penstock.delivery.letters import decode_letter
 from penstock.errors import (
@@ -51,6 +53,21 @@ def test_publishing_makes_the_topic() -> None:
     appended = scene.broker.publish("new", Columns([b"x"]))
 
     assert (appended.topic, appended.base_offset) == ("new", 0)
+
+
+def test_a_topic_that_is_made_is_logged_and_many_do_not_fill_the_log(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.INFO, "penstock.broker")
+    scene = Scene()
+
+    for number in range(1000):
+        scene.broker.create_topic(f"topic-{number}")
+
+    said = [one.message for one in caplog.records if "created" in one.message]
+    assert "Topic topic-0 is created" in said
+    assert "Topic topic-1 is created" in said
+    assert len(said) == MAX_THINGS + 1
 
 
 @pytest.mark.parametrize(

@@ -166,7 +166,7 @@ def test_the_state_of_a_subscription_follows_its_consumers(office: Office) -> No
 
     assert state() == "connected"
     office.broker.detach(me)
-    assert state() == "waiting"
+    assert state() == "away"
     me = office.subscribe("me", "t", tries=1, exhausted="suspend")
     office.broker.unsubscribe(me)
     assert state() == "unsubscribed"
@@ -183,8 +183,8 @@ def test_a_suspended_subscription_goes_on_when_it_is_told_to(office: Office) -> 
     office.commit()
     office.restart()
 
-    assert resumed.state == "waiting"
-    assert office.desk.subscription(subscriber="me", topic="t").state == "waiting"
+    assert resumed.state == "away"
+    assert office.desk.subscription(subscriber="me", topic="t").state == "away"
     assert office.take(office.subscribe("me", "t")) == [(0, 1)]
 
 
@@ -332,4 +332,4 @@ def test_a_reader_that_keeps_its_place_tells_where_it_is(office: Office) -> None
     assert made == Moved(subscriber="spark:q", topic="t", position=1)
     assert moved == Moved(subscriber="spark:q", topic="t", position=2)
     (row,) = office.desk.subscriptions(subscriber="spark:q").subscriptions
-    assert (row.lag, row.state, row.owed) == (1, "waiting", 0)
+    assert (row.lag, row.state, row.owed) == (1, "away", 0)

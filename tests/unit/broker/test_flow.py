@@ -82,7 +82,7 @@ def test_topics_lead_to_their_subscribers(office: Office) -> None:
     billing = node(flow, "subscriber:billing")
     assert (billing.lag, billing.state, billing.rate) == (4, "connected", 2.0)
     office.broker.detach(consumer)
-    assert node(Figures(office.broker).flow.look(), billing.id).state == "waiting"
+    assert node(Figures(office.broker).flow.look(), billing.id).state == "away"
 
 
 def test_a_suspended_subscriber_is_told_so(office: Office) -> None:

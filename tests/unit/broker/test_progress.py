@@ -16,7 +16,7 @@ def test_progress_makes_a_subscription_that_has_a_lag(office: Office) -> None:
 
     assert (one.position(), one.lag()) == (1, 2)
     row = office.desk.subscription(subscriber="spark:q", topic="t")
-    assert (row.position, row.lag, row.state) == (1, 2, "waiting")
+    assert (row.position, row.lag, row.state) == (1, 2, "away")
 
 
 @pytest.mark.parametrize(

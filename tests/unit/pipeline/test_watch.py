@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.pipeline.watch import Counts, failed, is_idle
+from penstock.pipeline.watch import Counts, Running, failed, is_idle, is_running
 
 
 def test_counts_are_those_of_the_last_progress() -> None:
@@ -78,3 +78,28 @@ def test_the_error_of_a_query_is_named_in_a_line(text: str, reason: str) -> None
     error = failed("tweets", text)
 
     assert (error.query, error.reason) == ("tweets", reason)
+
+
+def test_the_batch_that_runs_is_told_by_its_number_and_for_how_long() -> None:
+    running = Running()
+    looks = [(7, False, 0.0), (7, True, 1.0), (7, True, 3.5), (8, True, 4.0)]
+    looks += [(8, False, 5.0)]
+
+    told = []
+    for done, is_at_it, now_s in looks:
+        running.see(done, is_running=is_at_it, now_s=now_s)
+        told.append((running.batch, running.ms(now_s)))
+
+    assert told == [(None, None), (7, 0), (7, 2500), (8, 0), (None, None)]
+
+
+@pytest.mark.parametrize(
+    ("active", "data", "runs"),
+    [(True, True, True), (True, False, False), (False, True, False)],
+)
+def test_a_query_that_only_looks_for_data_runs_no_batch(
+    *, active: bool, data: bool, runs: bool
+) -> None:
+    status = {"isTriggerActive": active, "isDataAvailable": data, "message": ""}
+
+    assert is_running(status) is runs

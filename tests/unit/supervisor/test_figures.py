@@ -36,8 +36,18 @@ def test_rates_are_of_the_last_seconds() -> None:
     assert rates.rate("a", 0, 0.0) is None
     assert rates.rate("a", 100, 1.0) == 100
     assert rates.rate("a", 600, 6.0) == 100
-    assert rates.rate("a", 600, 11.0) == 0
-    assert rates.rate("a", None, 12.0) is None
+    assert rates.rate("a", 600, 11.0) == 50
+    assert rates.rate("a", 600, 21.0) == 0
+    assert rates.rate("a", None, 22.0) is None
+
+
+def test_what_goes_on_by_large_steps_is_not_taken_to_stand_still() -> None:
+    rates = Rates()
+
+    found = [rates.rate("a", 7000 * (now // 7), float(now)) for now in range(30)]
+
+    assert min(one for one in found[8:] if one is not None) >= 500
+    assert found[28] == 1000
 
 
 def test_a_part_that_counts_anew_has_no_negative_rate() -> None:

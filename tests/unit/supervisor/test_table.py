@@ -23,6 +23,13 @@ ROWS = [
 ]
 
 
+LINES = [
+    "up",
+    "  broker    1 000/s  lag       -",
+    "  spark         0/s  lag      42  [x] it broke, restarted 2x, 1 error",
+]
+
+
 def test_the_table_shows_every_figure() -> None:
     output = io.StringIO()
     console = Console(file=output, width=120, force_terminal=False)
@@ -36,7 +43,7 @@ def test_the_table_shows_every_figure() -> None:
         "1 234 567",
         "1 000",
         "restarting",
-        "[x] it broke",
+        "[x] it broke, restarted 2x, 1 error",
     ):
         assert part in text
     assert "42" in text.split("spark")[1]
@@ -52,8 +59,8 @@ def test_plain_lines_come_now_and_then() -> None:
     assert said == [
         "broker is ready",
         "spark is restarting: [x] it broke",
-        "up  broker 1 000/s  spark 0/s (lag 42)",
-        "up  broker 1 000/s  spark 0/s (lag 42)",
+        *LINES,
+        *LINES,
     ]
 
 
@@ -67,7 +74,7 @@ def test_what_stands_below_the_heading_is_said_once() -> None:
             lines.show(ROWS, f"up\n{LINK}", look * LINE_S)
 
     assert said.count(LINK) == 1
-    assert said[-1].startswith("up  broker")
+    assert said[-3:] == LINES
 
 
 def test_a_link_is_not_broken_where_the_table_ends() -> None:
@@ -82,3 +89,26 @@ def test_a_link_is_not_broken_where_the_table_ends() -> None:
 
 def test_numbers_are_easy_to_read() -> None:
     assert [number(one) for one in (None, 0, 999, 1000)] == ["-", "0", "999", "1 000"]
+
+
+def test_the_table_fits_a_terminal_of_100_columns() -> None:
+    output = io.StringIO()
+    console = Console(file=output, width=100, force_terminal=False)
+    rows = [
+        Row(
+            name="subscriber users_engagements",
+            state=State.STARTING,
+            events=123_456_789,
+            rate=12_345.0,
+            lag=1_234_567,
+            note="batch 1234, 12 s",
+        )
+    ]
+
+    with LiveTable(console) as table:
+        table.show(rows, "penstock up, 5 s", 0.0)
+
+    (line,) = [one for one in output.getvalue().splitlines() if "users" in one]
+    for part in (rows[0].name, "starting", "123 456 789", "12 345", "1 234 567"):
+        assert part in line
+    assert rows[0].note in line

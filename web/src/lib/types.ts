@@ -52,7 +52,7 @@ export interface Flow {
   }[];
 }
 
-export type SubscriptionState = "connected" | "waiting" | "unsubscribed" | "suspended";
+export type SubscriptionState = "connected" | "away" | "unsubscribed" | "suspended";
 
 export interface SubscriptionRow {
   number: number;

@@ -98,7 +98,7 @@ export function marked(
 
 export const STATES: Record<SubscriptionState, ["good" | "plain" | "bad" | "warn", string]> = {
   connected: ["good", "somebody receives its events"],
-  waiting: ["warn", "nobody is connected; events wait for it"],
+  away: ["warn", "nobody is connected; events wait for it"],
   unsubscribed: ["plain", "it keeps its place and asks for nothing"],
   suspended: ["bad", "an event failed with its last try; nothing goes out until it is resumed"],
 };
@@ -108,7 +108,7 @@ export function stateOf(row: Row): string {
   return row.spark && row.state !== "suspended" ? "query" : row.state;
 }
 
-export const MATTERS: Record<string, number> = { suspended: 0, connected: 1, waiting: 2, unsubscribed: 3 };
+export const MATTERS: Record<string, number> = { suspended: 0, connected: 1, away: 2, unsubscribed: 3 };
 
 /** Which rows contain every word, in subscriber, topic, gateway or state. */
 export function matching(rows: readonly Row[], search: string): Row[] {
