@@ -15,8 +15,8 @@ from typing import Any
 from pyspark.sql import datasource as spark
 
 from penstock.log import Batch
-from penstock.spark.columns import NEVER_NULL, Layout
-from penstock.spark.offsets import Extent
+from penstock.table.columns import NEVER_NULL, Layout
+from penstock.table.extent import Extent
 
 _FIRST = -(1 << 63)
 _LAST = (1 << 63) - 1

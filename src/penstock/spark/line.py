@@ -5,7 +5,7 @@ from __future__ import annotations
 from penstock.client import Client, connect, line
 from penstock.client.address import remote
 from penstock.errors import NotRunning
-from penstock.spark.options import Connection
+from penstock.table.connection import Connection
 
 # Who published it, unless somebody logs in.
 NAME = "spark"

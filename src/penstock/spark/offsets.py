@@ -26,6 +26,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from penstock.errors import InvalidOption
+from penstock.table.extent import Extent
 
 EARLIEST = -2
 LATEST = -1
@@ -40,21 +41,6 @@ _MILLISECOND = timedelta(milliseconds=1)
 _NUMBER = re.compile(r"-?[0-9]+")
 # Python refuses to read a number of thousands of digits.
 _DIGITS = 30
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Extent:
-    """What there is of a topic, and about how much it weighs."""
-
-    start: int
-    end: int
-    bytes: int = 0
-    number: int = 0
-    """Which topic it is, of all that ever had its name; 0: nobody knows."""
-
-    @property
-    def bytes_per_event(self) -> float:
-        return self.bytes / max(self.end - self.start, 1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,11 +120,6 @@ class StreamOffset:
         if self.initial:
             note["initial"] = True
         return {NOTE: note, **plain(self.topics)}
-
-
-def is_another(number: int, extent: Extent) -> bool:
-    """Whether the topic is not the one that had this number."""
-    return bool(number and extent.number) and number != extent.number
 
 
 def plain(topics: Mapping[str, int]) -> dict[str, Any]:

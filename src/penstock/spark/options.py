@@ -11,16 +11,16 @@ import difflib
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from pathlib import Path
+from dataclasses import dataclass
 
 from penstock.client.address import remote
 from penstock.client.tls import Tls
 from penstock.errors import InvalidOption, MissingOption, UnknownOption
 from penstock.spark.offsets import MOST, Bound, bound_of
+from penstock.table.connection import RETRY_S, Connection
 
-# How long a broker that is away is waited for: a restart with recovery takes seconds.
-RETRY_S = 60.0
+# What a broker sees in its list of connections.
+NAME = "spark"
 SERVERS = ("servers", "kafka.bootstrap.servers")
 # Of TLS: the option, and what the client calls it.
 TLS = {"caFile": "ca_file", "certFile": "cert_file", "keyFile": "key_file"}
@@ -71,31 +71,6 @@ MEANT = {"topic": "subscribe", "topics": "subscribe", "server": "servers"}
 
 _WORDS = {"true": True, "false": False}
 _NUMBER = re.compile(r"[0-9]{1,30}")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Connection:
-    """Where events are: a data directory to read, a broker to ask, or both."""
-
-    servers: tuple[str, ...]
-    path: str | None
-    user: str | None = None
-    password: str | None = field(default=None, repr=False)
-    password_file: str | None = None
-    retry_s: float = RETRY_S
-    tls: Tls = Tls()
-
-    def secret(self) -> str | None:
-        """The password; a file of it is read where it is needed."""
-        if self.password_file is None:
-            return self.password
-        try:
-            return Path(self.password_file).read_text("utf-8").strip()
-        except OSError as error:
-            limit = f"a file that can be read ({error.strerror})"
-        except UnicodeDecodeError:
-            limit = "a file of text in UTF-8"
-        raise InvalidOption("passwordFile", self.password_file, limit)
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,6 +136,7 @@ def connection_of(options: Mapping[str, str]) -> Connection:
         password_file=given.get("passwordfile"),
         retry_s=_seconds(given),
         tls=tls,
+        name=NAME,
     )
 
 

@@ -11,7 +11,7 @@ import time
 from collections.abc import Mapping
 
 from penstock.errors import ServerRefused, Unreachable
-from penstock.spark.fetch import Place
+from penstock.table.place import Place
 
 logger = logging.getLogger(__name__)
 

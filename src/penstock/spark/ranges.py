@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from pyspark.sql.datasource import InputPartition
 
-from penstock.spark.offsets import Extent
+from penstock.table.extent import Extent
 
 # A task costs some 10 ms however little it reads: below this, one does it all.
 MIN_TASK_BYTES = 8 << 20

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
 
 from penstock.errors import DataLost
-from penstock.spark.columns import Builder, Layout
-from penstock.spark.fetch import Place, all_that_is_left, open_place
 from penstock.spark.filters import Wanted
-from penstock.spark.offsets import Extent, is_another
 from penstock.spark.options import SourceOptions
 from penstock.spark.ranges import Range, split
 from penstock.spark.selection import placed, present
+from penstock.table.columns import Builder, Layout
+from penstock.table.extent import Extent, is_another
+from penstock.table.place import Place, all_that_is_left, open_place
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -6,9 +6,10 @@ import re
 from collections.abc import Mapping
 
 from penstock.errors import DataLost, InvalidOption, UnknownTopic
-from penstock.spark.fetch import Place
-from penstock.spark.offsets import Bound, Extent
+from penstock.spark.offsets import Bound
 from penstock.spark.options import SourceOptions, Topics
+from penstock.table.extent import Extent
+from penstock.table.place import Place
 
 
 def selected(place: Place, topics: Topics) -> dict[str, Extent]:

@@ -32,12 +32,12 @@ from penstock.errors import BadRow, InvalidOption, PenstockError, ServerRefused
 from penstock.spark.line import Line
 from penstock.spark.options import (
     CONNECTION,
-    Connection,
     check_names,
     connection_of,
     whole,
 )
 from penstock.spark.rows import Frame, Piece
+from penstock.table.connection import Connection
 
 WRITING = ("topic", "atomic", "txnAppId", "txnVersion")
 # What is shown of a payload that was refused.

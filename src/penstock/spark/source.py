@@ -11,12 +11,12 @@ from pyspark.sql.types import StructType
 from penstock.errors import InvalidOption, Unreachable
 from penstock.spark import ddl
 from penstock.spark.columns import layout_of, schema_of
-from penstock.spark.fetch import open_place
 from penstock.spark.options import SourceOptions, source_options
 from penstock.spark.reader import TopicReader
 from penstock.spark.registered import columns_of
 from penstock.spark.selection import present
 from penstock.spark.stream import TopicStreamReader
+from penstock.table.place import open_place
 
 if TYPE_CHECKING:
     from penstock.spark.writer import BatchWriter, StreamWriter

@@ -22,14 +22,15 @@ from pyspark.sql.streaming.datasource import (
 )
 
 from penstock.errors import DataLost, PenstockError
-from penstock.spark.columns import Layout
-from penstock.spark.fetch import Broker, Place, open_place
-from penstock.spark.offsets import Extent, StreamOffset, is_another, plain
+from penstock.spark.offsets import StreamOffset, plain
 from penstock.spark.options import SourceOptions
 from penstock.spark.progress import Progress
 from penstock.spark.ranges import Range, share, split
 from penstock.spark.reader import MADE_AGAIN, record_batches
 from penstock.spark.selection import is_selected, placed, present, selected
+from penstock.table.columns import Layout
+from penstock.table.extent import Extent, is_another
+from penstock.table.place import Broker, Place, open_place
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -9,8 +9,8 @@ import pyarrow as pa
 from pyspark.sql.datasource import CaseInsensitiveDict
 
 from penstock.log import Columns, Log
-from penstock.spark.options import Connection
 from penstock.spark.source import PenstockSource
+from penstock.table.connection import Connection
 
 # Milliseconds since 1970: 2026-01-01T00:00:00Z.
 NEW_YEAR = 1_767_225_600_000

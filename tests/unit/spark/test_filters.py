@@ -9,7 +9,7 @@ from penstock.log import Batch, Columns
 from penstock.spark.columns import layout_of, schema_of
 from penstock.spark.ddl import parse
 from penstock.spark.filters import Wanted
-from penstock.spark.offsets import Extent
+from penstock.table.extent import Extent
 from tests.unit.spark.scene import NEW_YEAR
 
 EXTENT = Extent(start=10, end=50)

@@ -10,7 +10,7 @@ from penstock.client.address import Remote
 from penstock.errors import ConnectionLost, NotRunning, ServerRefused
 from penstock.spark import line as spark_line
 from penstock.spark.line import Line
-from penstock.spark.options import Connection
+from penstock.table.connection import Connection
 from tests.local_server import LocalServer, local_server
 
 

@@ -10,12 +10,11 @@ from hypothesis import strategies as st
 from penstock.errors import InvalidOption
 from penstock.spark.offsets import (
     Bound,
-    Extent,
     StreamOffset,
     bound_of,
-    is_another,
     plain,
 )
+from penstock.table.extent import Extent, is_another
 
 EXTENT = Extent(start=10, end=50, bytes=4000)
 

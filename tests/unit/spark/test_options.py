@@ -8,11 +8,11 @@ from penstock.errors import InvalidOption, MissingOption, PenstockError, Unknown
 from penstock.spark.options import (
     CONNECTION,
     READING,
-    RETRY_S,
     check_names,
     connection_of,
     source_options,
 )
+from penstock.table.connection import RETRY_S
 
 BASIC = {"servers": "localhost:7040", "subscribe": "t"}
 

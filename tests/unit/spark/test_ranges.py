@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.spark.offsets import Extent
 from penstock.spark.ranges import Range, share, split
+from penstock.table.extent import Extent
 
 HEAVY = {"t": Extent(start=0, end=100, bytes=100 << 20)}
 

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from penstock.errors import DataLost, InvalidOption, UnknownTopic
-from penstock.spark.fetch import Files
 from penstock.spark.options import source_options
 from penstock.spark.selection import is_selected, placed, present, selected
+from penstock.table.place import Files
 from tests.unit.spark.scene import NEW_YEAR, connection, filled
 
 

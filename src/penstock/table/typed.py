@@ -18,10 +18,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.json as pj
-from pyspark.sql import types as spark
 
-from penstock.spark.arrow_types import arrow_type
-from penstock.spark.single import Single
+from penstock.table.single import Single
 
 _NANOSECONDS = pa.timestamp("ns", "UTC")
 _BLANKS = " \t\r\n"
@@ -35,8 +33,8 @@ _ODD_VALUE = r"[:\[,]\s*-?(NaN|Inf)"
 class Decoder:
     """Payloads to the columns of some fields."""
 
-    def __init__(self, fields: list[spark.StructField]) -> None:
-        self._targets = [arrow_type(field.dataType) for field in fields]
+    def __init__(self, fields: list[pa.Field]) -> None:
+        self._targets = [field.type for field in fields]
         self._names = [field.name for field in fields]
         self._decimals = any("decimal" in str(target) for target in self._targets)
         self._floats = any(_has_float(target) for target in self._targets)

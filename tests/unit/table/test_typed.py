@@ -11,14 +11,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.spark import typed
+from penstock.spark.arrow_types import arrow_schema
 from penstock.spark.ddl import parse
-from penstock.spark.typed import Decoder
+from penstock.table import typed
+from penstock.table.typed import Decoder
 
 
 @cache
 def decoder(schema: str) -> Decoder:
-    return Decoder(parse(schema).fields)
+    return Decoder(list(arrow_schema(parse(schema))))
 
 
 def decoded(schema: str, *payloads: bytes) -> tuple[list[dict[str, Any]], list[int]]:

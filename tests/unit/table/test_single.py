@@ -2,10 +2,15 @@ from __future__ import annotations
 
 import pytest
 
+from penstock.spark.arrow_types import arrow_schema
 from penstock.spark.ddl import parse
-from penstock.spark.single import Single
+from penstock.table.single import Single
 
-FIELDS = parse("n INT, at TIMESTAMP, d DECIMAL(9, 3), a ARRAY<BIGINT>, s STRING").fields
+FIELDS = list(
+    arrow_schema(
+        parse("n INT, at TIMESTAMP, d DECIMAL(9, 3), a ARRAY<BIGINT>, s STRING")
+    )
+)
 
 
 @pytest.mark.parametrize(

@@ -13,10 +13,8 @@ from typing import Any, Protocol
 
 import msgspec
 import pyarrow as pa
-from pyspark.sql import types as spark
 
-from penstock.spark import typed
-from penstock.spark.arrow_types import arrow_type
+from penstock.table import typed
 
 _NULL = b"null"
 _UNFIT = (msgspec.MsgspecError, ValueError, RecursionError)
@@ -30,13 +28,13 @@ Made = tuple[pa.Array, set[int]]
 class Decoder:
     """Payloads to the columns of some fields."""
 
-    def __init__(self, fields: Sequence[spark.StructField]) -> None:
+    def __init__(self, fields: Sequence[pa.Field]) -> None:
         self._names = [field.name for field in fields]
-        plain = [field for field in fields if not has_map(field.dataType)]
+        plain = [field for field in fields if not has_map(field.type)]
         self._plain = {field.name: field for field in plain}
         self._arrow = typed.Decoder(plain)
-        deep = [field for field in fields if has_map(field.dataType)]
-        self._deep = {field.name: _column(field.dataType) for field in deep}
+        deep = [field for field in fields if has_map(field.type)]
+        self._deep = {field.name: _column(field.type) for field in deep}
         self._cut = _cutter(list(self._deep))
 
     def decode(self, payloads: pa.Array) -> tuple[list[pa.Array], pa.Array | None]:
@@ -66,12 +64,12 @@ class Decoder:
         return columns, bad
 
 
-def has_map(kind: spark.DataType) -> bool:
-    if isinstance(kind, spark.StructType):
-        return any(has_map(field.dataType) for field in kind.fields)
-    if isinstance(kind, spark.ArrayType):
-        return has_map(kind.elementType)
-    return isinstance(kind, spark.MapType)
+def has_map(kind: pa.DataType) -> bool:
+    if pa.types.is_struct(kind):
+        return any(has_map(field.type) for field in kind)
+    if pa.types.is_list(kind):
+        return has_map(kind.value_type)
+    return bool(pa.types.is_map(kind))
 
 
 class _Column(Protocol):
@@ -81,8 +79,8 @@ class _Column(Protocol):
 class _Plain:
     """Values in which there is no map."""
 
-    def __init__(self, kind: spark.DataType) -> None:
-        self._decoder = typed.Decoder([spark.StructField("v", kind)])
+    def __init__(self, kind: pa.DataType) -> None:
+        self._decoder = typed.Decoder([pa.field("v", kind)])
 
     def made(self, texts: Texts) -> Made:
         payloads = [b'{"v":%b}' % (_NULL if text is None else text) for text in texts]
@@ -91,9 +89,9 @@ class _Plain:
 
 
 class _Struct:
-    def __init__(self, kind: spark.StructType) -> None:
-        self._decoder = Decoder(kind.fields)
-        self._type = arrow_type(kind)
+    def __init__(self, kind: pa.StructType) -> None:
+        self._decoder = Decoder(list(kind))
+        self._type = kind
 
     def made(self, texts: Texts) -> Made:
         there = [place for place, text in enumerate(texts) if text is not None]
@@ -113,9 +111,9 @@ class _Struct:
 
 
 class _Array:
-    def __init__(self, kind: spark.ArrayType) -> None:
-        self._element = _column(kind.elementType)
-        self._type = arrow_type(kind)
+    def __init__(self, kind: pa.ListType) -> None:
+        self._element = _column(kind.value_type)
+        self._type = kind
         self._parts = msgspec.json.Decoder(list[msgspec.Raw]).decode
 
     def made(self, texts: Texts) -> Made:
@@ -129,9 +127,9 @@ class _Array:
 
 
 class _Map:
-    def __init__(self, kind: spark.MapType) -> None:
-        self._value = _column(kind.valueType)
-        self._type = arrow_type(kind)
+    def __init__(self, kind: pa.MapType) -> None:
+        self._value = _column(kind.item_type)
+        self._type = kind
         self._parts = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 
     def made(self, texts: Texts) -> Made:
@@ -148,15 +146,12 @@ class _Map:
         return array, bad
 
 
-def _column(kind: spark.DataType) -> _Column:
+def _column(kind: pa.DataType) -> _Column:
     if not has_map(kind):
         return _Plain(kind)
-    if isinstance(kind, spark.StructType):
+    if pa.types.is_struct(kind):
         return _Struct(kind)
-    if isinstance(kind, spark.ArrayType):
-        return _Array(kind)
-    assert isinstance(kind, spark.MapType), "nothing else has maps"
-    return _Map(kind)
+    return _Array(kind) if pa.types.is_list(kind) else _Map(kind)
 
 
 def _cutter(names: Sequence[str]) -> Callable[[bytes], tuple[Any, ...]]:

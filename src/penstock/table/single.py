@@ -11,11 +11,11 @@ which of them looked at it first. So:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Annotated, Any
 
 import msgspec
-from pyspark.sql import types as spark
+import pyarrow as pa
 
 # Whole numbers that a float has exactly.
 _EXACT = 1 << 53
@@ -39,47 +39,44 @@ class _Moment(_Anew):
     """A time, with the letters that Arrow knows."""
 
 
-_TEXT: dict[type[spark.DataType], Any] = {
-    spark.StringType: str,
-    spark.DateType: str,
-    spark.BooleanType: bool,
-    spark.FloatType: float,
-    spark.DoubleType: float,
-}
-
-
 def _integers(bits: int) -> Any:
-    least, most = -(1 << bits), (1 << bits) - 1
+    least, most = -(1 << bits - 1), (1 << bits - 1) - 1
     return Annotated[int, msgspec.Meta(ge=least, le=most)]
 
 
-# What the fields are, as Arrow takes them,
-_STRICT: dict[type[spark.DataType], Any] = _TEXT | {
-    spark.ByteType: _integers(7),
-    spark.ShortType: _integers(15),
-    spark.IntegerType: _integers(31),
-    spark.LongType: _integers(63),
-    spark.TimestampType: Annotated[str, msgspec.Meta(pattern="^[^tz]*$")],
-    spark.DecimalType: int | float | str,
-}
-# and as they may be written anew; a decimal stays what it is, to the last digit.
-_LENIENT: dict[type[spark.DataType], Any] = _TEXT | {
-    spark.ByteType: _Whole,
-    spark.ShortType: _Whole,
-    spark.IntegerType: _Whole,
-    spark.LongType: _Whole,
-    spark.TimestampType: _Moment,
-    spark.DecimalType: msgspec.Raw,
-}
+def _strict(kind: pa.DataType) -> Any:
+    """What a field is, as Arrow takes it,"""
+    if pa.types.is_integer(kind):
+        return _integers(kind.bit_width)
+    if pa.types.is_timestamp(kind):
+        return Annotated[str, msgspec.Meta(pattern="^[^tz]*$")]
+    return int | float | str if pa.types.is_decimal(kind) else _plain(kind)
+
+
+def _lenient(kind: pa.DataType) -> Any:
+    """and as it may be written anew; a decimal stays what it is, to the last digit."""
+    if pa.types.is_integer(kind):
+        return _Whole
+    if pa.types.is_timestamp(kind):
+        return _Moment
+    return msgspec.Raw if pa.types.is_decimal(kind) else _plain(kind)
+
+
+def _plain(kind: pa.DataType) -> Any:
+    if pa.types.is_floating(kind):
+        return float
+    if pa.types.is_boolean(kind):
+        return bool
+    assert pa.types.is_string(kind) or pa.types.is_date(kind), f"{kind} is no field"
+    return str
 
 
 class Single:
     """Payloads one by one, with these fields."""
 
-    def __init__(self, fields: Sequence[spark.StructField]) -> None:
-        kind = spark.StructType(list(fields))
-        self._check = msgspec.json.Decoder(_struct(kind, _STRICT)).decode
-        lenient = _struct(kind, _LENIENT)
+    def __init__(self, fields: Sequence[pa.Field]) -> None:
+        self._check = msgspec.json.Decoder(_struct(fields, _strict)).decode
+        lenient = _struct(fields, _lenient)
         self._lenient = msgspec.json.Decoder(lenient, dec_hook=_made).decode
         self._encode = msgspec.json.Encoder(enc_hook=_written).encode
 
@@ -122,20 +119,20 @@ def _written(value: _Anew) -> int | str:
     return value.value
 
 
-def _struct(kind: spark.StructType, types: dict[type[spark.DataType], Any]) -> Any:
+def _struct(fields: Sequence[pa.Field], type_of: Callable[[pa.DataType], Any]) -> Any:
     """A msgspec type for a struct, whatever its fields are called."""
-    inner = {f"f{place}": field.name for place, field in enumerate(kind.fields)}
-    fields = [
-        (own, _optional(field.dataType, types), None)
-        for own, field in zip(inner, kind.fields, strict=True)
+    inner = {f"f{place}": field.name for place, field in enumerate(fields)}
+    kinds = [
+        (own, _optional(field.type, type_of), None)
+        for own, field in zip(inner, fields, strict=True)
     ]
-    return msgspec.defstruct("Row", fields, rename=inner)
+    return msgspec.defstruct("Row", kinds, rename=inner)
 
 
-def _optional(kind: spark.DataType, types: dict[type[spark.DataType], Any]) -> Any:
-    if isinstance(kind, spark.StructType):
-        return _struct(kind, types) | None
-    if isinstance(kind, spark.ArrayType):
-        return list[_optional(kind.elementType, types)] | None  # type: ignore[misc]
-    found = types[type(kind)]
+def _optional(kind: pa.DataType, type_of: Callable[[pa.DataType], Any]) -> Any:
+    if pa.types.is_struct(kind):
+        return _struct(list(kind), type_of) | None
+    if pa.types.is_list(kind):
+        return list[_optional(kind.value_type, type_of)] | None  # type: ignore[misc]
+    found = type_of(kind)
     return found if found is msgspec.Raw else found | None  # which may be null, too

@@ -24,8 +24,8 @@ from penstock.errors import (
     Unreachable,
 )
 from penstock.log import Batch, Damage, Reader
-from penstock.spark.offsets import Extent
-from penstock.spark.options import Connection
+from penstock.table.connection import Connection
+from penstock.table.extent import Extent
 
 T = TypeVar("T")
 
@@ -37,7 +37,6 @@ FIRST_PAUSE_S = 0.05
 LONGEST_PAUSE_S = 2.0
 # What a server that is asked again later may answer differently.
 PASSING = frozenset({"Backlogged", "LimitReached", "LogClosed"})
-NAME = "spark"
 
 
 class Place(Protocol):
@@ -276,14 +275,17 @@ class Broker:
                     remote(server, known.tls),
                     user=known.user,
                     password=known.secret(),
-                    name=NAME,
+                    token=known.token,
+                    name=known.name,
                 )
             except NotRunning as error:
                 problem = error
         if problem is not None:
             raise problem
         assert known.path is not None, "there are no servers"
-        return connect(known.path, user=known.user, password=known.secret(), name=NAME)
+        return connect(
+            known.path, user=known.user, password=known.secret(), name=known.name
+        )
 
 
 class _Patience:

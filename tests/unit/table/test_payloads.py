@@ -9,19 +9,18 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pyspark.sql import types as spark
 
-from penstock.spark.arrow_types import arrow_type
+from penstock.spark.arrow_types import arrow_schema
 from penstock.spark.ddl import parse
-from penstock.spark.payloads import Decoder, has_map
+from penstock.table.payloads import Decoder, has_map
 
 
 def decoded(schema: str, *payloads: bytes) -> tuple[list[dict[str, Any]], list[int]]:
     """The rows, maps as dicts, and which payloads fit none."""
-    fields = parse(schema).fields
+    fields = list(arrow_schema(parse(schema)))
     columns, bad = Decoder(fields).decode(pa.array(payloads, pa.binary()))
     for column, field in zip(columns, fields, strict=True):
-        assert column.type == arrow_type(field.dataType)
+        assert column.type == field.type
         column.validate(full=True)
     table = pa.table(columns, [one.name for one in fields])
     rows = table.to_pylist(maps_as_pydicts="strict")
@@ -154,8 +153,8 @@ def test_what_is_written_is_read(documents: list[dict[str, Any]]) -> None:
 
 
 def test_maps_are_found_wherever_they_are() -> None:
-    one = spark.MapType(spark.StringType(), spark.LongType())
+    one = pa.map_(pa.string(), pa.int64())
 
     assert has_map(one)
-    assert has_map(spark.ArrayType(spark.StructType([spark.StructField("a", one)])))
-    assert not has_map(spark.ArrayType(spark.StringType()))
+    assert has_map(pa.list_(pa.struct([("a", one)])))
+    assert not has_map(pa.list_(pa.string()))

@@ -13,10 +13,10 @@ from penstock.errors import (
     Unreachable,
 )
 from penstock.log import Batch, Columns, Log, TopicOptions
-from penstock.spark import fetch
-from penstock.spark.fetch import Broker, Files, Place, all_that_is_left, open_place
-from penstock.spark.offsets import Extent
-from penstock.spark.options import Connection
+from penstock.table import place as places
+from penstock.table.connection import Connection
+from penstock.table.extent import Extent
+from penstock.table.place import Broker, Files, Place, all_that_is_left, open_place
 from tests.local_server import LocalServer, local_server
 from tests.unit.spark.scene import NEW_YEAR, append, connection, filled
 
@@ -88,7 +88,7 @@ def test_a_range_is_read(place: Place) -> None:
 def test_a_range_is_read_piece_by_piece(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(fetch, "READ_BYTES", 1)
+    monkeypatch.setattr(places, "READ_BYTES", 1)
 
     assert offsets(place.batches("t", 0, 100)) == list(range(100))
 
@@ -165,7 +165,7 @@ def damaged(directory: Path) -> Path:
 def test_what_is_damaged_is_an_error_or_is_gone_around(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(fetch, "READ_BYTES", 1)
+    monkeypatch.setattr(places, "READ_BYTES", 1)
     files = Files(connection(damaged(tmp_path)))
 
     with pytest.raises(DataLost, match="topic t: damaged"):
@@ -314,7 +314,7 @@ def test_the_first_server_that_answers_is_asked(
         asked.append(str(address))
         return connect(tmp_path) if len(asked) == 2 else connect("127.0.0.1:1")
 
-    monkeypatch.setattr(fetch, "connect", dial)
+    monkeypatch.setattr(places, "connect", dial)
     with local_server(tmp_path):
         broker = Broker(Connection(servers=("127.0.0.1:1", "127.0.0.1:2"), path=None))
 
