@@ -109,6 +109,12 @@ PLANTED = {
     "a task of Spark imports the broker": Violation(
         {"spark/planted.py": "import penstock.broker.desk_views"}, {"executors"}
     ),
+    "the command line imports DuckDB": Violation(
+        {"cli/planted.py": "import duckdb"}, {"duckdb"}
+    ),
+    "a table asks the broker": Violation(
+        {"table/planted.py": "import penstock.broker.desk"}, {"executors"}
+    ),
     "the command line imports pyspark": Violation(
         {"cli/planted.py": "import pyspark"}, {"spark"}
     ),
@@ -122,6 +128,7 @@ ALLOWED = {
     "client/planted.py": "import socket, threading",
     "embedded/__init__.py": "import threading",
     "testing/planted.py": "import asyncio, threading",
+    "sql/planted.py": "import duckdb, pyarrow, penstock.table",
     "spark/planted.py": "import pyarrow, pyspark, penstock.log",
     "pipeline/planted.py": "import pyarrow, pyspark",
     "log/arrow.py": "import numpy, pyarrow",

@@ -72,12 +72,12 @@
     │   ├── UnfitPayload      a payload that is not of its topic's type
     │   ├── GiveUp            raised by a handler: no other try can be better
     │   └── NotSettled        there is still something to do
+    ├── InvalidQuery          SQL that cannot be answered
     ├── SparkError            topics as Spark tables
     │   ├── MissingJava       nothing that Spark could run on
     │   ├── SparkNotStarted   a master that nobody answers at (retriable)
     │   ├── UnfitFrame        a DataFrame that cannot be written to topics
     │   ├── BadRow            one row of it cannot
-    │   ├── InvalidQuery      SQL that cannot be answered
     │   ├── UnknownOption     an option that nothing reads
     │   ├── MissingOption     nothing says what, or where
     │   ├── DataLost          what a query has still to read is gone
@@ -1060,7 +1060,7 @@ class BadRow(SparkError):
         )
 
 
-class InvalidQuery(SparkError):
+class InvalidQuery(PenstockError):
     def __init__(self, reason: str, hint: str = "") -> None:
         super().__init__(reason, hint)
         self.reason = reason

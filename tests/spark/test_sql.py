@@ -1,4 +1,4 @@
-"""``penstock sql`` on a data directory, an embedded application and a server."""
+"""``penstock sql --engine spark``; what DuckDB says is in tests/integration."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def _beside(spark: SparkSession) -> Iterator[None]:
 
 
 def sql(*arguments: str) -> Result:
-    return CliRunner().invoke(cli, ["sql", *arguments])
+    return CliRunner().invoke(cli, ["sql", "--engine", "spark", *arguments])
 
 
 def lines(*arguments: str) -> list[str]:
@@ -255,7 +255,7 @@ def test_a_process_of_its_own_with_an_old_java_says_nothing_else(
     data: Path, tmp_path: Path
 ) -> None:
     run = subprocess.run(
-        [*PENSTOCK, "sql", BY_USER, "--data", str(data), "--json"],
+        [*PENSTOCK, "sql", "--engine", "spark", BY_USER, "--data", str(data), "--json"],
         capture_output=True,
         text=True,
         timeout=180,
@@ -285,7 +285,16 @@ def test_a_broken_archive_of_classes_is_as_good_as_none(
     assert "spark.jsa" in archive.java_options(*homes())
 
     run = subprocess.run(
-        [*PENSTOCK, "sql", "SHOW TABLES", "--data", str(data), "--csv"],
+        [
+            *PENSTOCK,
+            "sql",
+            "--engine",
+            "spark",
+            "SHOW TABLES",
+            "--data",
+            str(data),
+            "--csv",
+        ],
         capture_output=True,
         text=True,
         timeout=180,

@@ -127,6 +127,12 @@ def whereabouts() -> tuple[Address, str | None, str | None]:
     return _address(), user, _password(user)
 
 
+def credentials() -> tuple[Address, str | None, str | None, str | None]:
+    """The same and a token: the one that was named, or else that of our own server."""
+    where, user, password = whereabouts()
+    return where, user, password, token_of() or _own_token(where, user)
+
+
 @contextmanager
 def connected(*, patient: bool = True) -> Iterator[Client]:
     """A client of the server that the options name.
@@ -206,14 +212,19 @@ def _awaited(where: Address) -> Client:
 def _opened(where: Address) -> Client:
     """A client with what the options say, or else with the token of our own server."""
     user, token = given("user"), token_of()
-    if isinstance(where, Remote) and user is None and token is None:
-        own = own_token(where, load().server.data)
-        if own is not None:
-            with suppress(ServerRefused):  # it is that of another server of ours
-                return connect(where, token=own, name=PROGRAM)
+    own = None if token is not None else _own_token(where, user)
+    if own is not None:
+        with suppress(ServerRefused):  # it is that of another server of ours
+            return connect(where, token=own, name=PROGRAM)
     return connect(
         where, user=user, password=_password(user), token=token, name=PROGRAM
     )
+
+
+def _own_token(where: Address, user: str | None) -> str | None:
+    if user is not None or not isinstance(where, Remote):
+        return None
+    return own_token(where, load().server.data)
 
 
 def carry_out(desk: Asker, plan: Plan[Result]) -> Result:

@@ -1,41 +1,26 @@
-"""``penstock sql``: a query over topics, answered by Spark on this machine."""
+"""``penstock sql``: questions over topics, and how their answers are printed."""
 
 from __future__ import annotations
 
 import csv
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
-from importlib import import_module
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from datetime import datetime
+from decimal import Decimal
 from pathlib import Path
-from types import ModuleType
-from typing import TYPE_CHECKING
+from typing import Any
 
 import click
 import msgspec
 
-from penstock.broker.desk import MAX_ROWS
-from penstock.broker.desk_views import TopicPage
-from penstock.broker.schema_views import SchemaPage, SchemaView
 from penstock.cli import show
-from penstock.cli.connect import (
-    Asker,
-    ask,
-    at_desk,
-    json_option,
-    no_token,
-    server_options,
-    whereabouts,
-)
+from penstock.cli.connect import json_option, server_options
 from penstock.cli.output import StandardText, say, write_line
 from penstock.cli.refusal import Refusal
-from penstock.client.address import Local
+from penstock.cli.sql_tables import Found, Tables, with_duckdb, with_spark
 from penstock.files import Files
-from penstock.spark import missing
-
-if TYPE_CHECKING:
-    from penstock.spark.sql import Table, Topics
 
 # Rows of a table on a terminal, unless another number is given.
 TABLE_ROWS = 100
@@ -43,10 +28,14 @@ TABLE_ROWS = 100
 CELL = 60
 # To the beginning of the line, and nothing behind it.
 _ERASE = "\r\x1b[K"
+ENGINES: dict[str, Callable[[], AbstractContextManager[Tables]]] = {
+    "duckdb": with_duckdb,
+    "spark": with_spark,
+}
 
 
 @click.command("sql")
-@click.argument("query")
+@click.argument("query", required=False)
 @server_options
 @json_option("Print one JSON object for each row.")
 @click.option("--csv", "as_csv", is_flag=True, help="Print CSV with a heading.")
@@ -61,10 +50,18 @@ _ERASE = "\r\x1b[K"
     metavar="N",
     help=f"At most N rows. Default: {TABLE_ROWS} in a table, else all.",
 )
+@click.option(
+    "--engine",
+    type=click.Choice(list(ENGINES)),
+    default="duckdb",
+    show_default=True,
+    help="What answers: DuckDB at once, Spark for what is too large for it.",
+)
 def sql_command(
-    query: str,
+    query: str | None,
     parquet: str | None,
     limit: int | None,
+    engine: str,
     *,
     as_json: bool,
     as_csv: bool,
@@ -72,35 +69,70 @@ def sql_command(
 ) -> None:
     """Ask a question in SQL: every topic is a table.
 
-    Columns are those of the Spark source: offset, timestamp, key, value, id and so
-    on, with key and value as text. Where a schema is registered for a topic, the
-    fields of its payloads are columns, too. Names of topics that are not plain words
-    stand in backticks. Needs the extra penstock[spark].
+    Its columns are offset, timestamp, key, value, priority, id, headers and so on, with
+    key and value as text. Where a schema is registered for a topic, the fields of its
+    payloads are columns instead of value. Names of topics that are not plain words
+    stand in double quotes. Parquet and CSV files are tables as well: 'prices.csv'.
+
+    Without QUERY it is read from standard input; on a terminal that is a shell.
+    Needs the extra penstock[sql]; with --engine spark, penstock[spark].
 
     \b
     Examples:
       penstock sql "SELECT count(*) FROM orders"
       penstock sql "SELECT user, sum(total) FROM orders GROUP BY user" --csv
-      penstock sql 'SELECT * FROM `orders.eu` WHERE offset >= 1000' --limit 10
+      penstock sql 'SELECT * FROM "orders.eu" WHERE offset >= 1000' --limit 10
+      penstock sql "SELECT value->>'$.item' AS item, count(*) FROM orders GROUP BY item"
+      penstock sql "FROM orders JOIN 'prices.csv' USING (item)" --parquet joined.parquet
     """
     if (as_json, as_csv, parquet is not None).count(True) > 1:
         raise Refusal("--json, --csv and --parquet exclude each other")
     if parquet is not None:
         _check_file(parquet)
-    spark_sql = _spark_sql()
-    topics = _topics(query)
-    with ExitStack() as stack:
-        with telling("starting Spark …"):
-            spark = stack.enter_context(spark_sql.opened())
-            frame = spark_sql.answer(spark, topics, query)
+    if query is None and sys.stdin.isatty():
+        _shell(engine, limit or TABLE_ROWS)
+        return
+    asked = sys.stdin.read() if query is None else query
+    with tables_of(engine) as tables:
         if parquet is not None:
-            _write_parquet(frame, Path(parquet), limit)
-        elif as_json:
-            _print_json(frame, limit)
+            _write_parquet(tables, asked, Path(parquet), limit)
+            return
+        with telling("reading …"):
+            found = tables.answer(asked)
+            most = limit or TABLE_ROWS
+            # One more, to know of it.
+            first = [] if as_json or as_csv else list(found.rows(most + 1))
+        if as_json:
+            print_json(found, limit)
         elif as_csv:
-            _print_csv(frame, limit)
+            print_csv(found, limit)
         else:
-            _print_table(frame, limit or TABLE_ROWS)
+            print_table(found, first, most)
+
+
+@contextmanager
+def tables_of(engine: str) -> Iterator[Tables]:
+    """Topics as tables of an engine; raises MissingExtra."""
+    if engine != "spark":
+        with ENGINES[engine]() as tables:
+            yield tables
+        return
+    with telling("starting Spark …"):
+        opened = ENGINES[engine]()
+        tables = opened.__enter__()
+    try:
+        yield tables
+    finally:
+        opened.__exit__(None, None, None)
+
+
+def _shell(engine: str, most: int) -> None:
+    if engine == "spark":
+        raise Refusal("the shell has DuckDB only", "give --engine spark a QUERY")
+    from penstock.cli import sql_shell
+
+    with with_duckdb() as tables:
+        sql_shell.run(tables, tables.names, most)
 
 
 @contextmanager
@@ -116,85 +148,34 @@ def telling(text: str) -> Iterator[None]:
         click.echo(_ERASE, err=True, nl=False)
 
 
-def _spark_sql() -> ModuleType:
-    """Here, because Spark is an extra, and takes its time; raises MissingExtra."""
-    try:
-        return import_module("penstock.spark.sql")
-    except ImportError as error:
-        raise missing(error) from error
-
-
-def _topics(query: str) -> Topics:
-    """The topics of the broker, with the schemas of those that the query names."""
-    from penstock.spark.sql import Topics
-
-    where, user, password = whereabouts()
-    no_token("Spark")
-    options = {"path": where.directory} if isinstance(where, Local) else {}
-    if not options:
-        from penstock.spark.options import tls_options
-
-        secure = tls_options(None if isinstance(where, Local) else where.tls)
-        options = {"servers": str(where), **secure}
-        if user is not None:
-            options |= {"user": user, "password": password or ""}
-    with at_desk() as desk:
-        names = list(_names(desk))
-        schemas = {
-            topic: ask(desk, SchemaView, "schemas.show", topic=topic).schema
-            for topic in _with_schema(desk)
-            if topic.lower() in query.lower()
+def print_json(found: Found, most: int | None) -> None:
+    for row in found.rows(most):
+        named = {
+            name: plain(value) for name, value in zip(found.columns, row, strict=True)
         }
-    return Topics(options=options, names=names, schemas=schemas)
+        write_line(_encode(named))
+    _say_notes(found)
 
 
-def _names(desk: Asker) -> Iterator[str]:
-    after, more = "", True
-    while more:
-        page = ask(desk, TopicPage, "topics", after=after, own=True, limit=MAX_ROWS)
-        yield from (topic.name for topic in page.topics)
-        more = page.more
-        after = page.topics[-1].name if page.topics else after
-
-
-def _with_schema(desk: Asker) -> Iterator[str]:
-    after, more = "", True
-    while more:
-        page = ask(desk, SchemaPage, "schemas", after=after, limit=MAX_ROWS)
-        yield from (row.topic for row in page.schemas)
-        more = page.more
-        after = page.schemas[-1].topic if page.schemas else after
-
-
-def _limited(frame: Table, limit: int | None) -> Table:
-    return frame if limit is None else frame.limit(limit)
-
-
-def _print_json(frame: Table, limit: int | None) -> None:
-    from penstock.spark.sql import json_lines
-
-    for line in json_lines(_limited(frame, limit)):
-        write_line(line.encode())
-
-
-def _print_csv(frame: Table, limit: int | None) -> None:
-    from penstock.spark.sql import rows, shown
-
+def print_csv(found: Found, most: int | None) -> None:
     writer = csv.writer(StandardText(), lineterminator="\n")
-    writer.writerow(frame.columns)
-    for row in rows(shown(_limited(frame, limit))):
+    writer.writerow(found.columns)
+    for row in found.rows(most):
         writer.writerow("" if value is None else text(value) for value in row)
+    _say_notes(found)
 
 
-def _print_table(frame: Table, limit: int) -> None:
-    from penstock.spark.sql import first_rows, shown
-
-    with telling("reading …"):
-        found = first_rows(shown(frame), limit + 1)
-    for line in table(frame.columns, found[:limit]):
+def print_table(found: Found, rows: Sequence[Sequence[Any]], most: int) -> None:
+    for line in table(found.columns, rows[:most]):
         say(line)
-    if len(found) > limit:
-        say(f"… the first {show.count(limit, 'row')}; more with --limit", err=True)
+    if len(rows) > most:
+        say(f"… the first {show.count(most, 'row')}; more with --limit", err=True)
+    _say_notes(found)
+
+
+def _say_notes(found: Found) -> None:
+    for note in found.notes():
+        say(f"note: {note}", err=True)
 
 
 def _check_file(name: str) -> None:
@@ -206,13 +187,12 @@ def _check_file(name: str) -> None:
         raise Refusal(f"--parquet {name}: {file.parent} is no directory")
 
 
-def _write_parquet(frame: Table, file: Path, limit: int | None) -> None:
-    from penstock.spark.sql import write_parquet
-
+def _write_parquet(tables: Tables, query: str, file: Path, most: int | None) -> None:
     parent = file.absolute().parent
     with tempfile.TemporaryDirectory(prefix=".penstock-sql-", dir=parent) as scratch:
+        whole = Path(scratch, "whole.parquet")
         with telling("reading …"):
-            whole = write_parquet(_limited(frame, limit), Path(scratch))
+            tables.write_parquet(query, str(whole), most)
         Files().rename(str(whole), str(file.absolute()))
 
 
@@ -236,7 +216,7 @@ def _aligned(
 
 
 def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
+    return isinstance(value, int | float | Decimal) and not isinstance(value, bool)
 
 
 def _cell(value: object) -> str:
@@ -248,23 +228,31 @@ def _cell(value: object) -> str:
 
 def text(value: object) -> str:
     """A value of a row as text: plain where it is, else as JSON."""
-    if isinstance(value, str):
-        return value
     if isinstance(value, bytes | bytearray):
         return show.preview(bytes(value))
     if isinstance(value, bool):
         return str(value).lower()
-    if isinstance(value, list | tuple | dict):
-        return msgspec.json.encode(_plain(value), enc_hook=str).decode()
-    return str(value)
+    found = plain(value)
+    if isinstance(found, list | dict):
+        return _encode(found).decode()
+    return str(found)
 
 
-def _plain(value: object) -> object:
-    """Rows as objects, however deep they are."""
+def plain(value: object) -> object:
+    """A value as JSON has it: rows as objects, times as text, however deep they are."""
     if hasattr(value, "asDict"):
-        return {name: _plain(one) for name, one in value.asDict().items()}
+        return {name: plain(one) for name, one in value.asDict().items()}
     if isinstance(value, list | tuple):
-        return [_plain(one) for one in value]
+        return [plain(one) for one in value]
     if isinstance(value, dict):
-        return {str(name): _plain(one) for name, one in value.items()}
-    return bytes(value) if isinstance(value, bytearray) else value
+        return {str(name): plain(one) for name, one in value.items()}
+    if isinstance(value, Decimal) and value.as_tuple().exponent == 0:
+        return int(value)  # DuckDB has sums of integers as such
+    if isinstance(value, datetime):
+        return value.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    if isinstance(value, bytes | bytearray):
+        return bytes(value).decode(errors="replace")
+    return value
+
+
+_encode = msgspec.json.Encoder(enc_hook=str, decimal_format="number").encode

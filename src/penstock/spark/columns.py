@@ -10,7 +10,8 @@ from pyspark.sql import types as spark
 from penstock.errors import InvalidOption
 from penstock.spark.arrow_types import arrow_schema
 from penstock.spark.ddl import relaxed
-from penstock.table.columns import CORRUPT, NEVER_NULL, Layout, everything
+from penstock.table.columns import Layout
+from penstock.table.naming import CORRUPT, NEVER_NULL, everything
 
 _HEADER = spark.StructType(
     [

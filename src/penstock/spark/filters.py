@@ -15,8 +15,9 @@ from typing import Any
 from pyspark.sql import datasource as spark
 
 from penstock.log import Batch
-from penstock.table.columns import NEVER_NULL, Layout
+from penstock.table.columns import Layout
 from penstock.table.extent import Extent
+from penstock.table.naming import NEVER_NULL
 
 _FIRST = -(1 << 63)
 _LAST = (1 << 63) - 1

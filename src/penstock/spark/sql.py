@@ -10,7 +10,6 @@ its fields are columns as well.
 
 from __future__ import annotations
 
-import difflib
 import logging
 import os
 import re
@@ -25,8 +24,8 @@ from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql.functions import (
     col,
     date_format,
+    map_from_entries,
     struct,
-    to_json,
     transform,
     transform_keys,
     transform_values,
@@ -45,11 +44,9 @@ from penstock.errors import InvalidQuery
 from penstock.schema import parsed
 from penstock.spark import archive, register, sessions
 from penstock.spark.registered import of_schema
+from penstock.table.naming import suggestion, view
 
 Table = DataFrame
-
-# Names of topics that are listed when there is none of the name asked for.
-MAX_NAMES = 5
 
 _NO_TABLE = "TABLE_OR_VIEW_NOT_FOUND"
 _NAME = re.compile(r"`((?:[^`]|``)*)`")
@@ -80,6 +77,25 @@ class Topics:
     names: Sequence[str]
     schemas: Mapping[str, str] = field(default_factory=dict)
     """JSON Schema, of the topics that have one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The answer to a query, row by row."""
+
+    frame: DataFrame
+
+    @property
+    def columns(self) -> list[str]:
+        return list(self.frame.columns)
+
+    def rows(self, most: int | None = None) -> Iterator[Row]:
+        """With times as text; raises InvalidQuery."""
+        frame = shown(self.frame)
+        yield from rows(frame) if most is None else first_rows(frame, most)
+
+    def notes(self) -> list[str]:
+        return []
 
 
 @contextmanager
@@ -121,14 +137,29 @@ def answer(spark: SparkSession, topics: Topics, query: str) -> DataFrame:
 def make_view(spark: SparkSession, topics: Topics, name: str) -> None:
     """Let a topic be a table of this session; raises InvalidQuery."""
     reader = spark.read.format("penstock").options(**topics.options)
-    reader = reader.option("subscribe", name)
+    reader = reader.option("subscribe", name).option("includeHeaders", "true")
     schema = topics.schemas.get(name)
+    fields: list[str] = []
     if schema is not None and (columns := of_schema(parsed(schema))).fields:
         reader = reader.option("valueSchema", columns.json())
+        fields = columns.fieldNames()
     try:
-        readable(reader.load()).createOrReplaceTempView(_identifier(name))
+        frame = readable(reader.load()).select(
+            [_in_view(one, own) for one, own in view(fields).items()]
+        )
+        frame.createOrReplaceTempView(_identifier(name))
     except PySparkException as error:
         raise refused(error) from error
+
+
+def _in_view(name: str, own: str | None) -> Column:
+    column = col(_identifier(name))
+    if own != "headers":
+        return column
+    texts = transform(
+        column, lambda one: struct(one.key, one.value.cast("string").alias("value"))
+    )
+    return map_from_entries(texts).alias(name)
 
 
 def readable(frame: DataFrame) -> DataFrame:
@@ -152,17 +183,10 @@ def topic_in(parameters: Mapping[str, str], names: Sequence[str]) -> str:
     alike = [name for name in names if name.lower() == wanted.lower()]
     found = wanted if wanted in alike else (alike[0] if len(alike) == 1 else None)
     if found is None:
-        raise InvalidQuery(f"there is no topic {wanted}", _suggestion(wanted, names))
+        raise InvalidQuery(f"there is no topic {wanted}", suggestion(wanted, names))
     if len(parts) > 1:
         raise InvalidQuery(f"there is no table {wanted}", f"write `{found}`")
     return found
-
-
-def json_lines(frame: DataFrame) -> Iterator[str]:
-    """Each row as a JSON object."""
-    row = to_json(struct(col("*")), {"ignoreNullFields": "false"})
-    for (line,) in rows(frame.select(row)):
-        yield line
 
 
 def shown(frame: DataFrame) -> DataFrame:
@@ -268,13 +292,3 @@ def _make_names(spark: SparkSession, topics: Topics) -> None:
 
 def _identifier(name: str) -> str:
     return f"`{name.replace('`', '``')}`"
-
-
-def _suggestion(wanted: str, names: Sequence[str]) -> str:
-    near = difflib.get_close_matches(wanted, names, MAX_NAMES, 0.5)
-    if near:
-        return f"did you mean {', '.join(near)}?"
-    if not names:
-        return "there are no topics yet"
-    more = ", …" if len(names) > MAX_NAMES else ""
-    return f"topics are {', '.join(names[:MAX_NAMES])}{more}"

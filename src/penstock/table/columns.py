@@ -7,7 +7,7 @@ time: nothing here runs once for each event.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from penstock.log import Batch
 from penstock.log.arrow import record_batch
+from penstock.table.naming import CORRUPT
 from penstock.table.payloads import Decoder
 
 # Rows of one record batch and bytes of their frames: past either it is handed on.
@@ -23,23 +24,6 @@ from penstock.table.payloads import Decoder
 CHUNK_ROWS = 1 << 13
 CHUNK_BYTES = 2 << 20
 
-CORRUPT = "_corrupt"
-# As Spark's Kafka source names them, and a few of our own.
-NAMES = (
-    "key",
-    "value",
-    "topic",
-    "partition",
-    "offset",
-    "timestamp",
-    "timestampType",
-    "headers",
-    "id",
-    "priority",
-    "parent",
-    "producer",
-)
-NEVER_NULL = frozenset(NAMES) - {"key", "parent", "producer"}
 # Those that are not kept for each event: the topic, and what is 0 everywhere.
 _CONSTANT = frozenset({"topic", "partition", "timestampType"})
 
@@ -78,30 +62,23 @@ class Layout:
         return next((field.name for field, name in pairs if name == own), None)
 
 
-def everything(
-    fields: Sequence[str], *, include_headers: bool
-) -> dict[str, str | None]:
-    """All columns there can be by name: which of NAMES, or None for the payload's.
-
-    ``fields`` are those of the payload. Where one has the name of a column, which has
-    no case in SQL, the column gets an underscore, or as many as it takes.
-    """
-    columns: dict[str, str | None] = dict.fromkeys(fields)
-    taken = {name.lower() for name in fields}
-    for own in [CORRUPT, *NAMES] if fields else NAMES:
-        if own != "headers" or include_headers:
-            name = own
-            while name.lower() in taken:
-                name = f"_{name}"
-            taken.add(name.lower())
-            columns[name] = own
-    return columns
-
-
 class Builder:
-    """Frames of one topic to record batches; made where they are read."""
+    """Frames of one topic to record batches; made where they are read.
 
-    def __init__(self, layout: Layout, topic: str) -> None:
+    ``misfits`` counts payloads whose fields were wanted and that do not have them.
+    """
+
+    def __init__(
+        self,
+        layout: Layout,
+        topic: str,
+        *,
+        chunk_rows: int | None = None,
+        chunk_bytes: int | None = None,
+    ) -> None:
+        self.misfits = 0
+        self._chunk_rows = chunk_rows or CHUNK_ROWS
+        self._chunk_bytes = chunk_bytes or CHUNK_BYTES
         self._layout = layout
         self._topic = pa.scalar(topic, pa.string())
         self._schema = layout.schema
@@ -116,7 +93,7 @@ class Builder:
             rows += len(batch)
             # A part of a frame costs as much of it as it has of its events.
             size += batch.header.length * len(batch) // batch.header.events
-            if rows >= CHUNK_ROWS or size >= CHUNK_BYTES:
+            if rows >= self._chunk_rows or size >= self._chunk_bytes:
                 yield self._built(chunk)
                 chunk, rows, size = [], 0, 0
         if chunk:
@@ -131,15 +108,12 @@ class Builder:
             if own is None:
                 arrays.append(decoded[field.name])
             elif own == CORRUPT:
-                arrays.append(corrupt)
+                arrays.append(_as(corrupt, field.type))
             elif own in _CONSTANT:
                 arrays.append(self._constant(own, field.type, count))
-            elif own == "headers":
-                arrays.append(_headers(whole.column("headers"), field.type))
             else:
                 column = whole.column("payload" if own == "value" else own)
-                same = column.type == field.type
-                arrays.append(column if same else column.cast(field.type))
+                arrays.append(_as(column, field.type))
         return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
 
     def _constant(self, own: str, kind: pa.DataType, count: int) -> pa.Array:
@@ -147,7 +121,8 @@ class Builder:
         found = self._repeated.get(own)
         if found is None or len(found) < count:
             value = self._topic if own == "topic" else pa.scalar(0, kind)
-            found = self._repeated[own] = pa.repeat(value, max(count, CHUNK_ROWS))
+            most = max(count, self._chunk_rows)
+            found = self._repeated[own] = pa.repeat(value, most)
         return found.slice(0, count)
 
     def _decoded(
@@ -162,7 +137,31 @@ class Builder:
         columns = dict(zip(names, arrays, strict=True))
         if bad is None:
             return columns, pa.nulls(len(payloads), pa.binary())
+        self.misfits += bad.true_count
         return columns, pa.compute.if_else(bad, payloads, pa.scalar(None, pa.binary()))
+
+
+def _as(column: pa.Array, kind: pa.DataType) -> pa.Array:
+    """A column in the type that is wanted."""
+    if column.type == kind:
+        return column
+    if pa.types.is_map(column.type):
+        return _headers(column, kind)
+    if pa.types.is_string(kind) and pa.types.is_binary(column.type):
+        return _text(column)
+    return column.cast(kind)
+
+
+def _text(column: pa.Array) -> pa.Array:
+    """Bytes as text; those that are none are shown as such (U+FFFD)."""
+    try:
+        return column.cast(pa.string())
+    except pa.ArrowInvalid:
+        texts = (
+            None if one is None else one.decode(errors="replace")
+            for one in column.to_pylist()
+        )
+        return pa.array(texts, pa.string())
 
 
 def _headers(maps: pa.Array, wanted: pa.DataType) -> pa.Array:

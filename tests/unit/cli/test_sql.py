@@ -4,21 +4,37 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from decimal import Decimal
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
 from pyspark.sql import Row
 
-from penstock.cli import connect, sql
+from penstock.cli import connect, sql, sql_tables
 from penstock.cli.main import cli
 from penstock.client import connect as reach
 from penstock.errors import InvalidQuery
 from penstock.spark.sql import Topics
 from tests.local_server import local_server
 from tests.unit.cli.desk_run import DeskRun
+
+
+class Found:
+    """An answer that is there already."""
+
+    def __init__(self, columns: list[str], rows: list[list[Any]], *notes: str) -> None:
+        self.columns = columns
+        self._rows = rows
+        self._notes = list(notes)
+
+    def rows(self, most: int | None = None) -> Iterator[list[Any]]:
+        yield from self._rows[:most]
+
+    def notes(self) -> list[str]:
+        return self._notes
 
 
 def test_a_table_has_a_heading_and_numbers_flush_right() -> None:
@@ -54,7 +70,10 @@ def test_long_cells_are_cut_and_stay_on_their_line() -> None:
         (1.5, "1.5"),
         (Row(a=1, b=Row(c=[Row(d="x")])), '{"a":1,"b":{"c":[{"d":"x"}]}}'),
         ({"a": 1}, '{"a":1}'),
-        ([datetime(2026, 1, 2, tzinfo=UTC)], '["2026-01-02T00:00:00Z"]'),
+        ([datetime(2026, 1, 2, tzinfo=UTC)], '["2026-01-02T00:00:00.000Z"]'),
+        (datetime(2026, 1, 2, tzinfo=UTC), "2026-01-02T00:00:00.000Z"),
+        (Decimal("1.50"), "1.50"),
+        (Decimal("1" + "0" * 30), "1" + "0" * 30),
     ],
 )
 def test_values_are_text(value: object, text: str) -> None:
@@ -80,11 +99,9 @@ def test_csv_on_a_terminal_is_nothing_that_it_obeys(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, terminal: bool
 ) -> None:
     rows = [["\x1b[2Jgone", 'two\nlines "of it"']]
-    spark = SimpleNamespace(rows=lambda frame: rows, shown=lambda frame: frame)
-    monkeypatch.setitem(sys.modules, "penstock.spark.sql", spark)
     monkeypatch.setattr(sys.stdout, "isatty", lambda: terminal)
 
-    sql._print_csv(cast("Any", SimpleNamespace(columns=["a\x9b", "b"])), None)
+    sql.print_csv(Found(["a\x9b", "b"], rows), None)
 
     plain = 'a\x9b,b\n\x1b[2Jgone,"two\nlines ""of it"""\n'
     shown = plain.replace("\x9b", "\\x9b").replace("\x1b", "\\x1b")
@@ -121,17 +138,21 @@ def test_a_file_that_cannot_be_made_is_refused_before_anything_runs(
     assert told == []
 
 
+@pytest.mark.parametrize(
+    ("engine", "package", "extra"),
+    [("duckdb", "duckdb", "sql"), ("spark", "pyspark", "spark")],
+)
 def test_without_the_extra_it_is_said_what_to_install(
-    run: DeskRun, monkeypatch: pytest.MonkeyPatch
+    run: DeskRun, monkeypatch: pytest.MonkeyPatch, engine: str, package: str, extra: str
 ) -> None:
-    for name in [one for one in sys.modules if one.startswith("penstock.spark")]:
+    for name in [one for one in sys.modules if one.startswith(f"penstock.{extra}")]:
         monkeypatch.delitem(sys.modules, name)
-    monkeypatch.setitem(sys.modules, "pyspark", None)
+    monkeypatch.setitem(sys.modules, package, None)
 
-    said = run.refused("sql", "SELECT 1")
+    said = run.refused("sql", "SELECT 1", "--engine", engine)
 
-    assert said.startswith("error: Spark needs pyspark, which is not installed: pip")
-    assert "penstock[spark]" in said
+    assert f"needs {package}, which is not installed: pip" in said
+    assert f"penstock[{extra}]" in said
 
 
 @pytest.fixture
@@ -147,8 +168,10 @@ def told(monkeypatch: pytest.MonkeyPatch) -> list[Topics]:
         found.append(topics)
         raise InvalidQuery("as far as it goes")
 
-    spark_sql = SimpleNamespace(opened=opened, answer=answer)
-    monkeypatch.setattr(sql, "_spark_sql", lambda: spark_sql)
+    spark_sql = SimpleNamespace(
+        opened=opened, answer=answer, Topics=Topics, Answer=lambda frame: frame
+    )
+    monkeypatch.setattr(sql_tables, "import_module", lambda _: spark_sql)
     return found
 
 
@@ -158,9 +181,9 @@ def test_spark_is_told_of_all_topics_and_of_schemas_that_matter(
     for name in ("orders", "users", "Visits"):
         run.ask("schemas.register", topic=name, schema={"type": "object"})
     run.ask("topics.create", name="plain")
-    monkeypatch.setattr(sql, "MAX_ROWS", 2)
+    monkeypatch.setattr(sql_tables, "MAX_ROWS", 2)
 
-    said = run.refused("sql", "SELECT * FROM ORDERS JOIN visits")
+    said = run.refused("sql", "SELECT * FROM ORDERS JOIN visits", "--engine", "spark")
 
     (topics,) = told
     assert said == "error: as far as it goes\n"
@@ -179,7 +202,10 @@ def test_spark_logs_in_as_the_command_does(
 
         result = CliRunner().invoke(
             cli,
-            ["sql", "SELECT 1", "--server", "host:1", "--user", "anna"],
+            [
+                *("sql", "SELECT 1", "--engine", "spark"),
+                *("--server", "host:1", "--user", "anna"),
+            ],
             input="secret\n",
         )
 
@@ -187,3 +213,11 @@ def test_spark_logs_in_as_the_command_does(
     assert [topics.options for topics in told] == [
         {"servers": "host:1", "user": "anna", "password": "secret"}
     ]
+
+
+def test_the_shell_is_for_a_terminal_and_a_pipe_holds_a_query(run: DeskRun) -> None:
+    run.client.publish("t", [b"a", b"b"])
+
+    piped = run("sql", "--csv", input=b"SELECT count(*) AS n FROM t")
+
+    assert (piped.exit_code, piped.stdout) == (0, "n\n2\n")

@@ -15,7 +15,7 @@ from penstock.log import Batch, Columns
 from penstock.spark.arrow_types import arrow_schema
 from penstock.spark.columns import layout_of, schema_of
 from penstock.spark.ddl import parse
-from penstock.table import columns
+from penstock.table import columns, naming
 from penstock.table.columns import Builder
 from tests.unit.spark.scene import NEW_YEAR
 
@@ -283,5 +283,5 @@ def test_every_column_is_documented() -> None:
     page = (Path(__file__).parents[3] / "docs" / "spark.md").read_text()
 
     assert [
-        name for name in [*columns.NAMES, "_corrupt"] if f"| `{name}`" not in page
+        name for name in [*naming.NAMES, "_corrupt"] if f"| `{name}`" not in page
     ] == []

@@ -1,0 +1,232 @@
+"""What answers a query: DuckDB in this process, or Spark, over the same tables."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from penstock import sql
+from penstock.broker.desk import MAX_ROWS
+from penstock.broker.desk_views import TopicPage
+from penstock.broker.schema_views import SchemaPage, SchemaView
+from penstock.cli.connect import Asker, ask, at_desk, credentials, no_token, whereabouts
+from penstock.client import Client
+from penstock.client.address import Local
+from penstock.client.tls import Tls
+from penstock.errors import NotAllowed, ServerRefused, UnknownSchema
+from penstock.spark import missing
+
+if TYPE_CHECKING:
+    from penstock.sql.engine import Engine
+    from penstock.table.connection import Connection
+
+# A broker that is away is waited for, but a person does not wait long.
+RETRY_S = 5.0
+NAME = "sql"
+# Words of a query that are looked up, for users who may not see all topics.
+MAX_WORDS = 100
+_WORD = re.compile(r"""([A-Za-z_]\w*)|["`]((?:[^"`]|"")+)["`]""")
+
+
+class Found(Protocol):
+    """The answer to a query."""
+
+    @property
+    def columns(self) -> list[str]: ...
+
+    def rows(self, most: int | None = None) -> Iterator[Sequence[Any]]:
+        """Values by row, so many at most; raises InvalidQuery."""
+
+    @property
+    def notes(self) -> Callable[[], list[str]]:
+        """What to say to a person who has seen the rows."""
+
+
+class Tables(Protocol):
+    """Topics as tables."""
+
+    def answer(self, query: str) -> Found:
+        """Raises InvalidQuery."""
+
+    def write_parquet(self, query: str, file: str, most: int | None) -> None:
+        """Write the answer to a new file; raises InvalidQuery."""
+
+
+def with_duckdb() -> AbstractContextManager[Engine]:
+    """The topics of the broker that the options name; raises MissingExtra."""
+    try:
+        engine = import_module("penstock.sql.engine")
+    except ImportError as error:
+        raise sql.missing(error) from error
+    return _with_duckdb(engine.Engine)
+
+
+@contextmanager
+def _with_duckdb(engine: Callable[..., Engine]) -> Iterator[Engine]:
+    with catalog() as known, engine(_connection(), known) as tables:
+        yield tables
+
+
+def _connection() -> Connection:
+    from penstock.table.connection import Connection
+
+    where, user, password, token = credentials()
+    if isinstance(where, Local):
+        return Connection(servers=(), path=where.directory, retry_s=RETRY_S, name=NAME)
+    return Connection(
+        servers=(str(where),),
+        path=None,
+        user=user,
+        password=password,
+        token=token,
+        retry_s=RETRY_S,
+        name=NAME,
+        tls=where.tls or Tls(),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Desk:
+    """What a running broker says."""
+
+    desk: Asker
+
+    def names(self, query: str = "") -> list[str]:
+        """All topics; of a user who may not see them all, words of the query."""
+        try:
+            return list(_names(self.desk))
+        except ServerRefused as error:
+            if error.error != NotAllowed.__name__:
+                raise
+        return [word for word in words_of(query) if self._is_topic(word)]
+
+    def schema(self, topic: str) -> str | None:
+        try:
+            return ask(self.desk, SchemaView, "schemas.show", topic=topic).schema
+        except ServerRefused as error:
+            if error.error not in (UnknownSchema.__name__, NotAllowed.__name__):
+                raise
+        return None
+
+    def _is_topic(self, word: str) -> bool:
+        try:
+            self.desk.ask("topics.show", name=word)
+        except ServerRefused:
+            return False
+        return True
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """What a directory holds that no broker runs on; nobody else writes it here."""
+
+    topics: list[str]
+    schemas: dict[str, str]
+
+    def names(self, query: str = "") -> list[str]:
+        return self.topics
+
+    def schema(self, topic: str) -> str | None:
+        return self.schemas.get(topic)
+
+
+@contextmanager
+def catalog() -> Iterator[Desk | Kept]:
+    """What topics there are; files are let go of as soon as that is known."""
+    with at_desk() as desk:
+        known = Desk(desk)
+        if isinstance(desk, Client):
+            yield known
+            return
+        schemas = {
+            topic: ask(desk, SchemaView, "schemas.show", topic=topic).schema
+            for topic in _with_schema(desk)
+        }
+        kept = Kept(known.names(), schemas)
+    yield kept
+
+
+def words_of(query: str) -> list[str]:
+    """What stands in a query like a name: bare words, or what is in quotes."""
+    found = (bare or quoted.replace('""', '"') for bare, quoted in _WORD.findall(query))
+    return list(dict.fromkeys(found))[:MAX_WORDS]
+
+
+def _names(desk: Asker) -> Iterator[str]:
+    after, more = "", True
+    while more:
+        page = ask(desk, TopicPage, "topics", after=after, own=True, limit=MAX_ROWS)
+        yield from (topic.name for topic in page.topics)
+        more = page.more
+        after = page.topics[-1].name if page.topics else after
+
+
+def _with_schema(desk: Asker) -> Iterator[str]:
+    after, more = "", True
+    while more:
+        page = ask(desk, SchemaPage, "schemas", after=after, limit=MAX_ROWS)
+        yield from (row.topic for row in page.schemas)
+        more = page.more
+        after = page.schemas[-1].topic if page.schemas else after
+
+
+class OnSpark:
+    """A session of Spark, begun by the first query."""
+
+    def __init__(self, spark_sql: Any, session: Any) -> None:
+        self._spark_sql = spark_sql
+        self._session = session
+
+    def answer(self, query: str) -> Found:
+        found: Found = self._spark_sql.Answer(self._frame(query))
+        return found
+
+    def write_parquet(self, query: str, file: str, most: int | None) -> None:
+        frame = self._frame(query)
+        limited = frame if most is None else frame.limit(most)
+        scratch = Path(file).parent
+        whole = self._spark_sql.write_parquet(limited, scratch)
+        whole.rename(file)
+
+    def _frame(self, query: str) -> Any:
+        with catalog() as known:
+            topics = self._spark_sql.Topics(
+                options=_spark_options(),
+                names=(names := known.names(query)),
+                schemas={
+                    topic: schema
+                    for topic in names
+                    if topic.lower() in query.lower()
+                    and (schema := known.schema(topic)) is not None
+                },
+            )
+        return self._spark_sql.answer(self._session, topics, query)
+
+
+@contextmanager
+def with_spark() -> Iterator[OnSpark]:
+    """The same on Spark; raises MissingExtra."""
+    try:
+        spark_sql = import_module("penstock.spark.sql")
+    except ImportError as error:
+        raise missing(error) from error
+    no_token("Spark")
+    with spark_sql.opened() as session:
+        yield OnSpark(spark_sql, session)
+
+
+def _spark_options() -> dict[str, str]:
+    from penstock.spark.options import tls_options
+
+    where, user, password = whereabouts()
+    if isinstance(where, Local):
+        return {"path": where.directory}
+    options = {"servers": str(where), **tls_options(where.tls)}
+    if user is not None:
+        options |= {"user": user, "password": password or ""}
+    return options

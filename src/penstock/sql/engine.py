@@ -1,0 +1,219 @@
+"""A connection of DuckDB that knows the topics of a broker as tables.
+
+Only topics whose names stand in a query become tables, when it is asked: a broker may
+have a hundred thousand. How far a topic goes is fixed then, so that a query that reads
+it twice sees the same events twice.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import duckdb
+import pyarrow as pa
+
+from penstock.errors import InvalidQuery, PenstockError
+from penstock.schema import parsed
+from penstock.sql.scanning import TopicTable
+from penstock.sql.words import with_column
+from penstock.table.connection import Connection
+from penstock.table.extent import Extent
+from penstock.table.naming import suggestion
+from penstock.table.place import open_place
+from penstock.table.registered import of_schema
+
+# Rows that are handed on at a time.
+ROWS = 1 << 13
+SETTINGS = {
+    # What is not in the package is not fetched from anywhere.
+    "autoinstall_known_extensions": "false",
+    "autoload_known_extensions": "false",
+    # A table is a topic or a file, and nothing that happens to be a variable here.
+    "python_enable_replacements": "false",
+    "TimeZone": "UTC",
+}
+
+_MISSED = re.compile(r"Table with name \"?(.+?)\"? does not exist")
+_LISTS = re.compile(r"\b(show|describe|summarize)\b|information_schema|duckdb_", re.I)
+_KIND = re.compile(r"^[A-Z][\w ]*? Error: ")
+_NOT_JSON = "Malformed JSON"
+
+
+class Catalog(Protocol):
+    """What topics there are, and what is registered of them."""
+
+    def names(self, query: str = "") -> Sequence[str]:
+        """Those that there are, or at least those that a query may mean."""
+
+    def schema(self, topic: str) -> str | None:
+        """Its JSON Schema, if one is registered."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """Rows, as they come; ``notes`` are for a person who has seen them all."""
+
+    columns: list[str]
+    batches: Iterator[pa.RecordBatch]
+    notes: Callable[[], list[str]]
+
+    def rows(self, most: int | None = None) -> Iterator[tuple[Any, ...]]:
+        """Values by row, so many at most; raises InvalidQuery."""
+        left = most
+        for batch in self.batches:
+            part = batch if left is None else batch.slice(0, left)
+            columns = [
+                column.to_pylist(maps_as_pydicts="lossy") for column in part.columns
+            ]
+            yield from zip(*columns, strict=True)
+            if left is not None:
+                left -= part.num_rows
+                if left <= 0:
+                    return
+
+
+class Engine:
+    """Close it, or use it as a context manager; from one thread."""
+
+    def __init__(self, connection: Connection, catalog: Catalog) -> None:
+        self._connection = connection
+        self._catalog = catalog
+        self._duck = duckdb.connect(":memory:")
+        for name, value in SETTINGS.items():
+            self._duck.execute(f"SET {name} = '{value}'")
+        self._tables: dict[str, TopicTable] = {}
+        self._last: pa.RecordBatchReader | None = None
+        """Of the answer before; whatever is left of it goes with the next query."""
+
+    def __enter__(self) -> Engine:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self._let_go()
+        self._duck.close()
+
+    def names(self) -> Sequence[str]:
+        """The topics that there are."""
+        return self._catalog.names()
+
+    def answer(self, query: str) -> Answer:
+        """What a query is answered by; raises InvalidQuery."""
+        names = self._catalog.names(query)
+        self._register(query, names)
+        try:
+            found = self._asked(query)
+            self._last = reader = found.to_arrow_reader(ROWS)
+        except (duckdb.Error, RuntimeError) as error:
+            raise self._refused(error, names) from error
+        return Answer(list(found.columns), self._handed(reader, names), self.notes)
+
+    def write_parquet(self, query: str, file: str, most: int | None) -> None:
+        """Write the answer to a file; raises InvalidQuery."""
+        names = self._catalog.names(query)
+        self._register(query, names)
+        try:
+            found = self._asked(query)
+            (found if most is None else found.limit(most)).write_parquet(file)
+        except (duckdb.Error, RuntimeError) as error:
+            raise self._refused(error, names) from error
+
+    def _asked(self, query: str) -> duckdb.DuckDBPyRelation:
+        try:
+            found = self._duck.sql(query)
+        except duckdb.ParserException:
+            anew = with_column(query)
+            if anew == query:
+                raise
+            found = self._duck.sql(anew)
+        if found is None:
+            raise InvalidQuery("nothing is asked")
+        return found
+
+    def _register(self, query: str, names: Sequence[str]) -> None:
+        """Let the topics that the query may mean be tables, as they are now."""
+        self._let_go()
+        for name in self._tables:
+            self._duck.unregister(name)
+        self._tables = {}
+        wanted = named_in(query, names)
+        with closing(open_place(self._connection)) as place:
+            extents = place.extents(wanted) if wanted else {}
+        for name, extent in extents.items():
+            self._tables[name] = self._table(name, extent)
+            self._duck.register(name, self._tables[name])
+
+    def _let_go(self) -> None:
+        last, self._last = self._last, None
+        if last is not None:
+            last.close()
+
+    def _table(self, name: str, extent: Extent) -> TopicTable:
+        text = self._catalog.schema(name)
+        typed = None if text is None else of_schema(parsed(text))
+        return TopicTable(self._connection, name, extent, typed or None)
+
+    def _handed(
+        self, reader: pa.RecordBatchReader, names: Sequence[str]
+    ) -> Iterator[pa.RecordBatch]:
+        try:
+            yield from reader
+        except (duckdb.Error, pa.ArrowException, RuntimeError) as error:
+            raise self._refused(error, names) from error
+
+    def _refused(self, error: Exception, names: Sequence[str]) -> PenstockError:
+        """What a person can use of an error of DuckDB."""
+        for table in self._tables.values():
+            if table.error is not None:
+                return table.error
+        text = str(error)
+        missed = _MISSED.search(text)
+        if missed is not None:
+            name = missed[1]
+            return InvalidQuery(f"there is no topic {name}", suggestion(name, names))
+        if _NOT_JSON in text:
+            hint = "leave out what is no JSON: WHERE json_valid(value)"
+            return InvalidQuery("a payload is no JSON", hint)
+        first, _, _ = _KIND.sub("", text.strip()).partition("\n\n")
+        return InvalidQuery(" ".join(first.split()))
+
+    def notes(self) -> list[str]:
+        """What should be said of the last query, beside its answer."""
+        return [
+            f"{table.misfits.count} payloads of {name} do not fit its schema: their "
+            "fields are NULL, and the payload is in _corrupt"
+            for name, table in self._tables.items()
+            if table.misfits.count
+        ]
+
+
+def named_in(query: str, names: Sequence[str]) -> list[str]:
+    """The topics that a query may mean; all, if it asks which there are.
+
+    Names have no case in SQL: of those that differ in it alone, the one that stands in
+    the query as it is. Raises InvalidQuery if that does not tell them apart.
+    """
+    if _LISTS.search(query):
+        return list({name.lower(): name for name in names}.values())
+    lowered = query.lower()
+    found: dict[str, list[str]] = {}
+    for name in names:
+        if name.lower() in lowered:
+            found.setdefault(name.lower(), []).append(name)
+    return [_chosen(alike, query) for alike in found.values()]
+
+
+def _chosen(alike: Sequence[str], query: str) -> str:
+    if len(alike) == 1:
+        return alike[0]
+    exact = [name for name in alike if name in query]
+    if len(exact) != 1:
+        both = " and ".join(alike)
+        raise InvalidQuery(f"{both} differ in case alone, which names in SQL do not")
+    return exact[0]
