@@ -18,6 +18,7 @@ import click
 from penstock import __version__
 from penstock.cli.cdc import cdc
 from penstock.cli.chain import chain_command
+from penstock.cli.completion import completion
 from penstock.cli.config import config
 from penstock.cli.connections import connections
 from penstock.cli.dead_letters import dead_letters
@@ -125,6 +126,7 @@ cli.add_command(store)
 cli.add_command(pipeline)
 cli.add_command(cdc)
 cli.add_command(up)
+cli.add_command(completion)
 
 
 def main() -> None:
