@@ -16,6 +16,7 @@ import sys
 import click
 
 from penstock import __version__
+from penstock.cli.bench import bench
 from penstock.cli.cdc import cdc
 from penstock.cli.chain import chain_command
 from penstock.cli.completion import completion
@@ -110,6 +111,7 @@ cli.add_command(subscriptions)
 cli.add_command(mqtt)
 cli.add_command(sinks)
 cli.add_command(top)
+cli.add_command(bench)
 cli.add_command(connections)
 cli.add_command(flow)
 cli.add_command(dead_letters)
