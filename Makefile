@@ -159,6 +159,10 @@ bench-embedded: setup ## Compare handlers with Celery and FastStream
 bench-spark: setup ## Compare topics in Spark with Parquet and with their floor
 	@$(PY) -m bench.spark $(BENCH_ARGS)
 
+.PHONY: bench-sql
+bench-sql: setup ## Compare questions over topics with the same over Parquet
+	@$(PY) -m bench.sql $(BENCH_ARGS)
+
 .PHONY: bench-pipeline
 bench-pipeline: setup ## Measure the pipeline beside its jobs alone, and its store
 	@$(PY) -m bench.pipeline $(BENCH_ARGS)
