@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
+import tomllib
 import zipfile
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
+
+from tests.environments import environment
 
 ROOT = Path(__file__).resolve().parent.parent
 STATIC = ROOT / "src" / "penstock" / "http" / "static"
@@ -83,6 +88,65 @@ def test_what_the_dashboard_is_built_with_comes_from_no_fixed_place() -> None:
     assert len(packages) > 10
     assert [name for name, one in packages.items() if "resolved" in one] == []
     assert [name for name, one in packages.items() if "integrity" not in one] == []
+
+
+# What each extra is for, as a program that ends well where it is installed alone.
+USES = {
+    "": "import penstock.client.aio, penstock.server.run, penstock.testing",
+    "arrow": "import penstock.log.arrow, penstock.table.columns",
+    "otel": "from penstock.tracing import of_options; from penstock.tracing.options "
+    "import TracingOptions; of_options(TracingOptions(endpoint='http://127.0.0.1:1')).close()",
+    "pipeline": "import penstock.cli.up_run, penstock.pipeline.run, penstock.cdc.run, "
+    "penstock.ingest.run, penstock.tweets.run, penstock.store.mongo, "
+    "penstock.store.postgres, penstock.store.own",
+    "spark": "import penstock.spark.source, penstock.spark.sql; penstock.spark.session",
+    "sql": "import penstock.sql.engine, penstock.cli.sql_shell; "
+    "penstock.cli.sql_shell._session(list)",
+}
+DEEP = settings.get_current_profile_name() == "deep"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("extra", USES)
+def test_each_extra_is_enough_by_itself(
+    wheel: Path, tmp_path: Path, extra: str
+) -> None:
+    """With what it asks for, as it is installed here; for real in ``make deep``."""
+    if DEEP:
+        run(sys.executable, "-m", "venv", str(tmp_path / "env"))
+        commands = tmp_path / "env" / "bin"
+        named = f"{wheel}[{extra}]" if extra else str(wheel)
+        run(str(commands / "python"), "-m", "pip", "install", "--quiet", named)
+    else:
+        commands = environment(tmp_path / "env", wheel, extra)
+
+    run(str(commands / "python"), "-I", "-c", USES[extra])
+    run(str(commands / "penstock"), "--help")
+    published = subprocess.run(
+        ["sh", "-ec", SESSION],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT_S,
+        env={**os.environ, "PATH": f"{commands}:{os.environ['PATH']}"},
+    )
+
+    assert published.stdout.splitlines()[-2] == "hello", published.stderr
+
+
+SESSION = """
+penstock serve --background --data data --no-line --no-json --no-maze --no-mqtt \\
+  --native-port 0 --http-port 0
+penstock publish t hello --data data
+penstock subscribe t --from earliest --count 1 --data data
+penstock stop --data data
+"""
+
+
+def test_every_extra_is_tried() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+
+    assert set(project["optional-dependencies"]) - {"bench", "dev"} == {*USES} - {""}
 
 
 @pytest.mark.slow
