@@ -95,8 +95,15 @@ def summary(outcome: Outcome) -> list[str]:
     lines += [f"  {account.line()}" for account in outcome.accounts]
     lines += [f"  WRONG {name} did nothing" for name in outcome.idle]
     lines += [f"  WRONG {name} did not finish" for name in outcome.unfinished]
-    lines.append("all went well" if outcome.good else "something is wrong, see above")
-    return lines
+    return [*lines, _verdict(outcome)]
+
+
+def _verdict(outcome: Outcome) -> str:
+    if outcome.good:
+        return "all went well: nothing was lost, and nothing counted twice"
+    wrong = sum(not one.right for one in outcome.accounts)
+    wrong += len(outcome.idle) + len(outcome.unfinished)
+    return f"something is wrong: {wrong} of the lines above say WRONG"
 
 
 def _shown(times: Times) -> str:

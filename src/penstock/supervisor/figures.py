@@ -82,14 +82,18 @@ class Rates:
         seen = self._seen.setdefault(name, deque())
         if seen and events < seen[-1][1]:  # it began anew
             seen.clear()
-        if not seen or events > seen[-1][1]:
+        known = bool(seen)
+        stands = known and events == seen[-1][1]
+        if stands and (len(seen) == 1 or now_s - seen[-1][0] >= STILL_S):
+            seen.clear()  # when it moves again counts, not since when it stood
+        if not stands or not seen:
             seen.append((now_s, events))
         while len(seen) > 2 and now_s - seen[1][0] >= RATE_S:
             seen.popleft()
-        if now_s - seen[-1][0] >= STILL_S:
-            return 0.0
         first_s, first = seen[0]
-        return (events - first) / (now_s - first_s) if now_s > first_s else None
+        if now_s > first_s:
+            return (events - first) / (now_s - first_s)
+        return 0.0 if known else None
 
 
 class Total:

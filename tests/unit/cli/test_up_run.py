@@ -32,7 +32,7 @@ def test_a_good_run_is_told() -> None:
         "  broker: 1 000 events",
         "  spark: 300 events, 900 with earlier runs",
         "  ok    tweets: 5",
-        "all went well",
+        "all went well: nothing was lost, and nothing counted twice",
     ]
 
 
@@ -68,7 +68,7 @@ def test_what_went_wrong_is_told() -> None:
         "  WRONG tweets: 4 instead of 5 (-1)",
         "  WRONG spark did nothing",
         "  WRONG cdc did not finish",
-        "something is wrong, see above",
+        "something is wrong: 3 of the lines above say WRONG",
     ]
 
 

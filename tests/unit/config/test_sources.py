@@ -3,11 +3,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from penstock.config.sources import (
     OF_COMMANDS,
+    VARIABLES,
     Flag,
     of_environment,
     of_file,
@@ -224,6 +225,7 @@ def test_one_letter_too_few_is_an_error_that_names_the_right_key(
     variable = SETTINGS[key].variable
     at = data.draw(st.integers(len("PENSTOCK_"), len(variable) - 1))
     wrong = variable[:at] + variable[at + 1 :]
+    assume(wrong not in VARIABLES)  # mqtts_port without its s is another one
 
     with pytest.raises(UnknownSetting) as caught:
         list(of_environment({wrong: "1"}))

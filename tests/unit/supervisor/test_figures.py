@@ -41,6 +41,15 @@ def test_rates_are_of_the_last_seconds() -> None:
     assert rates.rate("a", None, 22.0) is None
 
 
+def test_what_stood_for_long_is_quick_as_soon_as_it_moves() -> None:
+    rates = Rates()
+
+    found = [rates.rate("a", max(0, now - 50) * 100, float(now)) for now in range(54)]
+
+    assert found[:2] == [None, 0.0]
+    assert found[50:] == [0.0, 100.0, 100.0, 100.0]
+
+
 def test_what_goes_on_by_large_steps_is_not_taken_to_stand_still() -> None:
     rates = Rates()
 
