@@ -169,7 +169,7 @@ def test_what_was_confirmed_outlives_a_crash(tmp_path: Path) -> None:
         server.start()
 
         assert down.returncode == 2
-        assert down.stderr.startswith(b"error: no server for data directory ")
+        assert b"\nerror: no server for data directory " in down.stderr, "after a wait"
         assert json.loads(asked.stdout)["end_offset"] == 3
         assert b"working on its files" in asked.stderr
         assert lines(server, "subscribe", "t", *options, "--count", "2") == [

@@ -182,9 +182,12 @@ def _desk() -> AbstractContextManager[Asker]:
             not isinstance(where, Local)
             or given("user") is not None
             or not holds_log(where.directory)
-            or is_locked(Layout(where.directory).lock)  # by one that is starting
         ):
             return _awaited(where)
+        if is_locked(Layout(where.directory).lock):
+            with suppress(NotRunning):  # it is no server that is starting
+                return _awaited(where)
+            return offline(where.directory)  # says who has it
     say(
         f"note: no server is running on {where.directory}: working on its files",
         err=True,

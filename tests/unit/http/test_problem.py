@@ -16,6 +16,7 @@ ELSEWHERE = (
     errors.ConfigError,
     errors.ClientError,
     errors.HandlerError,
+    errors.InvalidQuery,
     errors.SparkError,
     errors.StoreError,
     errors.IngestError,
