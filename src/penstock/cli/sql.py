@@ -6,7 +6,12 @@ import csv
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import (
+    AbstractContextManager,
+    ExitStack,
+    contextmanager,
+    nullcontext,
+)
 from datetime import datetime
 from decimal import Decimal
 from pathlib import Path
@@ -113,17 +118,10 @@ def sql_command(
 @contextmanager
 def tables_of(engine: str) -> Iterator[Tables]:
     """Topics as tables of an engine; raises MissingExtra."""
-    if engine != "spark":
-        with ENGINES[engine]() as tables:
-            yield tables
-        return
-    with telling("starting Spark …"):
-        opened = ENGINES[engine]()
-        tables = opened.__enter__()
-    try:
+    with ExitStack() as stack:
+        with telling("starting Spark …") if engine == "spark" else nullcontext():
+            tables = stack.enter_context(ENGINES[engine]())
         yield tables
-    finally:
-        opened.__exit__(None, None, None)
 
 
 def _shell(engine: str, most: int) -> None:

@@ -176,7 +176,7 @@ def _with_schema(desk: Asker) -> Iterator[str]:
 
 
 class OnSpark:
-    """A session of Spark, begun by the first query."""
+    """A session of Spark, and what was asked of it."""
 
     def __init__(self, spark_sql: Any, session: Any) -> None:
         self._spark_sql = spark_sql
