@@ -19,6 +19,8 @@ from tests.wire_client import Wire
 pytestmark = pytest.mark.slow
 
 KEPT = sorted(DIRECTORIES.glob("*.tar.gz"))
+# Both are forgotten after a while, and what is kept is older than that.
+CONFIG = "[broker]\ndedup_age_s = 1e10\npending_ttl_s = 1e10\n"
 
 
 def test_this_version_is_kept() -> None:
@@ -34,7 +36,9 @@ def server(
     folder = tmp_path_factory.mktemp("kept")
     with tarfile.open(request.param) as archive:
         archive.extractall(folder / "data", filter="data")
-    with serving(folder) as server:
+    config = folder / "penstock.toml"
+    config.write_text(CONFIG)
+    with serving(folder, "--config", str(config)) as server:
         yield server
 
 
