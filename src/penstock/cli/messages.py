@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 
 from penstock.cli.output import say, say_text
 
@@ -13,9 +13,19 @@ _formatter = logging.Formatter()
 
 
 class Messages(logging.Handler):
-    """Records as lines like the command's own, with the traceback if there is one."""
+    """Records as lines like the command's own, with the traceback if there is one.
+
+    A line that cannot be written is lost, and harms nobody: what it is about may be
+    that the disk is full which it goes to.
+    """
 
     def emit(self, record: logging.LogRecord) -> None:
+        try:
+            self._say(record)
+        except OSError:
+            self.handleError(record)
+
+    def _say(self, record: logging.LogRecord) -> None:
         say(f"{record.levelname.lower()}: {record.getMessage()}", err=True)
         # logger.error(…, exc_info=True) outside an except block: (None, None, None).
         if record.exc_info and record.exc_info[0] is not None:
@@ -43,3 +53,8 @@ def limited_to(level: int) -> Iterator[None]:
         yield
     finally:
         _logger.setLevel(before)
+
+
+def silent() -> AbstractContextManager[None]:
+    """Leave out all records."""
+    return limited_to(logging.CRITICAL + 1)

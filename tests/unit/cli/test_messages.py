@@ -1,6 +1,9 @@
 from __future__ import annotations
 
 import logging
+import sys
+from contextlib import suppress
+from pathlib import Path
 
 import pytest
 
@@ -57,3 +60,16 @@ def test_afterwards_all_is_as_before() -> None:
         raise KeyError
 
     assert (room.level, room.handlers) == before
+
+
+def test_a_record_that_cannot_be_written_harms_nobody(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with suppress(OSError), Path("/dev/full").open("w") as full:
+        monkeypatch.setattr(sys, "stderr", full)
+
+        with messages(logging.WARNING):
+            logger.error("the disk is full")
+        said = True
+
+    assert said
