@@ -17,18 +17,29 @@ _STEP_S = 1.0
 
 
 class SystemClock:
+    """The machine's. To whoever asks ``was_set_s`` it is set at that moment only.
+
+    So everything that was planned is moved along with it, and nothing is planned by the
+    new time before that.
+    """
+
     def __init__(self) -> None:
-        self._ahead_s = time.time() - time.monotonic()
+        self._ahead_s = _ahead_s()
+        self._minded = False
 
     def now_s(self) -> float:
-        return time.time()
+        return time.monotonic() + self._ahead_s if self._minded else time.time()
 
     def was_set_s(self) -> float:
         """By how much somebody has set the clock since this was asked last."""
-        ahead_s = time.time() - time.monotonic()
+        ahead_s = _ahead_s()
         step_s = ahead_s - self._ahead_s
-        self._ahead_s = ahead_s
+        self._ahead_s, self._minded = ahead_s, True
         return step_s if abs(step_s) > _STEP_S else 0.0
+
+
+def _ahead_s() -> float:
+    return time.time() - time.monotonic()
 
 
 class ManualClock:

@@ -37,3 +37,20 @@ def test_system_clock_notices_that_somebody_set_it(
 
     assert (before, again) == (0.0, 0.0)
     assert -3601 < set_back < -3599
+
+
+def test_a_clock_that_is_minded_is_set_when_that_is_asked_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    clock = SystemClock()
+    clock.was_set_s()
+    before = clock.now_s()
+    real = time.time
+    monkeypatch.setattr(time, "time", lambda: real() - 3600)
+
+    not_yet = clock.now_s()
+    clock.was_set_s()
+    then = clock.now_s()
+
+    assert before <= not_yet < before + 60
+    assert -3601 < then - not_yet < -3500

@@ -204,6 +204,9 @@ class Engine:
         if isinstance(self._clock, SystemClock):
             step_s = self._clock.was_set_s()
         if step_s:
+            self._held_until_s += step_s
+            if self._lazy_since_s:
+                self._lazy_since_s += step_s
             self.broker.timers.shift(step_s)
             self.broker.sessions.shift(step_s)
             for connection in self.connections.values():

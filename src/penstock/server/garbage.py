@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable
 
 from penstock.collector import relieve
+from penstock.model.moment import is_due
 
 # Looking may cost a hundredth of the time, and a thousandth if one look takes so long
 # that somebody might notice.
@@ -28,19 +29,20 @@ class Garbage:
     def __init__(self) -> None:
         relieve()
         self._closed = 0
-        self._at_s = 0.0
+        self._at_s = self._rest_s = 0.0
         self._give_back = _trim()
 
     def tick(self, now_s: float, closed: int) -> None:
         """Called every second, with how many connections have ended so far."""
-        if closed == self._closed or now_s < self._at_s:
+        if closed == self._closed or not is_due(self._at_s, self._rest_s, now_s):
             return
         self._closed = closed
         begun_s = time.thread_time()
         gc.collect()
         self._give_back()
         took_s = time.thread_time() - begun_s
-        self._at_s = now_s + took_s * (REST if took_s < LONG_S else LONG_REST)
+        self._rest_s = took_s * (REST if took_s < LONG_S else LONG_REST)
+        self._at_s = now_s + self._rest_s
 
 
 def _trim() -> Callable[[], object]:

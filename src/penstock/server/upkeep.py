@@ -10,6 +10,7 @@ import logging
 from penstock.broker.chains import Chains
 from penstock.errors import LogError
 from penstock.log import Log, TopicOptions
+from penstock.model.moment import is_due
 
 logger = logging.getLogger(__name__)
 
@@ -33,11 +34,12 @@ class Upkeep:
 
     def step(self, now_s: float) -> None:
         """Do a little; called every second or so while no work is under way."""
-        if now_s >= self._maintain_at_s:
+        if is_due(self._maintain_at_s, MAINTAIN_S, now_s):
             self._maintain_at_s = now_s + MAINTAIN_S
             if any(_wants(topic.options) for topic in self._log.catalog):
                 self._maintain()
-        if now_s >= self._scrub_at_s and self._log.scrub(SCRUB_BYTES):
+        due = is_due(self._scrub_at_s, SCRUB_PAUSE_S, now_s)
+        if due and self._log.scrub(SCRUB_BYTES):
             self._scrub_at_s = now_s + SCRUB_PAUSE_S
 
     def index(self, *, idle: bool) -> None:

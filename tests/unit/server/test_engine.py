@@ -1,11 +1,13 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import deque
 from pathlib import Path
 
 import pytest
 
+from penstock.clock import SystemClock
 from penstock.gateway.gateway import Gateway
 from penstock.gateway.line import LineGateway
 from penstock.gateway.options import LineOptions
@@ -106,6 +108,30 @@ def test_after_a_failed_commit_there_is_a_pause_before_the_next(tmp_path: Path) 
             await one.until(lambda: log.outcome(group) == "synced")
 
             assert log.topic("t").end_offset == 1
+
+    run(scene())
+
+
+def test_a_pause_is_no_longer_because_the_clock_was_set_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def scene() -> None:
+        async with house(tmp_path) as one:
+            clock = SystemClock()
+            monkeypatch.setattr(one.engine, "_clock", clock)
+            one.engine.mind_the_clock()
+            one.files.fail("write", "journal")
+            group = one.broker.publish("t", Columns([b"1"], 0)).group
+            one.engine.kick()
+            await one.until(lambda: one.broker.log.outcome(group) == "failed")
+            real = time.time
+            monkeypatch.setattr(time, "time", lambda: real() - 3600)
+
+            one.engine.mind_the_clock()
+
+            until_s = one.engine.paused_until_s
+            assert until_s is None or until_s <= clock.now_s() + RETRY_S
+            one.files.heal()
 
     run(scene())
 

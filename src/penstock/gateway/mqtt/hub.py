@@ -24,6 +24,7 @@ from penstock.gateway.mqtt.headers import EXPIRES, common
 from penstock.gateway.mqtt.system import System
 from penstock.gateway.options import MqttOptions
 from penstock.log import Columns
+from penstock.model.moment import is_due
 
 if TYPE_CHECKING:
     from penstock.gateway.mqtt.gateway import MqttGateway
@@ -126,12 +127,13 @@ class MqttHub:
         """What time brings."""
         for session in self.broker.sessions.offline:
             self._see_to(session, now_s)
-        if self.broker.sessions.unpublished and now_s >= self._again_s:
+        again = is_due(self._again_s, WILL_RETRY_S, now_s)
+        if self.broker.sessions.unpublished and again:
             self._again_s = now_s + WILL_RETRY_S
             self._publish_again()
         self.broker.sessions.routes.tick()
         self.system.tick(now_s)
-        if now_s >= self._sweep_s:
+        if is_due(self._sweep_s, SWEEP_S, now_s):
             self._sweep_s = now_s + SWEEP_S
             self.sweep()
 

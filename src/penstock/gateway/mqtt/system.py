@@ -14,6 +14,7 @@ from penstock.broker.broker import Broker
 from penstock.broker.filters import TopicTree
 from penstock.broker.letter_count import LetterCount
 from penstock.gateway.options import MqttOptions
+from penstock.model.moment import is_due
 
 ROOT = "$SYS/"
 
@@ -66,7 +67,8 @@ class System:
 
     def tick(self, now_s: float) -> None:
         """A round, if one is due."""
-        if not self._interval_s or now_s < self._due_s:
+        interval_s = self._interval_s
+        if not interval_s or not is_due(self._due_s, interval_s, now_s):
             return
         self._due_s = now_s + self._interval_s
         told: dict[str, bytes] = {}
