@@ -49,6 +49,9 @@ PLANTED = {
     "a type is asked by importing pydantic": Violation(
         {"schema/planted.py": "import pydantic"}, {"pydantic"}
     ),
+    "accidents import the command line": Violation(
+        {"torture/planted.py": "import penstock.cli"}, {"layers"}
+    ),
     "a room is in no layer": Violation({"utils.py": ""}, {"layers"}),
     "one protocol imports another": Violation(
         {"wire/line/planted.py": "import penstock.wire.jsonq.packets"},
@@ -128,6 +131,7 @@ ALLOWED = {
     "client/planted.py": "import socket, threading",
     "embedded/__init__.py": "import threading",
     "testing/planted.py": "import asyncio, threading",
+    "torture/planted.py": "import socket, penstock.testing.planted",
     "sql/planted.py": "import duckdb, pyarrow, penstock.table",
     "spark/planted.py": "import pyarrow, pyspark, penstock.log",
     "pipeline/planted.py": "import pyarrow, pyspark",

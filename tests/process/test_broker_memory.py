@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from penstock.client import Client, connect
-from tests.process.broker_load import TIMEOUT_S
+from penstock.torture.load import TIMEOUT_S
 from tests.serving import Serving, serving
 
 pytestmark = pytest.mark.slow

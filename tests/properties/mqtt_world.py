@@ -14,8 +14,8 @@ from penstock.gateway.mqtt import MqttGateway, MqttHub
 from penstock.gateway.options import MqttOptions
 from penstock.log import Log, LogOptions
 from penstock.testing.crashdisk import CrashDisk, PowerCut
+from penstock.torture.mqtt_session import SessionClient
 from penstock.wire.mqtt import Malformed
-from tests.mqtt_session import SessionClient
 
 OPTIONS = MqttOptions(sys_interval_s=0)
 # Checkpoints and write-outs after a few steps.

@@ -24,7 +24,7 @@ from hypothesis.stateful import (
 
 from penstock.delivery.flights import Flights
 from penstock.gateway.outbox import Outbox
-from tests.mqtt_session import SessionClient, in_order
+from penstock.torture.mqtt_session import SessionClient, in_order
 from tests.properties.mqtt_world import World
 
 TOPICS = ["a", "a/b", "c"]

@@ -13,7 +13,7 @@ from random import Random
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from tests.mqtt_session import SessionClient
+from penstock.torture.mqtt_session import SessionClient
 from tests.properties.mqtt_world import World
 
 GROUP = "$share/g/a/#"

@@ -46,6 +46,7 @@ from penstock.cli.subscriptions import subscriptions
 from penstock.cli.token import token
 from penstock.cli.top import top
 from penstock.cli.topics import topics
+from penstock.cli.torture import torture
 from penstock.cli.tweets import tweets
 from penstock.cli.up import up
 from penstock.cli.users import users
@@ -112,6 +113,7 @@ cli.add_command(mqtt)
 cli.add_command(sinks)
 cli.add_command(top)
 cli.add_command(bench)
+cli.add_command(torture)
 cli.add_command(connections)
 cli.add_command(flow)
 cli.add_command(dead_letters)

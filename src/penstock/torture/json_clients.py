@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 from collections import deque
 from random import Random
+from typing import Any
 
 from penstock.gateway.json_consumer import MSG_ID_STEP
-from tests.process.broker_load import LineClient
-from tests.process.broker_record import Record, Truth
+from penstock.torture.client import LineClient
+from penstock.torture.promise import holds
+from penstock.torture.record import Record, Truth
 
 MAX_PENDING = 30
+NOT_STORED = 'ERROR "not stored: the write failed, send it again"'
 
 
 class JsonPublisher(LineClient):
@@ -28,8 +31,8 @@ class JsonPublisher(LineClient):
         self._record = record
         self._random = random
         self._begun = 0
-        self._released = 0
-        self._completed = 0
+        self._released: set[int] = set()
+        self._completed: set[int] = set()
         self._unreceived: deque[int] = deque()
         self._pending: dict[int, int] = {}
         """msgId -> number, between PUBREC and PUBCOMP."""
@@ -37,7 +40,7 @@ class JsonPublisher(LineClient):
 
     @property
     def idle(self) -> bool:
-        return self._completed == self._begun
+        return len(self._completed) == self._begun
 
     def opened(self) -> None:
         super().opened()
@@ -48,7 +51,7 @@ class JsonPublisher(LineClient):
 
     def work(self) -> None:
         while (
-            self._begun - self._completed < MAX_PENDING
+            self._begun - len(self._completed) < MAX_PENDING
             and self._record.may_publish(self.topic)
             and self._random.random() < 0.9
         ):
@@ -57,32 +60,49 @@ class JsonPublisher(LineClient):
             self._begun += 1
 
     def heard(self, line: str) -> None:
+        if line == NOT_STORED:
+            self.refusals += 1
+            self.drops_out = True  # and says it again
+            return
         packet = json.loads(line)
         msg_id = packet["msgId"]
         if packet["type"] == "PUBREC":
-            assert msg_id not in self._used, f"msgId {msg_id} was given out twice"
-            self._used.add(msg_id)
-            number = self._pending[msg_id] = self._unreceived.popleft()
-            self._released = number + 1
-            self._pubrel(msg_id)
-            if self._random.random() < 0.1:
-                self._pubrel(msg_id)
+            self._received(msg_id)
             return
-        assert packet["type"] == "PUBCOMP", line
+        holds(packet["type"] == "PUBCOMP", line)
+        holds(msg_id in self._used, "msgId", msg_id, "was never given out")
         if msg_id in self._pending:
             number = self._pending.pop(msg_id)
-            assert number == self._completed, f"{self.name}: {number} is out of turn"
-            self._completed += 1
+            in_turn = number == len(self._completed)
+            holds(in_turn or self.refusals > 0, self.name, number, "is out of turn")
+            self._completed.add(number)
             self._record.known[self.topic].append(f"{self.name}-{number}")
             self.facts += 1
-        assert msg_id in self._used, f"msgId {msg_id} was never given out"
 
     def check(self, truth: Truth) -> None:
-        """What was completed is there, nothing twice, nothing before its PUBREL."""
+        """What was completed is there, nothing twice, nothing before its PUBREL.
+
+        In order too, but for what was refused and said again: that may be overtaken.
+        """
         mark = f"{self.name}-"
         own = [text for text in truth.texts(self.topic) if text.startswith(mark)]
-        assert own == [f"{mark}{number}" for number in range(len(own))], self.name
-        assert self._completed <= len(own) <= self._released, self.name
+        numbers = [int(text.removeprefix(mark)) for text in own]
+        there = set(numbers)
+        holds(len(there) == len(numbers), self.name, "has something twice")
+        holds(there >= self._completed, self.name, "lost", self._completed - there)
+        early = there - self._released
+        holds(not early, self.name, early, "were published before their PUBREL")
+        in_order = numbers == list(range(len(numbers)))
+        holds(in_order or self.refusals > 0, self.name, "is out of order", numbers)
+
+    def _received(self, msg_id: int) -> None:
+        holds(msg_id not in self._used, "msgId", msg_id, "was given out twice")
+        self._used.add(msg_id)
+        number = self._pending[msg_id] = self._unreceived.popleft()
+        self._released.add(number)
+        self._pubrel(msg_id)
+        if self._random.random() < 0.1:
+            self._pubrel(msg_id)
 
     def _pub(self, number: int) -> None:
         text = f"{self.name}-{number}"
@@ -109,6 +129,8 @@ class JsonConsumer(LineClient):
         self.last_text = {topic: ""}
         self._record = record
         self._unreleased: set[int] = set()
+        self._repeated: set[int] = set()
+        """What it was sent more than once, and answered as often."""
         self._unanswered: deque[tuple[str, int]] = deque()
         record.done[topic][name] = 0
 
@@ -123,6 +145,9 @@ class JsonConsumer(LineClient):
             handle(packet)
         elif line == "OK":
             self._answered()
+        elif line == "UNKNOWN MESSAGE":
+            kind, msg_id = self._unanswered.popleft()
+            holds(msg_id in self._repeated, self.name, kind, msg_id, "is not known")
         elif line == "Please login!":
             self.say(f"log {self.name}")
         elif line == "Succesfully logged in!":
@@ -132,7 +157,7 @@ class JsonConsumer(LineClient):
         else:
             # The end of a connection that was torn down may not have been noticed.
             taken = 'ERROR "A connection for this username already exists"'
-            assert line == taken, line
+            holds(line == taken, self.name, line)
 
     def lost(self) -> None:
         self._unanswered.clear()
@@ -146,32 +171,36 @@ class JsonConsumer(LineClient):
         if self.first_id is not None:
             start = self.first_id // MSG_ID_STEP
             stored = truth.texts(self.topic)[start : start + len(self.texts)]
-            assert self.texts == stored, self.name
+            holds(self.texts == stored, self.name)
 
     def check_all(self, truth: Truth, starts: dict[str, int]) -> None:
         self.check(truth)
         start = starts[self.topic]
-        assert self.first_id is not None
-        assert self.first_id // MSG_ID_STEP == start
-        assert self.texts == truth.texts(self.topic)[start:], self.name
+        first = -1 if self.first_id is None else self.first_id // MSG_ID_STEP
+        holds(first == start, self.name, "began at", first, "not", start)
+        holds(self.texts == truth.texts(self.topic)[start:], self.name)
 
-    def _pub(self, packet: dict) -> None:
+    def _pub(self, packet: dict[str, Any]) -> None:
         msg_id = packet["msgId"]
         if msg_id in self._unreleased:
             self.again += 1
+            self._repeated.add(msg_id)
         else:
             if self.first_id is None:
                 self.first_id = msg_id
             due = self.first_id + MSG_ID_STEP * len(self.texts)
-            assert msg_id == due, f"{self.name}: {packet}, due is {due}"
+            holds(msg_id == due, f"{self.name}: {packet}, due is {due}")
             self.texts.append(packet["msg"])
             self._unreleased.add(msg_id)
             self._record.done[self.topic][self.name] = len(self.texts)
         self._say("PUBREC", msg_id)
 
-    def _pubrel(self, packet: dict) -> None:
-        self._unreleased.discard(packet["msgId"])
-        self._say("PUBCOMP", packet["msgId"])
+    def _pubrel(self, packet: dict[str, Any]) -> None:
+        msg_id = packet["msgId"]
+        if msg_id not in self._unreleased:
+            self._repeated.add(msg_id)
+        self._unreleased.discard(msg_id)
+        self._say("PUBCOMP", msg_id)
 
     def _say(self, kind: str, msg_id: int) -> None:
         packet = {"type": kind, "msgId": msg_id, "topic": self.topic}

@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 from collections import deque
 from random import Random
+from typing import Any
 
-from tests.process.broker_load import LineClient
-from tests.process.broker_record import Place, Record, Sent, Told, Truth
+from penstock.torture.client import LineClient
+from penstock.torture.promise import holds
+from penstock.torture.record import Place, Record, Sent, Told, Truth
 
 MAX_IN_FLIGHT = 100
+NOT_STORED = "error: not stored: the write failed, publish it again"
 
 
 class LinePublisher(LineClient):
@@ -20,6 +23,8 @@ class LinePublisher(LineClient):
     ) -> None:
         super().__init__(name)
         self.confirmed: dict[str, Place] = {}
+        self.refused: set[str] = set()
+        """What was said not to be stored."""
         self._topics = topics
         self._record = record
         self._random = random
@@ -47,10 +52,14 @@ class LinePublisher(LineClient):
     def heard(self, line: str) -> None:
         if line.startswith(("Successfully connected", "confirm on")):
             return
-        word, topic, id_, offset = line.split(" ")
-        assert word == "published", line
         sent = self._unanswered.popleft()
-        assert (topic, id_) == (sent.topic, sent.text), f"{line} answers {sent}"
+        if line == NOT_STORED:
+            self.refusals += 1
+            self.refused.add(sent.text)
+            return
+        word, topic, id_, offset = line.split(" ")
+        holds(word == "published", line)
+        holds((topic, id_) == (sent.topic, sent.text), f"{line} answers {sent}")
         self.confirmed[id_] = Place(topic, int(offset))
         self._record.known[topic].append(id_)
         self.facts += 1
@@ -66,19 +75,26 @@ class LinePublisher(LineClient):
         """
         for id_, place in self.confirmed.items():
             events = truth.topics[place.topic]
-            assert place.offset < len(events), f"{place} is lost, {len(events)} are not"
+            holds(place.offset < len(events), f"{place} is lost, {len(events)} are not")
             stored = events[place.offset]
-            assert (stored.text, stored.id) == (id_, id_), f"{place} has {stored}"
-        for sent in self._connections:
+            holds((stored.text, stored.id) == (id_, id_), f"{place} has {stored}")
+        for connection in self._connections:
+            sent = [one for one in connection if one.text not in self.refused]
             found = [one.text in truth.by_id[one.topic] for one in sent]
             stored_ = found.count(True)
-            assert not any(found[stored_:]), f"{self.name}: a gap in {sent}, {found}"
+            holds(not any(found[stored_:]), f"{self.name}: a gap in {sent}, {found}")
             for one in sent[:stored_]:
-                assert truth.by_id[one.topic][one.text].priority == one.priority
+                priority = truth.by_id[one.topic][one.text].priority
+                holds(priority == one.priority, one, "has the priority", priority)
         for topic in self._topics:
             own = [id_ for id_ in truth.by_id[topic] if id_.startswith(f"{self.name}-")]
+            wrong = self.refused.intersection(own)
+            holds(
+                not wrong,
+                f"{self.name}: {sorted(wrong)[:5]} were refused, and are stored",
+            )
             numbers = [int(id_.rsplit("-", 1)[1]) for id_ in own]
-            assert numbers == sorted(numbers), f"{self.name} is out of order in {topic}"
+            holds(numbers == sorted(numbers), f"{self.name} is out of order in {topic}")
 
     def _publish(self, topic: str) -> None:
         text = f"{self.name}-{self._count}"
@@ -150,7 +166,7 @@ class LineConsumer(LineClient):
             self.subscribed = self._subscriptions == len(self.topics)
         else:
             known = ("Successfully connected", "subscriber ", "window ")
-            assert line.startswith((*known, "no available message")), line
+            holds(line.startswith((*known, "no available message")), line)
 
     def lost(self) -> None:
         for (topic, id_), said in self._held.items():
@@ -166,7 +182,7 @@ class LineConsumer(LineClient):
         """Nobody was told of an event that a crash could take away."""
         for topic, ids in self.order.items():
             phantoms = [id_ for id_ in ids if id_ not in truth.by_id[topic]]
-            assert not phantoms, f"{self.name} got {phantoms} of {topic}, not stored"
+            holds(not phantoms, f"{self.name} got {phantoms} of {topic}, not stored")
 
     def check_all(self, truth: Truth, starts: dict[str, int]) -> None:
         """Everything since the start was delivered and acknowledged."""
@@ -174,18 +190,18 @@ class LineConsumer(LineClient):
         for topic in self.topics:
             owed = {one.id for one in truth.topics[topic][starts[topic] :]}
             lost, strange = owed - self.tried[topic], self.tried[topic] - owed
-            assert not lost, f"{self.name} never got {sorted(lost)[:5]} of {topic}"
-            assert not strange, f"{self.name} got {sorted(strange)[:5]} of {topic}"
+            holds(not lost, f"{self.name} never got {sorted(lost)[:5]} of {topic}")
+            holds(not strange, f"{self.name} got {sorted(strange)[:5]} of {topic}")
 
-    def _delivered(self, event: dict) -> None:
+    def _delivered(self, event: dict[str, Any]) -> None:
         topic, id_ = event["topic"], event["id"]
-        assert id_ not in self.acked[topic], f"{self.name}: {id_} came after its ack"
-        assert (topic, id_) not in self._held, f"{self.name}: {id_} came twice"
+        holds(id_ not in self.acked[topic], f"{self.name}: {id_} came after its ack")
+        holds((topic, id_) not in self._held, f"{self.name}: {id_} came twice")
         self.order[topic].append(id_)
         self.steps[topic].append(Told("got", id_))
         self.last_text[topic] = event["msg"]
         held = sum(one == topic for one, _ in self._held)
-        assert held < self._window, f"{self.name}: more than the window"
+        holds(held < self._window, f"{self.name}: more than the window")
         drop = self._random.random() < self.drop_rate
         self.drops_out = self.drops_out or drop
         self._held[topic, id_] = not drop
@@ -197,10 +213,8 @@ class LineConsumer(LineClient):
 
     def _acknowledged(self, line: str) -> None:
         topic, id_ = self._unanswered.popleft()
-        assert line in (
-            "acknowledged from current session",
-            f"acknowledged from logs ev_id={id_}",
-        )
+        known = ("current session", f"logs ev_id={id_}")
+        holds(line.removeprefix("acknowledged from ") in known, self.name, line)
         del self._held[topic, id_]
         self.acked[topic].add(id_)
         self._record.done[topic][self.name] = len(self.tried[topic])

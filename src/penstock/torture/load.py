@@ -1,9 +1,8 @@
-"""Clients of a broker in one loop, over raw sockets, that outlive their connections.
+"""All clients of a run in one loop, over raw sockets.
 
-A client is a state machine: what it hears goes in, what it says comes out, and what it
-has to remember stays when the connection is gone. The loop connects clients, carries
-bytes, and connects them again when a connection ends. So whatever a client has heard
-and said has one order, and a test can stop the world between two answers.
+The loop connects clients, carries bytes, and connects them again when a connection
+ends. So whatever clients have heard and said has one order, and an accident can happen
+between two answers.
 """
 
 from __future__ import annotations
@@ -12,71 +11,23 @@ import selectors
 import socket
 import struct
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
+
+from penstock.torture.client import Client
+from penstock.torture.promise import PromiseBroken
 
 READ_BYTES = 1 << 16
 TIMEOUT_S = 60.0
-# The whole of a run; more than a busy machine needs.
+# From one accident to the next; more than a busy machine needs.
 RUN_S = 120.0
 _RESET = struct.pack("ii", 1, 0)  # linger for 0 s: what is on its way is lost
 
 
-class Client:
-    """One client; ``port`` says which gateway it speaks to."""
-
-    port = "line"
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-        self.facts = 0
-        """Promises it was given: confirmations and settlements."""
-        self.out = bytearray()
-        """What is to be sent."""
-        self.drops_out = False
-        """Whether it wants its connection to be torn down now."""
-
-    def opened(self) -> None:
-        """A new connection."""
-
-    def received(self, data: bytes) -> None:
-        raise NotImplementedError
-
-    def work(self) -> None:
-        """Say what there is to say."""
-
-    def lost(self) -> None:
-        """The connection is gone, and with it what was unanswered."""
-
-    def state(self) -> str:
-        """For the message of a test that hangs."""
-        return f"{self.name}: {self.facts} facts, {len(self.out)} bytes to send"
-
-
-class LineClient(Client):
-    """A client of a protocol of lines."""
-
-    _rest = b""
-
-    def opened(self) -> None:
-        self._rest = b""
-
-    def received(self, data: bytes) -> None:
-        *lines, self._rest = (self._rest + data).split(b"\r\n")
-        for line in lines:
-            self.heard(line.decode())
-
-    def heard(self, line: str) -> None:
-        raise NotImplementedError
-
-    def say(self, line: str) -> None:
-        self.out += line.encode() + b"\n"
-
-
 class Load:
-    """All clients of a test."""
+    """The clients, and their connections."""
 
-    def __init__(self, clients: Sequence[Client], ports: Mapping[str, int]) -> None:
-        self.clients = clients
+    def __init__(self, clients: Iterable[Client], ports: Mapping[str, int]) -> None:
+        self.clients = list(clients)
         self.ports = ports
         self._selector = selectors.DefaultSelector()
         self._sockets: dict[Client, socket.socket] = {}
@@ -87,13 +38,19 @@ class Load:
 
     def run(self, done: Callable[[], bool]) -> None:
         """Let the clients work; ``done`` is asked after every read."""
-        deadline_s = time.monotonic() + RUN_S
+        if not self.run_for(RUN_S, done):
+            raise PromiseBroken(self._states())
+
+    def run_for(self, seconds: float, done: Callable[[], bool]) -> bool:
+        """Let the clients work for so long at most; whether it is done."""
+        until_s = time.monotonic() + seconds
         while not done():
             for client in self.clients:
                 self._serve(client)
-            ready = self._selector.select(TIMEOUT_S)
-            assert ready and time.monotonic() < deadline_s, self._states()
-            for key, events in ready:
+            left_s = until_s - time.monotonic()
+            if left_s <= 0:
+                return False
+            for key, events in self._selector.select(left_s):
                 client = key.data
                 if events & selectors.EVENT_READ and not self._read(client):
                     self._end(client)
@@ -101,6 +58,7 @@ class Load:
                     self.tear(client)
                 if done():
                     break
+        return True
 
     def tear(self, client: Client) -> None:
         """End a connection as if the client had been killed."""
@@ -115,6 +73,11 @@ class Load:
             while self._read(client):
                 pass
             self._end(client)
+
+    def leave(self, client: Client) -> None:
+        """It has nothing more to say."""
+        self.clients.remove(client)
+        self._end(client)
 
     def close(self) -> None:
         for client in list(self._sockets):
@@ -169,12 +132,3 @@ class Load:
 
     def _states(self) -> str:
         return "nothing moves:\n" + "\n".join(one.state() for one in self.clients)
-
-
-def ask(port: int, lines: Iterable[str], answers: int) -> list[str]:
-    """Say lines to the line gateway on a connection of its own; so many answers."""
-    with socket.create_connection(("127.0.0.1", port), TIMEOUT_S) as sock:
-        sock.sendall("".join(f"{line}\n" for line in lines).encode())
-        with sock.makefile("rb") as heard:
-            heard.readline()  # the greeting
-            return [heard.readline().decode().rstrip("\r\n") for _ in range(answers)]

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from penstock.model.topic_filter import matches
+from penstock.torture.promise import PromiseBroken, holds
 from penstock.wire.mqtt import (
     Ack,
     Acks,
@@ -140,7 +141,7 @@ class SessionClient:
         return not (self.answers or self._sent or self._asked or self._received)
 
     def state(self) -> str:
-        """For the message of a test that hangs."""
+        """For the message when nothing moves."""
         return (
             f"{'ready' if self.ready else 'not let in'}, {len(self._sent)} publishes "
             f"and {len(self._asked)} requests open, {len(self._received)} received, "
@@ -194,10 +195,11 @@ class SessionClient:
     # What the server says
 
     def received(self, data: bytes) -> None:
-        assert self._parser is not None, "there is no connection"
+        if self._parser is None:
+            raise ValueError(f"{self.name} has no connection")
         for packet in self._parser.feed(data):
             self._packet(packet)
-        assert self._parser.failed is None, self._parser.failed
+        holds(self._parser.failed is None, self._parser.failed)
 
     def _packet(self, packet: ServerPacket) -> None:
         match packet:
@@ -210,7 +212,7 @@ class SessionClient:
                 for id_ in ids:
                     self._answered(kind, id_)
             case Ack(kind=kind, packet_id=id_, reason=reason):
-                assert reason == 0x92, f"{self.name}: {kind.name} {id_}: {reason:#x}"
+                holds(reason == 0x92, f"{self.name}: {kind.name} {id_}: {reason:#x}")
                 self._answered(kind, id_)
             case Suback(packet_id=id_, reasons=[reason]):
                 self._subscribed(id_, reason)
@@ -221,14 +223,14 @@ class SessionClient:
             case Pingresp():
                 pass
             case _:
-                raise AssertionError(f"{self.name}: unexpected {packet}")
+                raise PromiseBroken(f"{self.name}: unexpected {packet}")
 
     def _connected(self, packet: Connack) -> None:
         if packet.reason:
             self.reasons.append(packet.reason)
             return
         present = packet.session_present
-        assert present or not self.lasting, f"{self.name}: the session is lost"
+        holds(present or not self.lasting, f"{self.name}: the session is lost")
         self.lasting = self.ready = True
         for id_, one in self._sent.items():
             self._say(one, id_)
@@ -239,18 +241,16 @@ class SessionClient:
         got = Got(packet.topic, payload, packet.qos, packet.retain)
         if packet.qos:
             known = self._unanswered.get(id_, payload)
-            assert known == payload, f"{self.name}: {id_} is {known!r} and {payload!r}"
+            holds(known == payload, f"{self.name}: {id_} is {known!r} and {payload!r}")
             self._unanswered[id_] = payload
             most = self.window or MAX_ID
             count = len(self._unanswered)
-            assert count <= most, f"{self.name}: {count} unanswered, not {most}"
+            holds(count <= most, f"{self.name}: {count} unanswered, not {most}")
         if packet.qos == 2:
             self.answers.append((Kind.PUBREC, id_))
             if id_ in self._received:  # the same message again
                 known = self._received[id_]
-                assert known == payload, (
-                    f"{self.name}: {id_} was {known!r}: {payload!r}"
-                )
+                holds(known == payload, self.name, id_, "was", known, "is", payload)
                 return
             self._received[id_] = payload
         elif packet.qos == 1:
@@ -268,18 +268,18 @@ class SessionClient:
         elif one is None:
             return
         elif kind is Kind.PUBACK:
-            assert one.qos == 1, f"{self.name}: PUBACK {id_}"
+            holds(one.qos == 1, f"{self.name}: PUBACK {id_}")
             self.confirmed.add(one.payload)
             del self._sent[id_]
         else:
-            assert one.qos == 2, f"{self.name}: PUBREC {id_}"
+            holds(one.qos == 2, f"{self.name}: PUBREC {id_}")
             self.confirmed.add(one.payload)
             one.released = True
             self.out += render_acks(Kind.PUBREL, [id_])
 
     def _subscribed(self, id_: int, reason: int) -> None:
         request = self._asked.pop(id_, None)
-        assert reason <= 2, f"{self.name}: SUBACK {reason:#x}"
+        holds(reason <= 2, f"{self.name}: SUBACK {reason:#x}")
         if request is not None and not any(
             one.filter == request.filter and not one.wanted
             for one in self._asked.values()
@@ -290,7 +290,8 @@ class SessionClient:
 
     def _say(self, one: Outgoing, id_: int | None) -> None:
         if one.released:
-            assert id_ is not None, "QoS 2 has an id"
+            if id_ is None:
+                raise ValueError("QoS 2 has an id")
             self.out += render_acks(Kind.PUBREL, [id_])
             return
         packet = Publishes(

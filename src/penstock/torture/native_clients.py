@@ -7,9 +7,11 @@ from random import Random
 
 from penstock.client.outgoing import Outgoing
 from penstock.client.session import Session, Wish
-from penstock.wire.native import Published
-from tests.process.broker_load import Client
-from tests.process.broker_record import Record, Truth
+from penstock.errors import ServerRefused, WriteFailed
+from penstock.torture.client import Client
+from penstock.torture.promise import PromiseBroken, holds
+from penstock.torture.record import Record, Truth
+from penstock.wire.native import Published, ServerMessage
 
 MAX_BATCHES = 3
 
@@ -26,8 +28,16 @@ class NativeClient(Client):
 
     def received(self, data: bytes) -> None:
         for seq in self._session.receive(data):
-            self.answered(seq)
-        assert self._session.farewell is None, self._session.farewell
+            try:
+                message = self._session.answer(seq)
+            except ServerRefused as error:
+                holds(error.error == WriteFailed.__name__, self.name, error)
+                self.refusals += 1
+                self.refused(seq)
+            else:
+                self.answered(seq, message)
+        farewell = self._session.farewell
+        holds(farewell is None, self.name, "was sent away:", farewell)
 
     def work(self) -> None:
         self.out += self._session.output()
@@ -35,8 +45,12 @@ class NativeClient(Client):
     def begin(self) -> None:
         raise NotImplementedError
 
-    def answered(self, seq: int) -> None:
+    def answered(self, seq: int, message: ServerMessage | None) -> None:
         raise NotImplementedError
+
+    def refused(self, seq: int) -> None:
+        """It is not stored: begin anew."""
+        self.drops_out = True
 
 
 class NativePublisher(NativeClient):
@@ -51,6 +65,8 @@ class NativePublisher(NativeClient):
         self._count = 0
         self._unanswered: list[Outgoing] = []
         self._seqs: dict[int, Outgoing] = {}
+        self._late: set[str] = set()
+        """What was refused once, and said again."""
 
     @property
     def idle(self) -> bool:
@@ -69,12 +85,12 @@ class NativePublisher(NativeClient):
             self._send(self._unanswered[-1])
         super().work()
 
-    def answered(self, seq: int) -> None:
+    def answered(self, seq: int, message: ServerMessage | None) -> None:
         batch = self._seqs.pop(seq, None)
-        message = self._session.answer(seq)
         if batch is None:
             return  # to Hello
-        assert isinstance(message, Published), message
+        if not isinstance(message, Published):
+            raise PromiseBroken(f"{self.name}: {message}")
         said = message.offsets
         if isinstance(said, int):
             said = list(range(said, said + len(batch.payloads)))
@@ -85,15 +101,25 @@ class NativePublisher(NativeClient):
         self._unanswered.remove(batch)
         self.facts += 1
 
+    def refused(self, seq: int) -> None:
+        """Say it again, under the same ids; it may be overtaken by now."""
+        batch = self._seqs.pop(seq)
+        self._late.update(json.loads(payload) for payload in batch.payloads)
+        self._send(batch)
+
     def check(self, truth: Truth) -> None:
         """What was answered is where the answer said, and in order."""
         texts = truth.texts(self.topic)
         for text, offset in self.confirmed.items():
             found = texts[offset : offset + 1]
-            assert found == [text], f"{self.topic} {offset}: {found}, not {text}"
+            holds(found == [text], self.topic, offset, "is", found, "not", text)
         own = [text for text in texts if text.startswith(f"{self.name}-")]
-        assert own == [f"{self.name}-{number}" for number in range(len(own))]
-        assert len(self.confirmed) <= len(own) <= self._count
+        all_ = [f"{self.name}-{number}" for number in range(self._count)]
+        strange = set(own) - set(all_)
+        holds(not strange, self.name, "never published", strange)
+        in_time = [text for text in own if text not in self._late]
+        wanted = [text for text in all_ if text not in self._late]
+        holds(in_time == wanted[: len(in_time)], self.name, "is out of order")
 
     def _batch(self) -> Outgoing:
         size = self._random.choice([1, 3, 20])
@@ -142,8 +168,7 @@ class NativeConsumer(NativeClient):
             while (events := inbox.take()) is not None:
                 self._take(inbox.channel, events.offsets, events.payloads)
 
-    def answered(self, seq: int) -> None:
-        self._session.answer(seq)
+    def answered(self, seq: int, message: ServerMessage | None) -> None:
         if (offsets := self._questions.pop(seq, None)) is not None:
             self.settled.update(offsets)
             self.last_text[self.topic] = self.got[max(offsets)]
@@ -157,17 +182,18 @@ class NativeConsumer(NativeClient):
         texts = truth.texts(self.topic)
         for offset, text in self.got.items():
             found = texts[offset : offset + 1]
-            assert found == [text], f"{self.name} got {text}, stored is {found}"
+            holds(found == [text], f"{self.name} got {text}, stored is {found}")
 
     def check_all(self, truth: Truth, starts: dict[str, int]) -> None:
         self.check(truth)
         owed = set(range(starts[self.topic], len(truth.topics[self.topic])))
-        assert owed == set(self.got), f"{self.name}: {sorted(owed ^ set(self.got))}"
+        holds(owed == set(self.got), f"{self.name}: {sorted(owed ^ set(self.got))}")
 
     def _take(self, channel: int, offsets: list[int], payloads: list[bytes]) -> None:
-        assert sorted([self._last, *offsets]) == [self._last, *offsets], self.name
+        in_order = sorted([self._last, *offsets]) == [self._last, *offsets]
+        holds(in_order, self.name, "got", offsets, "after", self._last)
         again = self.settled.intersection(offsets)
-        assert not again, f"{self.name}: {sorted(again)} came after they were settled"
+        holds(not again, f"{self.name}: {sorted(again)} came after they were settled")
         self._last = offsets[-1]
         self.got |= zip(offsets, map(json.loads, payloads), strict=True)
         self._record.done[self.topic][self.name] = len(self.got)

@@ -1,20 +1,20 @@
 """What the clients of a load know, and what the log says: compared.
 
-Everything a client notes is something it was told, in the order it was told. ``Truth``
-is the topic as a reader of the data directory finds it.
+Everything a client notes is something it was told, in the order it was told.
 """
 
 from __future__ import annotations
 
 import heapq
 import json
-from collections import defaultdict
-from collections.abc import Iterator
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-from penstock.log import Reader
+from penstock.log import Log, Reader
+from penstock.torture.promise import holds
 
 
 class Place(NamedTuple):
@@ -64,33 +64,62 @@ class Stored(NamedTuple):
     offset: int
     id: str
     priority: int
-    text: str
+    payload: bytes
+
+    @property
+    def text(self) -> str:
+        """The payload of those who publish JSON."""
+        return str(json.loads(self.payload))
 
 
 class Truth:
-    """All topics of a data directory."""
+    """All topics, as somebody finds them who reads the log."""
 
-    def __init__(self, data: Path) -> None:
-        with Reader.open(data) as reader:
-            names = [name for name in reader.topics() if name[0] != "$"]
-            self.topics = {name: list(_stored(reader, name)) for name in names}
+    def __init__(self, log: Log | Reader) -> None:
+        names = [name for name in log.topics() if name[0] != "$"]
+        self.topics = {name: list(_stored(log, name)) for name in names}
         self.by_id = {
             name: {one.id: one for one in events}
             for name, events in self.topics.items()
         }
 
+    @classmethod
+    def of(cls, data: Path) -> Truth:
+        """Of a data directory, whoever writes it."""
+        with Reader.open(data) as reader:
+            return cls(reader)
+
     def texts(self, topic: str) -> list[str]:
         return [one.text for one in self.topics[topic]]
 
-    def check(self, before: Truth | None) -> None:
-        """Offsets are dense, texts unique, and what was there is still there."""
+    def payloads(self, topic: str) -> list[bytes]:
+        return [one.payload for one in self.topics.get(topic, [])]
+
+    def under(self, prefix: str) -> list[bytes]:
+        """Payloads of all topics whose names begin like this."""
+        return [
+            payload
+            for topic in self.topics
+            if topic.startswith(prefix)
+            for payload in self.payloads(topic)
+        ]
+
+    def check(self, before: Truth | None, once: Iterable[str]) -> None:
+        """Offsets are dense, and what was there is still there.
+
+        In the topics ``once`` nothing is there twice: whoever publishes to them sends
+        nothing again, or says by an id that it does.
+        """
         for name, events in self.topics.items():
-            assert [one.offset for one in events] == list(range(len(events))), name
-            texts = self.texts(name)
-            assert len(set(texts)) == len(texts), f"{name}: {doubles(texts)} twice"
+            dense = [one.offset for one in events] == list(range(len(events)))
+            holds(dense, name, "has gaps")
+        for name in once:
+            twice = [text for text, n in Counter(self.texts(name)).items() if n > 1]
+            holds(not twice, name, "has", twice[:5], "twice")
         if before is not None:
             for name, events in before.topics.items():
-                assert self.topics[name][: len(events)] == events, name
+                same = self.topics[name][: len(events)] == events
+                holds(same, name, "is not what it was")
 
 
 def check_priorities(steps: list[Told], events: list[Stored], known: list[str]) -> None:
@@ -117,21 +146,17 @@ def check_priorities(steps: list[Told], events: list[Stored], known: list[str]) 
                 heapq.heappop(waiting)
             got = _rank(by_id[step.id])
             best = waiting[0] if waiting else got
-            assert got <= best, f"got {got} while {best} waited"
+            holds(got <= best, f"got {got} while {best} waited")
             gone.add(step.id)
-
-
-def doubles(texts: list[str]) -> list[str]:
-    return sorted({text for text in texts if texts.count(text) > 1})[:5]
 
 
 def _rank(event: Stored) -> tuple[int, int, str]:
     return -event.priority, event.offset, event.id
 
 
-def _stored(reader: Reader, name: str) -> Iterator[Stored]:
+def _stored(log: Log | Reader, name: str) -> Iterator[Stored]:
     offset = 0
-    while batches := reader.read(name, offset):
+    while batches := log.read(name, offset):
         for batch in batches:
             rows = zip(
                 batch.offsets(),
@@ -141,5 +166,5 @@ def _stored(reader: Reader, name: str) -> Iterator[Stored]:
                 strict=True,
             )
             for at, id_, priority, payload in rows:
-                yield Stored(at, id_, priority, json.loads(payload))
+                yield Stored(at, id_, priority, payload)
         offset = batches[-1].end_offset

@@ -1,0 +1,117 @@
+"""``penstock torture`` holds on this disk, and sees what a broken broker does."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+from hypothesis import settings
+
+from penstock.cli.main import cli
+from penstock.delivery.subscription import Subscription
+from penstock.gateway.outbox import Outbox
+from penstock.testing.crashdisk import CrashDisk
+from penstock.torture import on_power
+from penstock.torture.promise import PromiseBroken
+from penstock.torture.story import Story
+from tests.serving import PENSTOCK
+
+pytestmark = pytest.mark.slow
+
+DEEP = settings.get_current_profile_name() == "deep"
+TIME = "2m" if DEEP else "1s"
+SEED = Random().getrandbits(32) if DEEP else 5
+LIMIT_S = 600
+# A bug shows within so many runs.
+RUNS = 20
+
+
+def test_every_promise_holds_on_this_disk(tmp_path: Path) -> None:
+    command = ["torture", str(tmp_path), "--for", TIME, "--seed", str(SEED)]
+    ended = subprocess.run(
+        [*PENSTOCK, *command], capture_output=True, text=True, timeout=LIMIT_S
+    )
+
+    report = ended.stdout
+    assert ended.returncode == 0, report + ended.stderr
+    assert "every promise held" in report
+    assert f"seed      {SEED}" in report
+    for accident in ("killed", "killed in a write", "stopped", "clock set"):
+        assert accident in report
+    for accident in ("disk full", "bit flipped", "power cut"):
+        assert accident in report
+    assert not list(tmp_path.iterdir()), "it leaves nothing behind"
+
+
+def early(
+    self: Outbox[Any],
+    group: int,
+    data: bytes,
+    lost: bytes | None = None,
+    mark: Any = None,
+) -> None:
+    self.now(data, mark)
+
+
+def nothing(*_: object, **__: object) -> None:
+    """What a missing part does."""
+
+
+BUGS: dict[str, tuple[object, str, object]] = {
+    "answers before the sync": (Outbox, "after", early),
+    "a settlement is not recorded": (Subscription, "note", nothing),
+    "the disk does not sync": (
+        on_power,
+        "CrashDisk",
+        lambda: CrashDisk(honours_sync=False),
+    ),
+}
+
+
+@pytest.mark.parametrize("bug", BUGS)
+def test_a_broker_with_a_bug_is_found_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bug: str
+) -> None:
+    monkeypatch.setattr(*BUGS[bug])
+
+    assert any(finds(tmp_path, seed) for seed in range(RUNS))
+
+
+def finds(directory: Path, seed: int) -> bool:
+    """Whether a chapter on power does not end well."""
+    try:
+        Story(directory, seed, 0.0, nothing).on_power(0)
+    except PromiseBroken:
+        return True
+    except KeyError:
+        return False  # it fell over its own records: another run gets further
+    return False
+
+
+def test_a_confirmation_before_its_sync_is_reported_and_is_exit_code_1(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Outbox, "after", early)
+    command = ["torture", str(tmp_path), "--for", "1s", "--seed", "0"]
+
+    ended = CliRunner().invoke(cli, command)
+
+    assert ended.exit_code == 1
+    assert "A PROMISE IS BROKEN" in ended.stdout
+    assert "broken    Place(topic='orders'" in ended.stdout
+    assert "where     chapter 0, on power: " in ended.stdout
+
+
+def test_a_folder_that_is_there_is_left_alone(tmp_path: Path) -> None:
+    kept = tmp_path / "penstock-torture-7" / "1" / "data"
+    kept.mkdir(parents=True)
+
+    ended = CliRunner().invoke(cli, ["torture", str(tmp_path), "--seed", "7"])
+
+    assert ended.exit_code == 2
+    assert "is there, perhaps of an earlier run" in ended.stderr
+    assert kept.is_dir()
