@@ -74,7 +74,10 @@ class Commands(click.Group):
         return result
 
 
-@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(
+    cls=Commands,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
 @click.version_option(__version__, prog_name="penstock")
 @click.option("-v", "--verbose", is_flag=True, help="Say more on standard error.")
 @click.pass_context

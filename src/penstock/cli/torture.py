@@ -24,7 +24,10 @@ INTERRUPTED = 130
 
 @click.command()
 @click.argument(
-    "directory", default=".", type=click.Path(path_type=Path, file_okay=False)
+    "directory",
+    default=".",
+    metavar="[DIR]",
+    type=click.Path(path_type=Path, file_okay=False),
 )
 @click.option(
     "--for",
