@@ -12,13 +12,11 @@ from contextlib import (
     contextmanager,
     nullcontext,
 )
-from datetime import datetime
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import click
-import msgspec
 
 from penstock.cli import show
 from penstock.cli.connect import json_option, server_options
@@ -26,6 +24,7 @@ from penstock.cli.output import StandardText, say, write_line
 from penstock.cli.refusal import Refusal
 from penstock.cli.sql_tables import Found, Tables, with_duckdb, with_spark
 from penstock.files import Files
+from penstock.sql.plain import encode, plain
 
 # Rows of a table on a terminal, unless another number is given.
 TABLE_ROWS = 100
@@ -151,7 +150,7 @@ def print_json(found: Found, most: int | None) -> None:
         named = {
             name: plain(value) for name, value in zip(found.columns, row, strict=True)
         }
-        write_line(_encode(named))
+        write_line(encode(named))
     _say_notes(found)
 
 
@@ -232,25 +231,5 @@ def text(value: object) -> str:
         return str(value).lower()
     found = plain(value)
     if isinstance(found, list | dict):
-        return _encode(found).decode()
+        return encode(found).decode()
     return str(found)
-
-
-def plain(value: object) -> object:
-    """A value as JSON has it: rows as objects, times as text, however deep they are."""
-    if hasattr(value, "asDict"):
-        return {name: plain(one) for name, one in value.asDict().items()}
-    if isinstance(value, list | tuple):
-        return [plain(one) for one in value]
-    if isinstance(value, dict):
-        return {str(name): plain(one) for name, one in value.items()}
-    if isinstance(value, Decimal) and value.as_tuple().exponent == 0:
-        return int(value)  # DuckDB has sums of integers as such
-    if isinstance(value, datetime):
-        return value.isoformat(timespec="milliseconds").replace("+00:00", "Z")
-    if isinstance(value, bytes | bytearray):
-        return bytes(value).decode(errors="replace")
-    return value
-
-
-_encode = msgspec.json.Encoder(enc_hook=str, decimal_format="number").encode

@@ -8,7 +8,7 @@ it twice sees the same events twice.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -58,6 +58,7 @@ class Answer:
     """Rows, as they come; ``notes`` are for a person who has seen them all."""
 
     columns: list[str]
+    types: list[str]
     batches: Iterator[pa.RecordBatch]
     notes: Callable[[], list[str]]
 
@@ -79,11 +80,16 @@ class Answer:
 class Engine:
     """Close it, or use it as a context manager; from one thread."""
 
-    def __init__(self, connection: Connection, catalog: Catalog) -> None:
+    def __init__(
+        self,
+        connection: Connection,
+        catalog: Catalog,
+        settings: Mapping[str, str] = SETTINGS,
+    ) -> None:
         self._connection = connection
         self._catalog = catalog
         self._duck = duckdb.connect(":memory:")
-        for name, value in SETTINGS.items():
+        for name, value in settings.items():
             self._duck.execute(f"SET {name} = '{value}'")
         self._tables: dict[str, TopicTable] = {}
         self._last: pa.RecordBatchReader | None = None
@@ -112,7 +118,9 @@ class Engine:
             self._last = reader = found.to_arrow_reader(ROWS)
         except (duckdb.Error, RuntimeError) as error:
             raise self._refused(error, names) from error
-        return Answer(list(found.columns), self._handed(reader, names), self.notes)
+        types = [str(kind) for kind in found.types]
+        batches = self._handed(reader, names)
+        return Answer(list(found.columns), types, batches, self.notes)
 
     def write_parquet(self, query: str, file: str, most: int | None) -> None:
         """Write the answer to a file; raises InvalidQuery."""
@@ -126,15 +134,18 @@ class Engine:
 
     def _asked(self, query: str) -> duckdb.DuckDBPyRelation:
         try:
-            found = self._duck.sql(query)
+            found = self._planned(query)
         except duckdb.ParserException:
             anew = with_column(query)
             if anew == query:
                 raise
-            found = self._duck.sql(anew)
+            found = self._planned(anew)
         if found is None:
             raise InvalidQuery("nothing is asked")
         return found
+
+    def _planned(self, query: str) -> duckdb.DuckDBPyRelation | None:
+        return self._duck.sql(query)
 
     def _register(self, query: str, names: Sequence[str]) -> None:
         """Let the topics that the query may mean be tables, as they are now."""
