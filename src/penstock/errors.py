@@ -56,6 +56,7 @@
     │   ├── TooSlow           headers or body did not come in time
     │   ├── Forged            a page of another site has sent it
     │   ├── Misdirected       it is for a server of another name
+    │   ├── TooMuchAsked      a question in SQL that takes more than it may
     │   └── Ending            the server is told to stop (retriable)
     ├── ClientError           what a client meets
     │   ├── NotRunning        no server where one was looked for
@@ -828,6 +829,23 @@ class Misdirected(HttpError):
             f"this server is not known as {self.host[:80]!r}: Host must be one of its "
             "addresses, or be listed in http.allowed_hosts"
         )
+
+
+class TooMuchAsked(HttpError):
+    """``what`` is the unit of the limit."""
+
+    hint = "ask for less: fewer events by offset or timestamp, fewer columns, a LIMIT"
+
+    def __init__(self, what: str, limit: int | float, setting: str) -> None:
+        super().__init__(what, limit, setting)
+        self.what = what
+        self.limit = limit
+        self.setting = setting
+
+    def __str__(self) -> str:
+        limit = f"{self.limit:g}" if isinstance(self.limit, float) else self.limit
+        more = f"the question takes more than {limit} {self.what}"
+        return f"{more}, the limit of {self.setting}"
 
 
 class Ending(HttpError):

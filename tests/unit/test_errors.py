@@ -91,6 +91,13 @@ CASES: list[tuple[PenstockError, str]] = [
         "2000 logins wait to be checked, the limit: try again",
     ),
     (
+        errors.TooMuchAsked("bytes of memory", 1 << 20, "http.sql_memory_bytes"),
+        (
+            "the question takes more than 1048576 bytes of memory, "
+            "the limit of http.sql_memory_bytes"
+        ),
+    ),
+    (
         errors.Misdirected("evil.example"),
         (
             "this server is not known as 'evil.example': Host must be one of its "
