@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from penstock.http.live import Live
     from penstock.http.metrics import Metrics
     from penstock.http.seats import Seats
+    from penstock.http.sql_routes import Questions
 
 # What the users file says of a user now; None: it does not know them.
 FindUser = Callable[[str], object]
@@ -43,6 +44,8 @@ def unknown_token(address: str) -> PenstockError:
 class House:
     """``check_user`` and ``find_user`` are there if the server has a users file.
 
+    ``questions`` are there if it answers some in SQL.
+
     What only the process knows (connections, settings, parts) is in ``figures``.
     ``opened`` and what stands below it are made from the rest; they belong to the app.
     """
@@ -58,6 +61,7 @@ class House:
     find_user: FindUser | None = None
     wrong_token: WrongToken = unknown_token
     vouched: Vouched | None = None
+    questions: Questions | None = None
     opened: Opened = field(init=False)
     sessions: Sessions = field(init=False)
     seats: Seats = field(init=False)

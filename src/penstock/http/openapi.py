@@ -35,6 +35,7 @@ _TAGS = {
     "dead-letters": "Dead letters",
     "errors": "Errors",
     "events": "Events",
+    "sql": "SQL",
     "session": "Logging in",
     "tokens": "Logging in",
 }

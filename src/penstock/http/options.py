@@ -54,6 +54,28 @@ class HttpOptions:
     search_events: int = option(
         100_000, "events that one request looks at when it searches", least=1
     )
+    sql_questions: int = option(
+        2,
+        "questions in SQL that are answered at a time, each by a process of its own; "
+        "0: none ever",
+        least=0,
+        most=100,
+    )
+    sql_s: float = option(10.0, "time for the answer to a question in SQL", above=0)
+    sql_memory_bytes: int = option(
+        512 * MIB,
+        "memory that a question in SQL takes, beyond about 150 MiB for what answers",
+        least=16 * MIB,
+    )
+    sql_rows: int = option(
+        1_000, "rows of the answer to a question in SQL; the rest is cut off", least=1
+    )
+    sql_answer_bytes: int = option(
+        4 * MIB,
+        "bytes of the answer to a question in SQL; rows beyond are cut off",
+        least=KIB,
+        most=256 * MIB,
+    )
     pull_idle_s: float = option(
         30.0,
         "whoever pulls holds its events for so long; then others get them",

@@ -58,6 +58,8 @@ STATUS: Mapping[type[PenstockError], int] = {
     errors.InvalidToken: 422,
     errors.UnsupportedSchema: 422,
     errors.TooMuchWork: 422,
+    errors.InvalidQuery: 422,
+    errors.TooMuchAsked: 422,
     errors.LimitReached: 429,
     errors.TooManyAttempts: 429,
     errors.MissingExtra: 501,

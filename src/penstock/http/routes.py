@@ -20,6 +20,7 @@ from penstock.http.event_routes import EVENTS
 from penstock.http.figure_routes import FIGURES
 from penstock.http.health import HEALTH
 from penstock.http.session_routes import SESSION
+from penstock.http.sql_routes import SQL
 from penstock.http.token_routes import TOKENS
 
 Arguments = dict[str, object]
@@ -178,4 +179,5 @@ SPECIAL: tuple[Special | SpecialSocket, ...] = (
     *TOKENS,
     *EVENTS,
     *FIGURES,
+    *SQL,
 )

@@ -75,6 +75,7 @@ class Web:
         from penstock.server.http import HttpServer
         from penstock.server.mqtt_socket import PATH, MqttSockets
         from penstock.server.promises import EnginePromises
+        from penstock.server.questions import Processes
 
         settings = self._settings
         file = KeyFile(settings.server.data)
@@ -97,6 +98,7 @@ class Web:
             find_user=self._listeners.find_user if has_users else None,
             wrong_token=self._wrong_token,
             vouched=self._vouched,
+            questions=Processes(settings.server.data, settings.http),
         )
         app = make_app(house)
         if mqtt is not None:

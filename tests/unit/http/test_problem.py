@@ -16,7 +16,6 @@ ELSEWHERE = (
     errors.ConfigError,
     errors.ClientError,
     errors.HandlerError,
-    errors.InvalidQuery,
     errors.SparkError,
     errors.StoreError,
     errors.IngestError,
