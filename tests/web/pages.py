@@ -41,6 +41,7 @@ def addresses(site: Site) -> dict[str, str]:
         "audit trail": "/ui/dead-letters?tab=audit",
         "flow": "/ui/flow",
         "flow as a list": "/ui/flow?view=list",
+        "sql": "/ui/sql?query=SELECT%201",
         "pipeline": "/ui/pipeline",
         "processes": "/ui/processes",
     }
@@ -57,6 +58,7 @@ PAGES = (
     "audit trail",
     "flow",
     "flow as a list",
+    "sql",
     "pipeline",
     "processes",
 )

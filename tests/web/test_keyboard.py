@@ -27,6 +27,7 @@ def test_g_and_a_letter_go_to_every_page(filled: Site, page: Page) -> None:
         ("s", "Subscribers"),
         ("d", "Dead letters"),
         ("f", "Flow"),
+        ("q", "SQL"),
         ("p", "Pipeline"),
         ("c", "Processes"),
         ("o", "Overview"),
@@ -87,7 +88,9 @@ def test_an_edit_is_written_and_sent_with_keys(filled: Site, page: Page) -> None
     expect(page.get_by_role("article")).to_contain_text("edited and republished")
 
 
-@pytest.mark.parametrize("name", ["subscribers", "flow", "processes", "dead letters"])
+@pytest.mark.parametrize(
+    "name", ["subscribers", "flow", "sql", "processes", "dead letters"]
+)
 def test_tab_reaches_everything_and_shows_where_it_is(
     filled: Site, page: Page, name: str
 ) -> None:

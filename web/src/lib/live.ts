@@ -104,7 +104,8 @@ function seen(): void {
 
 function open(): void {
   close();
-  if (document.hidden || !session.peek()) return;
+  // Figures are for those who may read everything.
+  if (document.hidden || !session.peek() || session.peek()?.scope === "topics") return;
   const query = { topics: 1, flow: flowWanted ? 1 : undefined };
   source = new EventSource(withQuery("/v1/live", query));
   source.addEventListener("overview", (frame) => {

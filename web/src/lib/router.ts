@@ -61,6 +61,13 @@ export const PAGES: Page[] = [
     load: () => import("../pages/Flow.svelte"),
   },
   {
+    name: "sql",
+    title: "SQL",
+    key: "q",
+    path: ["sql"],
+    load: () => import("../pages/Sql.svelte"),
+  },
+  {
     name: "pipeline",
     title: "Pipeline",
     key: "p",
