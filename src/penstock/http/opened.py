@@ -32,7 +32,7 @@ class Guest:
 
 
 class Opened:
-    """Counts streams, sockets and long polls.
+    """Counts streams, sockets, long polls and questions in SQL.
 
         with house.opened.one(call.still, call.account) as guest:
             while not guest.over: ...

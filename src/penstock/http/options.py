@@ -43,7 +43,7 @@ class HttpOptions:
         75.0, "a connection without a request is closed after this", above=0
     )
     max_streams: int = option(
-        1_000, "streams, sockets and long polls at a time", least=1
+        1_000, "streams, sockets, long polls and questions in SQL at a time", least=1
     )
     stream_idle_s: float = option(
         60.0, "a reader of a stream that takes nothing for so long is cut off", above=0

@@ -85,6 +85,8 @@ class Box(Engine):
         if isinstance(found, DataLost):
             reason = f"topic {found.topic}: {found.reason}"
             return InvalidQuery(reason, "it changed meanwhile: ask again")
+        if self._question.data in found.told:  # errors of files come with their names
+            return InvalidQuery("a file of the topics could not be read", "ask again")
         return found
 
 

@@ -187,6 +187,19 @@ def test_a_topic_that_was_not_told_of_does_not_exist(data: Path) -> None:
     )
 
 
+def test_no_error_names_a_file_of_the_server(data: Path) -> None:
+    def gone(*_: object, **__: object) -> None:
+        raise FileNotFoundError(2, "No such file or directory", f"{data}/topics/7")
+
+    asked = question(data, "SELECT value FROM orders")
+    with Box(asked) as box, pytest.MonkeyPatch.context() as patch:
+        patch.setattr("penstock.sql.scanning.open_place", gone)
+        with pytest.raises(InvalidQuery) as caught:
+            told(asked, box.answer(asked.query))
+
+    assert str(caught.value) == "a file of the topics could not be read"
+
+
 def test_no_variable_of_the_process_is_a_table(data: Path) -> None:
     frame = {"a": [1]}  # found by replacement scans, if there were any
 
