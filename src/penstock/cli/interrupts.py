@@ -1,7 +1,8 @@
-"""Ctrl-C where it must not tear apart what belongs together."""
+"""Ctrl-C where it must not tear apart what belongs together, and in a container."""
 
 from __future__ import annotations
 
+import os
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -26,6 +27,16 @@ def unbroken() -> Iterator[None]:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     if noted:
         raise KeyboardInterrupt
+
+
+def heed_sigterm() -> None:
+    """As the first process of a container, take SIGTERM for a Ctrl-C.
+
+    Such a process gets no signal that it has no handler for, so a command without one
+    would have to be killed. Commands that have their own put it in place of this one.
+    """
+    if os.getpid() == 1:
+        signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
 
 
 def _taken(note: Callable[[int, FrameType | None], None]) -> bool:

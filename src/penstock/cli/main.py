@@ -27,6 +27,7 @@ from penstock.cli.demo import demo
 from penstock.cli.errors import errors
 from penstock.cli.flow import flow
 from penstock.cli.ingest import ingest
+from penstock.cli.interrupts import heed_sigterm
 from penstock.cli.log import log
 from penstock.cli.logs import logs
 from penstock.cli.maze import maze
@@ -138,6 +139,7 @@ cli.add_command(completion)
 
 def main() -> None:
     """The entry point of the command."""
+    heed_sigterm()
     cli(prog_name="penstock")
 
 

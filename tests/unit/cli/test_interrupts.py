@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+import os
 import signal
 import threading
+from collections.abc import Iterator
 
 import pytest
 
-from penstock.cli.interrupts import unbroken
+from penstock.cli.interrupts import heed_sigterm, unbroken
 
 
 def ctrl_c() -> None:
@@ -71,3 +73,32 @@ def test_other_threads_are_let_alone() -> None:
     thread.join()
 
     assert done == ["all"]
+
+
+@pytest.fixture
+def sigterm() -> Iterator[None]:
+    before = signal.getsignal(signal.SIGTERM)
+    yield
+    signal.signal(signal.SIGTERM, before)
+
+
+@pytest.mark.usefixtures("sigterm")
+def test_in_a_container_sigterm_is_a_ctrl_c(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "getpid", lambda: 1)
+    done = []
+    heed_sigterm()
+
+    with pytest.raises(KeyboardInterrupt), unbroken():
+        signal.raise_signal(signal.SIGTERM)
+        done.append("all")
+
+    assert done == ["all"]
+
+
+@pytest.mark.usefixtures("sigterm")
+def test_elsewhere_sigterm_stays_what_it_is() -> None:
+    before = signal.getsignal(signal.SIGTERM)
+
+    heed_sigterm()
+
+    assert signal.getsignal(signal.SIGTERM) is before
