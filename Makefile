@@ -68,16 +68,24 @@ web: $(WEB) ## Build the dashboard, if a source is newer (needs Node)
 
 # Tests of the dashboard need a browser, tests of MQTT foreign clients; without them they
 # are skipped by name. As root, what is missing is installed, unless told not to.
+# Containers are built and run in `make deep` alone.
 SYSTEM_PACKAGES ?= yes
+CONTAINER_PACKAGES := podman podman-compose debootstrap crun runc netavark aardvark-dns iptables
 .PHONY: system-packages
 system-packages:
 	@wanted=; \
 	command -v chromium >/dev/null || wanted="chromium"; \
 	command -v mosquitto_pub >/dev/null || wanted="$$wanted mosquitto-clients"; \
+	if test "$(HYPOTHESIS_PROFILE)" = deep; then \
+	  for name in podman podman-compose debootstrap iptables; do \
+	    command -v $$name >/dev/null \
+	    || { wanted="$$wanted $(CONTAINER_PACKAGES)"; break; }; \
+	  done; \
+	fi; \
 	if test -z "$$wanted" || test "$(SYSTEM_PACKAGES)" = no \
 	  || test "$$(id -u)" != 0 || ! command -v apt-get >/dev/null; then exit 0; fi; \
 	echo "Installing packages of the system, for tests that need them:" $$wanted; \
-	echo "(chromium: the dashboard; mosquitto-clients: MQTT." \
+	echo "(chromium: the dashboard; mosquitto-clients: MQTT; podman: containers." \
 	  "To leave them out: make test SYSTEM_PACKAGES=no)"; \
 	{ apt-get -qq update && DEBIAN_FRONTEND=noninteractive apt-get -qq install -y \
 	  --no-install-recommends $$wanted; } >/dev/null 2>&1 \

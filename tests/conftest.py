@@ -43,6 +43,7 @@ GROUPS = {
     "tests/unit/cli/test_store.py": "stores",
     "tests/unit/cli/test_cdc.py": "stores",
     "tests/test_packaging.py": "wheel",
+    "tests/process/test_container.py": "containers",
 }
 
 settings.register_profile(
