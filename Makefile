@@ -60,7 +60,7 @@ check: lint types ## Inner loop: lint, types and the fast tests
 	@$(PYTEST) -m "not slow and not interop and not spark"
 
 .PHONY: deep
-deep: ## Like test, with many random examples (long)
+deep: ## Like test, with many random examples, and containers (long)
 	@$(MAKE) test HYPOTHESIS_PROFILE=deep
 
 .PHONY: web
