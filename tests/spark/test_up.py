@@ -5,15 +5,20 @@ from __future__ import annotations
 import os
 import signal
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from random import Random
 from typing import BinaryIO
 
 import pytest
+from hypothesis import settings
 
+from penstock.spark.sessions import LOOPBACK
 from penstock.store.own import OwnPostgres
+from tests.mongod import Mongod, own_mongod
 from tests.serving import serving
+from tests.spark.standalone import cluster, command_of
 from tests.spark.test_pipeline_run import Stored
 from tests.spark.up_books import check_everything
 from tests.spark.up_scene import WAIT_S, Running, descendants, running, until_gone
@@ -23,45 +28,51 @@ pytestmark = [pytest.mark.spark, pytest.mark.slow]
 # Tweets with every kind of fault among the first of them.
 SEED = 3
 QUICK = ("--seed", str(SEED), "--trigger", "500ms")
+COUNT = 1200
+DEEP = settings.get_current_profile_name() == "deep"
+KILLS_SEED = Random().getrandbits(32) if DEEP else 1
+# As little as goes, for workers as small as those here.
+SMALL = ("spark.executor.memory=512m", "spark.cores.max=3")
 
 
 def test_nothing_is_lost_or_doubled_whichever_part_is_killed(tmp_path: Path) -> None:
-    options = ("--count", "1500", "--rate", "40", *QUICK)
-    with running(tmp_path, *options) as up:
-        up.until_worked("ingest", 150)
-        up.kill("ingest")
-        up.until_worked("ingest", 400)
-        # The rest of the stream comes when there is somebody to be killed meanwhile.
-        with silent(up):
-            up.until_worked("spark", 350)
-            up.until_worked("cdc", 350)
-            telnet = session(up)
-        up.until_worked("ingest", 800)
-        with silent(up), telnet:
-            assert all(telnet.readline().startswith(b"tweet: ") for _ in range(20))
-            up.kill("spark")
-            up.kill("cdc")
-            up.until_worked("spark", 700)
-        up.until_worked("ingest", 1100)
-        with silent(up):
-            kill_postgres(up)
-            up.until_worked("spark", 1000)
-        up.until_worked("ingest", 1400)
-        with silent(up):
-            up.kill("store")
-            up.until_worked("spark", 1300)
-        up.until_worked("ingest", 1700)
-        with silent(up):
-            up.kill("broker")
-        code = up.wait()
+    """On a cluster, with a MongoDB: every part once, in any order, at any moment."""
+    random = Random(KILLS_SEED)
+    workers = tmp_path / "cluster"
+    with own_mongod() as store, cluster(workers, [LOOPBACK] * 3) as spark:
+        options = ("--count", str(COUNT), "--rate", "40", *QUICK)
+        place = ("--store", store.url, "--master", spark.address)
+        conf = (f"--conf={setting}" for setting in SMALL)
+        with running(tmp_path, *options, *place, *conf) as up:
+            kills: dict[str, Callable[[], None]] = {
+                "ingest": lambda: up.kill("ingest"),
+                "spark": lambda: up.kill("spark"),
+                "cdc": lambda: up.kill("cdc"),
+                "broker": lambda: up.kill("broker"),
+                "subscriber": lambda: kill_subscriber(up, "tweets"),
+                "worker": lambda: spark.kill(0),
+                "store": lambda: restart(store),
+            }
+            names = random.sample(list(kills), len(kills))
+            # Two streams; the last of them are left for who was killed last.
+            moments = sorted(random.sample(range(50, 2 * COUNT - 400), len(names)))
+            with noted(f"seed {KILLS_SEED}: {names} at {moments}"):
+                for name, moment in zip(names, moments, strict=True):
+                    up.until_worked("ingest", moment)
+                    with silent(up):
+                        kills[name]()
+                code = up.wait()
 
-    assert code == 0, up.said()
-    assert "all went well" in up.said()
-    check_own(tmp_path, 1500)
+        with noted(f"seed {KILLS_SEED}: {names} at {moments}"):
+            assert code == 0, up.said()
+            assert "all went well" in up.said()
+            with serving(tmp_path) as broker:
+                check_everything(broker, Stored(store.url), seed=SEED, count=COUNT)
 
 
 def test_a_run_goes_on_where_another_one_was_ended(tmp_path: Path) -> None:
-    options = ("--count", "300", "--rate", "30", *QUICK)
+    """With the PostgreSQL that comes along, which is killed, too."""
+    options = ("--count", "400", "--rate", "30", *QUICK)
     with running(tmp_path, *options) as up:
         up.until_ready("ingest", "spark")
         family = descendants(up.process.pid)
@@ -73,6 +84,10 @@ def test_a_run_goes_on_where_another_one_was_ended(tmp_path: Path) -> None:
         until_gone(family)
     with running(tmp_path, *options) as up:
         up.until_worked("spark", 1)
+        with silent(up), session(up) as telnet:
+            assert all(telnet.readline().startswith(b"tweet: ") for _ in range(20))
+            kill_postgres(up)
+            up.kill("store")
         family = descendants(up.process.pid)
         up.process.kill()
         up.process.wait()
@@ -83,37 +98,11 @@ def test_a_run_goes_on_where_another_one_was_ended(tmp_path: Path) -> None:
 
     assert code == 0, last.said()
     assert "all went well" in last.said()
-    check_own(tmp_path, 300)
-
-
-def test_everything_goes_to_a_mongodb_of_ones_own(
-    mongodb_database: str, tmp_path: Path
-) -> None:
-    options = ("--count", "200", "--rate", "200", *QUICK)
-    with running(tmp_path, *options, "--store", mongodb_database) as up:
-        code = up.wait()
-
-    assert code == 0, up.said()
-    assert "all went well" in up.said()
-    with serving(tmp_path) as broker:
-        check_everything(broker, Stored(mongodb_database), seed=SEED, count=200)
-
-
-def test_spark_may_be_a_cluster(tmp_path: Path) -> None:
-    """One inside the driver; for one of its own see test_pipeline_cluster."""
-    options = ("--count", "100", "--rate", "100", *QUICK)
-    where = (
-        "--master",
-        "local-cluster[2,1,512]",
-        "--conf",
-        "spark.executor.memory=512m",
-    )
-    with running(tmp_path, *options, *where) as up:
-        code = up.wait()
-
-    assert code == 0, up.said()
-    assert "all went well" in up.said()
-    check_own(tmp_path, 100)
+    with (
+        serving(tmp_path) as broker,
+        OwnPostgres(tmp_path / "data" / "up" / "store") as postgres,
+    ):
+        check_everything(broker, Stored(postgres.url), seed=SEED, count=400)
 
 
 @contextmanager
@@ -148,10 +137,29 @@ def kill_postgres(up: Running) -> None:
     up.until(lambda: up.is_back("store", was), "the store is back")
 
 
-def check_own(directory: Path, count: int) -> None:
-    """Everything is there once, in the data that a run has left."""
-    with (
-        serving(directory) as broker,
-        OwnPostgres(directory / "data" / "up" / "store") as postgres,
-    ):
-        check_everything(broker, Stored(postgres.url), seed=SEED, count=count)
+def kill_subscriber(up: Running, topic: str) -> None:
+    """End it, and wait until there is another."""
+    was = subscribers(up, topic)
+    for pid in was:
+        os.kill(pid, signal.SIGKILL)
+    up.until(lambda: bool(subscribers(up, topic) - was), "the subscriber is back")
+
+
+def subscribers(up: Running, topic: str) -> set[int]:
+    words = f"subscribe\0{topic}\0"
+    return {pid for pid in descendants(up.process.pid) if words in command_of(pid)}
+
+
+def restart(store: Mongod) -> None:
+    store.kill()
+    store.start()
+
+
+@contextmanager
+def noted(text: str) -> Iterator[None]:
+    """Have a failure say how to repeat it."""
+    try:
+        yield
+    except BaseException as error:
+        error.add_note(text)
+        raise
