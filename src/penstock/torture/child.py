@@ -7,14 +7,17 @@ CLOCK is a file with 8 bytes, a double: by how many seconds the clock is ahead.
 
 from __future__ import annotations
 
+import ctypes
 import mmap
 import runpy
+import signal
 import struct
 import sys
 import time
 from pathlib import Path
 
 AHEAD = struct.Struct("d")
+_PR_SET_PDEATHSIG = 1
 
 
 class SteppedClock:
@@ -33,6 +36,8 @@ class SteppedClock:
 
 
 if __name__ == "__main__":
+    # Whoever started it may be killed, and it is of no use to anybody else.
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     clock = SteppedClock(Path(sys.argv.pop(1)))
     time.time, time.time_ns = clock.time, clock.time_ns
     runpy.run_module("penstock.cli.main", run_name="__main__", alter_sys=True)

@@ -148,10 +148,11 @@ class HttpConsumer(HttpClient):
         self.subscribed = True
         if self._asked and content["settled"] == len(self._asked):
             self.settled.update(self._asked)
-            self.last_text[self.topic] = self.got[max(self._asked)]
             self.facts += 1
         # Some may have been too late: they come again.
         self._acks = [one for one in self._acks if one not in self._asked]
+        if self.got and not self._acks and not content["events"]:
+            self.last_text[self.topic] = self.got[max(self.got)]
         for event in content["events"]:
             offset = event["offset"]
             again = offset in self.settled

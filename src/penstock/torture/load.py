@@ -18,8 +18,8 @@ from penstock.torture.promise import PromiseBroken
 
 READ_BYTES = 1 << 16
 TIMEOUT_S = 60.0
-# From one accident to the next; more than a busy machine needs.
-RUN_S = 120.0
+# Without anybody being told anything: more than a slow disk needs for that.
+PATIENCE_S = 60.0
 _RESET = struct.pack("ii", 1, 0)  # linger for 0 s: what is on its way is lost
 
 
@@ -38,8 +38,11 @@ class Load:
 
     def run(self, done: Callable[[], bool]) -> None:
         """Let the clients work; ``done`` is asked after every read."""
-        if not self.run_for(RUN_S, done):
-            raise PromiseBroken(self._states())
+        before = self.facts
+        while not self.run_for(PATIENCE_S, done):
+            if self.facts == before:
+                raise PromiseBroken(self._states())
+            before = self.facts
 
     def run_for(self, seconds: float, done: Callable[[], bool]) -> bool:
         """Let the clients work for so long at most; whether it is done."""
