@@ -16,7 +16,9 @@ from penstock.delivery.subscription import Subscription
 from penstock.gateway.outbox import Outbox
 from penstock.testing.crashdisk import CrashDisk
 from penstock.torture import on_power
+from penstock.torture.on_disk import OnDisk, SteppedServer
 from penstock.torture.promise import PromiseBroken
+from penstock.torture.scene import Scene
 from penstock.torture.story import Story
 from tests.serving import PENSTOCK
 
@@ -104,6 +106,68 @@ def test_a_confirmation_before_its_sync_is_reported_and_is_exit_code_1(
     assert "A PROMISE IS BROKEN" in ended.stdout
     assert "broken    Place(topic='orders'" in ended.stdout
     assert "where     chapter 0, on power: " in ended.stdout
+
+
+# In the place of the program that serves: one whose log confirms what it never synced.
+UNSYNCED = """
+import runpy
+from penstock.files import Files
+from penstock.torture import notes
+
+noting = notes.note_files
+
+def unsynced(notes):
+    noting(notes)
+    Files.sync = lambda self, handle: None
+
+notes.note_files = unsynced
+runpy.run_module("penstock.torture.child", run_name="__main__", alter_sys=True)
+"""
+
+
+def test_a_server_that_confirms_before_it_syncs_is_found_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = tmp_path / "unsynced.py"
+    program.write_text(UNSYNCED)
+    started = SteppedServer.__init__
+
+    def faulty(self: SteppedServer, directory: Path, *flags: str) -> None:
+        started(self, directory, *flags)
+        python, _, _, *files = self.program
+        self.program = (python, str(program), *files)
+
+    monkeypatch.setattr(SteppedServer, "__init__", faulty)
+
+    assert any(loses_power(tmp_path / str(seed), seed) for seed in range(10))
+
+
+def loses_power(folder: Path, seed: int) -> bool:
+    """Whether a server that loses power a few times has broken a promise."""
+    random = Random(seed)
+    world, scene = OnDisk(folder, random), Scene(random)
+    try:
+        scene.begin(world)
+        for _ in range(4):
+            scene.work(world, random.choice([20, 100, 300]))
+            world.cut_power()
+            scene.look(world)
+    except PromiseBroken:
+        return True
+    finally:
+        world.abandon()
+    return False
+
+
+def test_settings_of_its_user_are_for_other_servers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PENSTOCK_HOST", "0.0.0.0")
+
+    world = OnDisk(tmp_path / "server", Random(0))
+    world.close()
+
+    assert "127.0.0.1" in world.server.log.read_text()
 
 
 def test_a_folder_that_is_there_is_left_alone(tmp_path: Path) -> None:

@@ -49,17 +49,19 @@ def torture(directory: Path, seconds: float, seed: int | None) -> None:
 
     Clients of the line, JSON, MQTT, native and HTTP gateways publish and consume, and
     remember what they were told. One part of the time they talk to a server in DIR
-    that is killed, in the middle of writes too, stopped, refused room on its disk, has
-    its clock set and bits of its files flipped. The other part they talk to a broker
-    in memory on a disk that loses power: what was confirmed before it was synced is
-    lost there, which no kill can show. After each accident all that was promised is
-    compared with what is stored, and at the end everybody has to have everything, once.
+    that is killed, in the middle of writes too and with all lost that it had not
+    synced, stopped, refused room on its disk, has its clock set and bits of its files
+    flipped. The other part they talk to a broker in memory on a disk that loses power
+    at any of its calls. After each accident all that was promised is compared with
+    what is stored, and at the end everybody has to have everything, once.
 
     A server is started in a new directory in DIR, the current one by default, on free
     ports of this machine; nothing else is touched. The new directory is removed unless
     a promise is broken. The report at the end is made to be pasted into a bug.
 
-    Exit code 0: every promise held. 1: one did not, and the report says which.
+    What was begun when the time is over is ended first, which takes minutes on a slow
+    disk. Exit code 0: every promise held. 1: one did not, and the report says which.
+    130: interrupted.
 
     \b
     Examples:
@@ -77,7 +79,6 @@ def torture(directory: Path, seconds: float, seed: int | None) -> None:
         with silent():
             report = story.run()
     except KeyboardInterrupt:
-        say("\ninterrupted; so far:", err=True)
         _end(story.report, folder)
         sys.exit(INTERRUPTED)
     _end(report, folder)

@@ -1,8 +1,9 @@
-"""``penstock`` with a clock that is set from outside, as somebody may set a machine's.
+"""``penstock`` with a clock that is set from outside, and notes of what it syncs.
 
-    python -m penstock.torture.child CLOCK serve …
+    python -m penstock.torture.child CLOCK NOTES serve …
 
-CLOCK is a file with 8 bytes, a double: by how many seconds the clock is ahead.
+CLOCK is a file with 8 bytes, a double: by how many seconds the clock is ahead. NOTES is
+one for what is written and not synced.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ import struct
 import sys
 import time
 from pathlib import Path
+
+from penstock.torture.notes import Notes, note_files
 
 AHEAD = struct.Struct("d")
 _PR_SET_PDEATHSIG = 1
@@ -39,5 +42,6 @@ if __name__ == "__main__":
     # Whoever started it may be killed, and it is of no use to anybody else.
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     clock = SteppedClock(Path(sys.argv.pop(1)))
+    note_files(Notes(Path(sys.argv.pop(1))))
     time.time, time.time_ns = clock.time, clock.time_ns
     runpy.run_module("penstock.cli.main", run_name="__main__", alter_sys=True)

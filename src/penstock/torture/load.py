@@ -20,14 +20,21 @@ READ_BYTES = 1 << 16
 TIMEOUT_S = 60.0
 # Without anybody being told anything: more than a slow disk needs for that.
 PATIENCE_S = 60.0
+LOOK_S = 5.0
 _RESET = struct.pack("ii", 1, 0)  # linger for 0 s: what is on its way is lost
 
 
 class Load:
     """The clients, and their connections."""
 
-    def __init__(self, clients: Iterable[Client], ports: Mapping[str, int]) -> None:
+    def __init__(
+        self,
+        clients: Iterable[Client],
+        ports: Mapping[str, int],
+        still_working: Callable[[], None] = lambda: None,
+    ) -> None:
         self.clients = list(clients)
+        self._still_working = still_working
         self.ports = ports
         self._selector = selectors.DefaultSelector()
         self._sockets: dict[Client, socket.socket] = {}
@@ -38,11 +45,13 @@ class Load:
 
     def run(self, done: Callable[[], bool]) -> None:
         """Let the clients work; ``done`` is asked after every read."""
-        before = self.facts
-        while not self.run_for(PATIENCE_S, done):
-            if self.facts == before:
+        facts, silent_s = self.facts, 0.0
+        while not self.run_for(LOOK_S, done):
+            self._still_working()
+            silent_s = silent_s + LOOK_S if self.facts == facts else 0.0
+            facts = self.facts
+            if silent_s >= PATIENCE_S:
                 raise PromiseBroken(self._states())
-            before = self.facts
 
     def run_for(self, seconds: float, done: Callable[[], bool]) -> bool:
         """Let the clients work for so long at most; whether it is done."""

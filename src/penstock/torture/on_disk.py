@@ -7,7 +7,9 @@ files change. Only the clock of the machine is left alone: the server's own is s
 from __future__ import annotations
 
 import mmap
+import os
 import resource
+import shutil
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -20,6 +22,7 @@ from penstock.log.verify import verify
 from penstock.torture.child import AHEAD
 from penstock.torture.client import Client
 from penstock.torture.load import Load
+from penstock.torture.notes import Notes, Range
 from penstock.torture.promise import holds
 from penstock.torture.record import Truth
 from penstock.torture.server import Server
@@ -49,12 +52,18 @@ FULL_S = 3.0
 
 
 class SteppedServer(Server):
-    """A server whose clock can be set."""
+    """A server whose clock can be set, and whose syncs are noted."""
 
     def __init__(self, directory: Path, *flags: str) -> None:
-        clock = directory / "clock"
+        clock, notes = directory / "clock", directory / "notes"
         clock.write_bytes(AHEAD.pack(0.0))
-        self.program = (sys.executable, "-m", "penstock.torture.child", str(clock))
+        self.notes = Notes.made(notes)
+        child = (sys.executable, "-m", "penstock.torture.child")
+        self.program = (*child, str(clock), str(notes))
+        # Whatever its user has set is for another server.
+        self.environment = {
+            name: value for name, value in os.environ.items() if name[:9] != "PENSTOCK_"
+        }
         super().__init__(directory, *flags)
         with clock.open("r+b") as file:
             self._clock = mmap.mmap(file.fileno(), AHEAD.size)
@@ -68,14 +77,21 @@ class SteppedServer(Server):
 class OnDisk:
     """The world of clients that talk to a server over sockets."""
 
-    def __init__(self, directory: Path, random: Random) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        random: Random,
+        still_working: Callable[[], None] = lambda: None,
+    ) -> None:
         directory.mkdir(parents=True)
         config = directory / "penstock.toml"
         config.write_text(CONFIG)
         self._random = random
-        self.server = SteppedServer(directory, "--no-maze", "--config", str(config))
+        self._directory = directory
+        self._flags = ("--no-maze", "--config", str(config))
+        self.server = SteppedServer(directory, *self._flags)
         self.server.start()
-        self._load = Load([], self.server.ports)
+        self._load = Load([], self.server.ports, still_working)
         self.clients: list[Client] = self._load.clients
 
     # The world of a scene
@@ -98,6 +114,32 @@ class OnDisk:
         """kill -9, and all that it has said before is heard."""
         self._kill()
         self._start()
+
+    def cut_power(self) -> None:
+        """kill -9, and of what the log has not synced any part is lost."""
+        self._kill()
+        unsynced = self.server.notes.unsynced()
+        for path in sorted(self.server.data.rglob("*")):
+            if path.is_file():
+                for lost in unsynced.get(path.stat().st_ino, []):
+                    self._lose(path, lost)
+        self._start()
+
+    def _lose(self, path: Path, lost: Range) -> None:
+        """Of a write that was not synced: it is there, zeros, junk, or partly so."""
+        length = min(lost.length, path.stat().st_size - lost.position)
+        kinds = ["there", "zeros", "junk", "cut off"]
+        kind = self._random.choice(kinds)
+        if kind == "there" or length <= 0:
+            return
+        start = self._random.randrange(length)
+        with path.open("r+b") as file:
+            if kind == "cut off" and lost.position + length == path.stat().st_size:
+                file.truncate(lost.position + start)
+                return
+            file.seek(lost.position + start)
+            size = length - start
+            file.write(self._random.randbytes(size) if kind == "junk" else bytes(size))
 
     def tear_tail(self) -> None:
         """kill -9 in the middle of a write: the journal ends with half a group."""
@@ -132,8 +174,8 @@ class OnDisk:
     def flip_bit(self) -> None:
         """A bit of a file changes while the server is down, and is found.
 
-        What is read is what was stored, or is refused; never anything else. The bit is
-        put back, and the server comes up again.
+        What is read is what was stored, or is refused; never anything else, and so by a
+        server that is started on a copy. The bit is put back, and ours comes up again.
         """
         self._stop()
         truth = self.truth()
@@ -176,6 +218,7 @@ class OnDisk:
         self._load.hear_out()
 
     def _start(self) -> None:
+        self.server.notes.clear()
         self.server.start()
         self._load.ports = self.server.ports
 
@@ -190,10 +233,26 @@ class OnDisk:
         if file.suffix == SEGMENT_SUFFIX:
             named = {Path(one.file).name for one in damages}
             holds(file.name in named, "a bit of", file.name, "was flipped, unseen")
-        with Reader.open(self.server.data) as reader:
-            for topic in reader.topics():
-                if topic in truth.topics:
-                    _check_read(reader, topic, truth)
+        _check_all_read(self.server.data, truth)
+        copy = self._directory / "flipped"
+        shutil.copytree(
+            self.server.data, copy / "data", ignore=shutil.ignore_patterns("*.sock")
+        )
+        other = SteppedServer(copy, *self._flags)
+        try:
+            other.start()
+            _check_all_read(other.data, truth)
+        finally:
+            if other.running:
+                other.kill()
+        shutil.rmtree(copy)
+
+
+def _check_all_read(data: Path, truth: Truth) -> None:
+    with Reader.open(data) as reader:
+        for topic in reader.topics():
+            if topic in truth.topics:
+                _check_read(reader, topic, truth)
 
 
 def _check_read(reader: Reader, topic: str, truth: Truth) -> None:

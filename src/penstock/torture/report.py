@@ -24,6 +24,8 @@ class Report:
     on_power: Counter[str] = field(default_factory=Counter)
     promises: int = 0
     refusals: int = 0
+    whole: bool = False
+    """Whether it came to its end."""
     broken: str | None = None
     """What did not hold."""
     where: str = ""
@@ -34,11 +36,17 @@ class Report:
     def line(self) -> str:
         """How far it has come."""
         accidents = self.on_disk.total() + self.on_power.total()
-        return f"{accidents} accidents, {self.promises:,} promises made and kept"
+        return f"{accidents} accidents, {self.promises:,} promises"
+
+    @property
+    def _verdict(self) -> str:
+        if self.broken is not None:
+            return "A PROMISE IS BROKEN"
+        held = "every promise held"
+        return held if self.whole else f"{held} so far; it was interrupted"
 
     def lines(self) -> Iterator[str]:
-        verdict = "every promise held" if self.broken is None else "A PROMISE IS BROKEN"
-        yield f"Penstock {__version__}: {verdict}"
+        yield f"Penstock {__version__}: {self._verdict}"
         yield f"  seed      {self.seed}, {self.seconds:.0f} s"
         system = f"{platform.system()} {platform.release()} {platform.machine()}"
         yield f"  machine   Python {platform.python_version()}, {system}, {self.disk}"
@@ -49,7 +57,7 @@ class Report:
         if self.broken is not None:
             yield f"  broken    {self.broken}"
             yield f"  where     {self.where}"
-        if self.kept is not None:
+        if self.broken is not None and self.kept is not None:
             yield f"  kept      {self.kept}"
 
 

@@ -10,7 +10,7 @@ import json
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from penstock.torture.promise import PromiseBroken, holds
@@ -30,6 +30,8 @@ class Server:
     """Its data and its log are in ``directory``; ``flags`` are those of serve."""
 
     program: Sequence[str] = PENSTOCK
+    environment: Mapping[str, str] | None = None
+    """None: that of this process."""
 
     def __init__(self, directory: Path, *flags: str) -> None:
         self.data = directory / "data"
@@ -56,7 +58,11 @@ class Server:
         command += ["--ready-file", str(self._ready), *self._port_flags(), *self._flags]
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=log, stderr=log
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                env=self.environment,
             )
         deadline_s = time.monotonic() + READY_S
         while not self._ready.exists():

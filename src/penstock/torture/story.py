@@ -62,6 +62,7 @@ class Story:
                 self.report.broken = f"{error!r}\n{trace}"
             number += 1
         self.report.seconds = self._clock() - self._began_s
+        self.report.whole = True
         return self.report
 
     @property
@@ -98,11 +99,13 @@ class Story:
         self.report.servers += 1
         random = Random(f"{self.report.seed}/{number}")
         folder = self._directory / str(number)
-        world, scene = OnDisk(folder, random), Scene(random)
-        where = f"chapter {number}, on disk"
+        scene, where = Scene(random), f"chapter {number}, on disk"
         chapter = Chapter(self, scene, where, self.report.on_disk)
+        self.report.kept = folder  # unless it ends well
+        world = OnDisk(folder, random, chapter.tell)
         accidents: dict[str, Callable[[], None]] = {
             "killed": world.kill,
+            "power cut": world.cut_power,
             "killed in a write": world.tear_tail,
             "stopped": world.stop,
             "clock set": world.step_clock,
@@ -120,13 +123,12 @@ class Story:
                 scene.look(world)
                 if self.over and count >= len(accidents):
                     break
-            scene.end(world, world.kill)
+            scene.end(world, world.cut_power)
             world.close()
-        except BaseException:
+        finally:
             world.abandon()
-            self.report.kept = folder
-            raise
         chapter.tell()
+        self.report.kept = None
         shutil.rmtree(folder)
 
 
@@ -142,6 +144,7 @@ class Chapter:
         self._counts = counts
         self._names: list[str] = []
         self._had = 0, 0
+        story.report.where = where
 
     def meets(self, accident: str) -> None:
         """An accident is about to happen."""
