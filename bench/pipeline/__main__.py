@@ -18,7 +18,7 @@ from bench.pipeline.scene import Scene
 from bench.rounds import Row, Settings, scratch
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "performance.md"
-KINDS = ("stages", "jobs", "cluster", "store")
+KINDS = ("stages", "mongodb", "jobs", "cluster", "store")
 
 Found = TypeVar("Found")
 
@@ -52,13 +52,17 @@ def measure(
     """The rows of all that finished; ``notes`` gets what did not."""
     table: list[Row] = []
     # The jobs first: the stages are held against the plain process among them.
-    alone = None
+    alone = whole = None
     if "jobs" in kinds:
         alone = _measured("jobs", lambda: jobs.run(scene), notes)
     if "stages" in kinds:
         whole = _measured("stages", lambda: stages.run(scene), notes)
         if whole is not None:
             table += rows.of_stages(whole, None if alone is None else alone[jobs.PLAIN])
+    if "mongodb" in kinds:
+        other = _measured("mongodb", lambda: stages.run_mongodb(scene), notes)
+        if other is not None:
+            table.append(rows.of_mongodb(other, None if whole is None else whole.most))
     if alone is not None:
         table += rows.of_jobs(alone[jobs.PLAIN], alone[jobs.SPARK])
     if "cluster" in kinds:

@@ -19,6 +19,7 @@ from typing import Any
 
 from bench.peers.processes import TICKS_PER_S, descendants
 from bench.pipeline.looks import Look
+from bench.pipeline.store import Server
 from penstock.client import Client, connect
 from penstock.store.store import open_store
 from penstock.supervisor import topics
@@ -55,9 +56,11 @@ class Broken(Exception):
 class Line:
     """Use it from one thread; ``started`` makes one."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, store: Server | None) -> None:
         self._places = Places(folder)
-        self._wanted = Wanted(rate=UNBOUNDED, seed=SEED, ports=PORTS)
+        self._store = store
+        url = None if store is None else store.url
+        self._wanted = Wanted(rate=UNBOUNDED, seed=SEED, ports=PORTS, store=url)
         self._processes: dict[str, Process] = {}
         self._client: Client | None = None
 
@@ -69,7 +72,7 @@ class Line:
         self._wait()
         ports: Any = self._processes["broker"].ready["ports"]
         server = f"127.0.0.1:{ports['native']}"
-        store = str(self._processes["store"].ready["url"])
+        store = self._wanted.store or str(self._processes["store"].ready["url"])
         self._client = connect(server, name="bench")
         topics.make(self._client, topics.wanted(spark=True))
         with open_store(store) as kept:
@@ -154,6 +157,8 @@ class Line:
             for name, process in self._processes.items()
             if name.startswith(one) and process.pid is not None
         ]
+        if stage == "store" and self._store is not None:
+            pids = [self._store.pid]
         return sum(tree_cpu_s(pid) for pid in pids)
 
     def _start(self, part: Part) -> None:
@@ -193,8 +198,9 @@ KEPT = ("broker", "store")
 
 
 @contextmanager
-def started(folder: Path) -> Iterator[Line]:
-    line = Line(folder)
+def started(folder: Path, store: Server | None = None) -> Iterator[Line]:
+    """``store``: in place of the PostgreSQL that comes along."""
+    line = Line(folder, store)
     try:
         line.start()
         yield line

@@ -49,6 +49,18 @@ def of_stages(found: Stages, plain: Sample | None) -> list[Row]:
     ]
 
 
+def of_mongodb(found: Through, own: Through | None) -> Row:
+    """``own``: into the PostgreSQL that comes along, if that was measured as well."""
+    ratio = None if own is None else own.tweets_per_s / found.tweets_per_s
+    return _through(
+        "as many as go through into a MongoDB",
+        found,
+        ratio="" if ratio is None else f"PostgreSQL {ratio:.2f}x of it",
+        target=f"PostgreSQL at most {STORES:g}x",
+        met=ratio is None or ratio <= STORES,
+    )
+
+
 def _through(
     contender: str, through: Through, *, ratio: str, target: str, met: bool
 ) -> Row:

@@ -15,6 +15,7 @@ from bench.pipeline import looks, way
 from bench.pipeline.line import Broken, Line, started, watch
 from bench.pipeline.looks import Look
 from bench.pipeline.scene import Scene
+from bench.pipeline.store import mongod
 
 # The source is held when so much is under way: of tweets one batch that Spark works at
 # and one that waits for it, of the store's log and of changes what comes of them.
@@ -100,6 +101,15 @@ def run(scene: Scene) -> Stages:
         steady_s = scene.seconds or (QUICK_STEADY_S if quick else STEADY_S)
         steady = _steady(line, most.tweets_per_s * STEADY, steady_s)
         return Stages(most, steady, _half(line, most.tweets_per_s * HALF, seconds))
+
+
+def run_mongodb(scene: Scene) -> Through:
+    """As many as go through into a MongoDB. Raises Missing."""
+    quick = scene.settings.quick
+    with mongod() as store, started(scene.fresh("mongodb"), store) as line:
+        _look(line, QUICK_WARM_UP_S if quick else WARM_UP_S, hold=True)
+        most_s = scene.seconds or (QUICK_SECONDS if quick else MOST_S)
+        return through(_look(line, most_s, hold=True))
 
 
 def _look(line: Line, seconds: float, *, hold: bool) -> list[Look]:

@@ -19,7 +19,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import pyarrow as pa
@@ -90,27 +90,34 @@ def run(scene: Scene, notes: list[str]) -> list[Measured]:
     with OwnPostgres(scene.fresh("store")) as server:
         found = [measure(server.url, **much)]
     try:
-        with _mongod() as url:
-            found.append(measure(url, **much))
+        with mongod() as other:
+            found.append(measure(other.url, **much))
     except Missing as reason:
         notes.append(f"MongoDB is missing: {reason}")
     return found
 
 
+class Server(NamedTuple):
+    """A store that somebody else runs."""
+
+    url: str
+    pid: int
+
+
 @contextlib.contextmanager
-def _mongod() -> Iterator[str]:
+def mongod() -> Iterator[Server]:
     """The one that tests use; raises Missing, saying why there is none."""
     # Here, because it comes with what tests need.
     try:
-        from tests import mongod
+        from tests import mongod as real
     except ImportError as error:
         raise Missing(str(error)) from error
     try:
-        mongod.fetched()
-    except mongod.Unavailable as error:
+        real.fetched()
+    except real.Unavailable as error:
         raise Missing(str(error)) from error
-    with mongod.own_mongod() as server, mongod.database_of(server.url) as url:
-        yield url
+    with real.own_mongod() as server, real.database_of(server.url) as url:
+        yield Server(url, server.pid)
 
 
 def made(count: int) -> Any:

@@ -210,6 +210,20 @@ def test_another_store_may_take_twice_as_long_over_older_documents(
     assert table[2].met is None
 
 
+@pytest.mark.parametrize(("rate", "met"), [(2600, True), (2400, False)])
+def test_tweets_into_another_store_may_take_twice_as_long(
+    rate: int, *, met: bool
+) -> None:
+    own = stages.through(steps(tweets_per_s=5000), offered=5000)
+    other = stages.through(steps(tweets_per_s=rate), offered=rate)
+
+    alone, beside = rows.of_mongodb(other, None), rows.of_mongodb(other, own)
+
+    assert (alone.ratio, alone.met) == ("", True)
+    assert beside.ratio == f"PostgreSQL {5000 / rate:.2f}x of it"
+    assert beside.met is met
+
+
 def test_time_of_children_that_have_ended_counts() -> None:
     before = tree_cpu_s(os.getpid())
 
@@ -238,5 +252,5 @@ def test_the_page_has_one_place_for_the_table() -> None:
     text = PAGE.read_text()
 
     assert text.count(page.BEGIN) == text.count(page.END) == 1
-    assert KINDS == ("stages", "jobs", "cluster", "store")
+    assert KINDS == ("stages", "mongodb", "jobs", "cluster", "store")
     assert len(STAGES) == 7
