@@ -19,6 +19,7 @@ import pyarrow as pa
 from penstock.errors import InvalidQuery, PenstockError
 from penstock.schema import parsed
 from penstock.sql.scanning import TopicTable
+from penstock.sql.values import values
 from penstock.sql.words import with_column
 from penstock.table.connection import Connection
 from penstock.table.extent import Extent
@@ -67,10 +68,7 @@ class Answer:
         left = most
         for batch in self.batches:
             part = batch if left is None else batch.slice(0, left)
-            columns = [
-                column.to_pylist(maps_as_pydicts="lossy") for column in part.columns
-            ]
-            yield from zip(*columns, strict=True)
+            yield from zip(*map(values, part.columns), strict=True)
             if left is not None:
                 left -= part.num_rows
                 if left <= 0:
@@ -175,7 +173,7 @@ class Engine:
     ) -> Iterator[pa.RecordBatch]:
         try:
             yield from reader
-        except (duckdb.Error, pa.ArrowException, RuntimeError) as error:
+        except (duckdb.Error, pa.ArrowException, OSError, RuntimeError) as error:
             raise self._refused(error, names) from error
 
     def _refused(self, error: Exception, names: Sequence[str]) -> PenstockError:

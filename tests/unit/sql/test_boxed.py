@@ -260,6 +260,22 @@ def test_a_process_answers_and_refuses(data: Path) -> None:
     assert good.stderr == bad.stderr == b""
 
 
+def test_a_time_that_no_calendar_holds_is_answered(data: Path) -> None:
+    found = answered(data, "SELECT to_timestamp(1700000000000), ['infinity'::date]")
+
+    assert found["rows"] == [["55840-11-08T22:13:20.000Z", ["infinity"]]]
+
+
+def test_what_goes_wrong_behind_the_first_rows_is_refused(data: Path) -> None:
+    late = "SELECT if(range = 100000, error('oh no'), 0) FROM range(200000)"
+
+    found = carried_out(question(data, late, rows=1_000_000))
+
+    assert found.returncode == REFUSED, found
+    refusal = msgspec.json.decode(found.stdout, type=Refusal)
+    assert (refusal.error, refusal.arguments[0]) == ("InvalidQuery", "oh no")
+
+
 @pytest.mark.parametrize(
     "query",
     [

@@ -234,6 +234,15 @@ def test_what_cannot_be_answered_is_said_in_a_line(
     assert hint in caught.value.hint
 
 
+def test_what_goes_wrong_behind_the_first_rows_is_said_in_a_line(
+    engine: Engine,
+) -> None:
+    query = "SELECT if(range = 100000, error('oh no'), 0) FROM range(200000)"
+
+    with pytest.raises(InvalidQuery, match="^oh no$"):
+        asked(engine, query)
+
+
 def test_what_was_lost_meanwhile_is_said(
     engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
