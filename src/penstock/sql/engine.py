@@ -20,7 +20,7 @@ from penstock.errors import InvalidQuery, PenstockError
 from penstock.schema import parsed
 from penstock.sql.scanning import TopicTable
 from penstock.sql.values import values
-from penstock.sql.words import with_column
+from penstock.sql.words import spoken, with_column
 from penstock.table.connection import Connection
 from penstock.table.extent import Extent
 from penstock.table.naming import suggestion
@@ -208,7 +208,7 @@ def named_in(query: str, names: Sequence[str]) -> list[str]:
     Names have no case in SQL: of those that differ in it alone, the one that stands in
     the query as it is. Raises InvalidQuery if that does not tell them apart.
     """
-    if _LISTS.search(query):
+    if _LISTS.search(spoken(query)):
         return list({name.lower(): name for name in names}.values())
     lowered = query.lower()
     found: dict[str, list[str]] = {}

@@ -272,6 +272,8 @@ def test_tables_of_ones_own_can_be_made(engine: Engine) -> None:
         ('FROM "Users"', ["Users"]),
         ("FROM a_b", ["a", "a_b"]),
         ("SELECT 1", []),
+        ("SHOW TABLES", ["orders", "users", "a", "a_b"]),
+        ("SELECT 'show' || $$ describe $$ -- show\n/* duckdb_ */", []),
     ],
 )
 def test_topics_are_found_by_their_names(query: str, names: list[str]) -> None:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.sql.words import with_column
+from penstock.sql.words import spoken, with_column
 
 
 @pytest.mark.parametrize(
@@ -36,3 +36,9 @@ def test_the_column_gets_its_quotes(query: str, quoted: str) -> None:
 )
 def test_anything_else_stays_as_it_is(query: str) -> None:
     assert with_column(query) == query
+
+
+def test_texts_and_comments_say_nothing() -> None:
+    query = """SELECT 'it''s', "a 'b'" /* c\n */ FROM t -- d\nWHERE $$ e $$"""
+
+    assert spoken(query).split() == ["SELECT", ",", '"a', "'b'\"", "FROM", "t", "WHERE"]
