@@ -6,8 +6,10 @@ import csv
 import io
 import json
 import os
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import msgspec
@@ -200,6 +202,32 @@ def test_whoever_stops_reading_gets_no_traceback(data: Path) -> None:
     assert run.stdout.count("\n") == 1
     assert "Traceback" not in run.stderr
     assert "Error" not in run.stderr
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT count(DISTINCT a.range * b.range) FROM range(100000000) a, range(9) b",
+        "SELECT max(range) FROM range(1000000000000) UNION ALL SELECT 1",
+        "SELECT range FROM range(1000000000000) WHERE range < 9 OR range % 1e12 = 7",
+    ],
+    ids=["counts", "at once", "behind the first rows"],
+)
+def test_ctrl_c_ends_a_query(data: Path, query: str) -> None:
+    command = [*PENSTOCK, "sql", query, "--csv", "--data", str(data)]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as run:
+        time.sleep(3)  # it works by then
+        assert run.poll() is None
+        run.send_signal(signal.SIGINT)
+        try:
+            _, said = run.communicate(timeout=5)
+        finally:
+            run.kill()
+
+    assert run.returncode == 130
+    assert said.splitlines()[-1] == b"interrupted"
 
 
 def test_neither_spark_nor_a_cache_is_touched(data: Path, tmp_path: Path) -> None:

@@ -21,6 +21,7 @@ import click
 from penstock.cli import show
 from penstock.cli.connect import json_option, server_options
 from penstock.cli.output import StandardText, say, write_line
+from penstock.cli.progress import INTERRUPTED
 from penstock.cli.refusal import Refusal
 from penstock.cli.sql_tables import Found, Tables, with_duckdb, with_spark
 from penstock.files import Files
@@ -97,7 +98,7 @@ def sql_command(
         _shell(engine, limit or TABLE_ROWS)
         return
     asked = sys.stdin.read() if query is None else query
-    with tables_of(engine) as tables:
+    with _interruptible(), tables_of(engine) as tables:
         if parquet is not None:
             _write_parquet(tables, asked, Path(parquet), limit)
             return
@@ -112,6 +113,16 @@ def sql_command(
             print_csv(found, limit)
         else:
             print_table(found, first, most)
+
+
+@contextmanager
+def _interruptible() -> Iterator[None]:
+    """Ctrl-C ends the command in a line."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        say("interrupted", err=True)
+        raise click.exceptions.Exit(INTERRUPTED) from None
 
 
 @contextmanager

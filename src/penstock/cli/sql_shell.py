@@ -69,6 +69,8 @@ class Shell:
             say(f"error: {error}", err=True)
             if error.hint:
                 say(f"hint: {error.hint}", err=True)
+        except KeyboardInterrupt:
+            say("interrupted", err=True)
 
     def _ask(self, query: str) -> None:
         found = self.tables.answer(query)

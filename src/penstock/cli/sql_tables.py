@@ -15,6 +15,7 @@ from penstock.broker.desk import MAX_ROWS
 from penstock.broker.desk_views import TopicPage
 from penstock.broker.schema_views import SchemaPage, SchemaView
 from penstock.cli.connect import Asker, ask, at_desk, credentials, no_token, whereabouts
+from penstock.cli.sql_aside import Aside
 from penstock.client import Client
 from penstock.client.address import Local
 from penstock.client.tls import Tls
@@ -57,7 +58,7 @@ class Tables(Protocol):
         """Write the answer to a new file; raises InvalidQuery."""
 
 
-def with_duckdb() -> AbstractContextManager[Engine]:
+def with_duckdb() -> AbstractContextManager[Aside]:
     """The topics of the broker that the options name; raises MissingExtra."""
     try:
         engine = import_module("penstock.sql.engine")
@@ -67,9 +68,9 @@ def with_duckdb() -> AbstractContextManager[Engine]:
 
 
 @contextmanager
-def _with_duckdb(engine: Callable[..., Engine]) -> Iterator[Engine]:
+def _with_duckdb(engine: Callable[..., Engine]) -> Iterator[Aside]:
     with catalog() as known, engine(_connection(), known) as tables:
-        yield tables
+        yield Aside(tables)
 
 
 def _connection() -> Connection:

@@ -76,7 +76,7 @@ class Answer:
 
 
 class Engine:
-    """Close it, or use it as a context manager; from one thread."""
+    """Close it, or use it as a context manager; from one thread at a time."""
 
     def __init__(
         self,
@@ -102,6 +102,10 @@ class Engine:
     def close(self) -> None:
         self._let_go()
         self._duck.close()
+
+    def interrupt(self) -> None:
+        """From another thread: end the query that runs, if one does."""
+        self._duck.interrupt()
 
     def names(self) -> Sequence[str]:
         """The topics that there are."""
