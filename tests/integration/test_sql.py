@@ -181,6 +181,18 @@ def test_parquet_is_one_file(data: Path, tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [file]
 
 
+def test_of_several_questions_each_is_answered(data: Path, tmp_path: Path) -> None:
+    both = "SELECT count(*) AS n FROM orders; SELECT 'a;b' AS t;"
+    file = tmp_path / "both.parquet"
+
+    found = lines(both, "--data", str(data))
+    refused = sql(both, "--data", str(data), "--parquet", str(file))
+
+    assert found == ["n", "6", "t", "a;b"]
+    assert "2 statements: a Parquet file holds one answer" in refused.stderr
+    assert not file.exists()
+
+
 def test_a_table_says_that_there_is_more(data: Path) -> None:
     result = sql("SELECT id FROM orders", "--limit", "2", "--data", str(data))
 

@@ -102,17 +102,24 @@ def sql_command(
         if parquet is not None:
             _write_parquet(tables, asked, Path(parquet), limit)
             return
-        with telling("reading …"):
-            found = tables.answer(asked)
-            most = limit or TABLE_ROWS
-            # One more, to know of it.
-            first = [] if as_json or as_csv else list(found.rows(most + 1))
-        if as_json:
-            print_json(found, limit)
-        elif as_csv:
-            print_csv(found, limit)
-        else:
-            print_table(found, first, most)
+        for one in tables.statements(asked):
+            _answer(tables, one, limit, as_json=as_json, as_csv=as_csv)
+
+
+def _answer(
+    tables: Tables, query: str, limit: int | None, *, as_json: bool, as_csv: bool
+) -> None:
+    with telling("reading …"):
+        found = tables.answer(query)
+        most = limit or TABLE_ROWS
+        # One more, to know of it.
+        first = [] if as_json or as_csv else list(found.rows(most + 1))
+    if as_json:
+        print_json(found, limit)
+    elif as_csv:
+        print_csv(found, limit)
+    else:
+        print_table(found, first, most)
 
 
 @contextmanager
@@ -196,6 +203,9 @@ def _check_file(name: str) -> None:
 
 
 def _write_parquet(tables: Tables, query: str, file: Path, most: int | None) -> None:
+    count = len(tables.statements(query))
+    if count > 1:
+        raise Refusal(f"{count} statements: a Parquet file holds one answer")
     parent = file.absolute().parent
     with tempfile.TemporaryDirectory(prefix=".penstock-sql-", dir=parent) as scratch:
         whole = Path(scratch, "whole.parquet")

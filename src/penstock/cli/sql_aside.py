@@ -31,6 +31,9 @@ class Aside:
     def names(self) -> Sequence[str]:
         return self._engine.names()
 
+    def statements(self, query: str) -> list[str]:
+        return self._engine.statements(query)
+
     def answer(self, query: str) -> Answer:
         """Raises InvalidQuery."""
         found = self._done(lambda: self._engine.answer(query))

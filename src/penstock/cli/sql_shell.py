@@ -64,7 +64,8 @@ class Shell:
             if typed.startswith("."):
                 self._command(*typed[1:].split())
             elif typed.strip(" ;\n"):
-                self._ask(typed)
+                for one in self.tables.statements(typed):
+                    self._ask(one)
         except PenstockError as error:
             say(f"error: {error}", err=True)
             if error.hint:

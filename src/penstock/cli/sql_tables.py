@@ -51,6 +51,9 @@ class Found(Protocol):
 class Tables(Protocol):
     """Topics as tables."""
 
+    def statements(self, query: str) -> list[str]:
+        """What is asked, one by one."""
+
     def answer(self, query: str) -> Found:
         """Raises InvalidQuery."""
 
@@ -182,6 +185,9 @@ class OnSpark:
     def __init__(self, spark_sql: Any, session: Any) -> None:
         self._spark_sql = spark_sql
         self._session = session
+
+    def statements(self, query: str) -> list[str]:
+        return [query]  # of several Spark says itself that it is one too many
 
     def answer(self, query: str) -> Found:
         found: Found = self._spark_sql.Answer(self._frame(query))

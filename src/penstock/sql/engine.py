@@ -111,6 +111,16 @@ class Engine:
         """The topics that there are."""
         return self._catalog.names()
 
+    def statements(self, query: str) -> list[str]:
+        """What is asked, one by one; whole if it cannot be taken apart."""
+        for text in (query, with_column(query)):
+            try:
+                found = self._duck.extract_statements(text)
+            except duckdb.Error:
+                continue
+            return [one.query for one in found] or [query]
+        return [query]
+
     def answer(self, query: str) -> Answer:
         """What a query is answered by; raises InvalidQuery."""
         names = self._catalog.names(query)

@@ -34,6 +34,9 @@ class Tables:
     def __init__(self) -> None:
         self.asked: list[str] = []
 
+    def statements(self, query: str) -> list[str]:
+        return [f"{one};" for one in query.split(";") if one.strip()]
+
     def answer(self, query: str) -> Found:
         self.asked.append(query)
         if query == "wrong;":
@@ -61,6 +64,14 @@ def test_a_question_is_answered_by_a_table(
     shell.do("note 1;")
 
     assert capsys.readouterr().out == "n\n0\n1\nn\n0\nnote: look at it\n"
+
+
+def test_of_several_questions_each_is_answered(
+    shell: Shell, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shell.do("SELECT 2; SELECT 1;")
+
+    assert capsys.readouterr().out == "n\n0\n1\nn\n0\n"
 
 
 def test_what_is_wrong_with_it_is_said_and_the_shell_goes_on(

@@ -280,6 +280,22 @@ def test_topics_are_found_by_their_names(query: str, names: list[str]) -> None:
     assert named_in(query, ["orders", "Users", "users", "a", "a_b"]) == names
 
 
+@pytest.mark.parametrize(
+    ("query", "statements"),
+    [
+        ("SELECT 1; SELECT 2;", ["SELECT 1;", "SELECT 2;"]),
+        ("SELECT ';' -- ;", ["SELECT ';' -- ;"]),
+        ("SELECT offset FROM t; FROM t", ['SELECT "offset" FROM t;', "FROM t"]),
+        ("SELEC 1; SELECT 2", ["SELEC 1; SELECT 2"]),
+        (" ; ", [";"]),
+    ],
+)
+def test_statements_are_told_apart(
+    engine: Engine, query: str, statements: list[str]
+) -> None:
+    assert [one.strip() for one in engine.statements(query)] == statements
+
+
 moments = st.integers(-2, EVENTS + 2).map(
     lambda n: f"make_timestamptz({(NEW_YEAR + n * 1000) * 1000})"
 )
