@@ -18,7 +18,7 @@ from starlette.responses import Response
 
 from penstock.broker.desk import MAX_ROWS
 from penstock.errors import Ending, InvalidQuery, NoRoute, UnknownSchema
-from penstock.http.access import Access
+from penstock.http.access import Access, Who
 from penstock.http.answers import json_answer
 from penstock.http.bell import Bell
 from penstock.http.call import Call, Special
@@ -40,10 +40,15 @@ class Questions(Protocol):
         """Raises MissingExtra, or LimitReached if there are never any."""
 
     async def answer(
-        self, query: str, topics: Sequence[str], schemas: Mapping[str, str]
+        self,
+        query: str,
+        topics: Sequence[str],
+        schemas: Mapping[str, str],
+        asker: str = "",
     ) -> bytes:
         """An ``SqlAnswer`` as JSON, over these topics alone; ends if it is cancelled.
 
+        ``asker``: who leaves places for others; nobody has to where all are let in.
         Raises InvalidQuery, TooMuchAsked, LimitReached, MissingExtra.
         """
 
@@ -108,7 +113,9 @@ async def sql(call: Call) -> Response:
         if not names:  # work for nobody who may read nothing
             call.need(Access.READ)
         schemas = await _schemas(call, said.query, names)
-        asked = asyncio.ensure_future(questions.answer(said.query, names, schemas))
+        asked = asyncio.ensure_future(
+            questions.answer(said.query, names, schemas, _asker(call.who))
+        )
         found = msgspec.json.decode(await _watched(call, guest, asked), type=SqlAnswer)
     found.seconds = round(asyncio.get_running_loop().time() - began_s, 3)
     return json_answer(found)
@@ -156,6 +163,13 @@ def _questions(call: Call) -> Questions:
     if call.house.questions is None:
         raise NoRoute(call.request.scope["path"])
     return call.house.questions
+
+
+def _asker(who: Who) -> str:
+    """A token or a user, which may have the same name; none where all are let in."""
+    if who.scope == "open":
+        return ""
+    return f"{'token' if who.grants is None else 'user'} {who.name}"
 
 
 async def _readable(call: Call) -> list[str]:

@@ -7,6 +7,8 @@ every reader does, and gets nothing of this one: no socket, no file, no environm
 
 A thread talks to it. It is not started by the event loop: that would copy the tables of
 all our memory, which takes a quarter of a second for 2 GiB.
+
+Whoever asks holds half of the places at most, so that there is one for somebody else.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ import logging
 import os
 import signal
 import sys
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -52,7 +55,8 @@ class Processes:
     def __init__(self, data: str, options: HttpOptions) -> None:
         self._data = str(Path(data).absolute())
         self._options = options
-        self._running = 0
+        self._running: Counter[str] = Counter()
+        """Questions by who asked them."""
         most = max(options.sql_questions, 1)
         self._threads = ThreadPoolExecutor(most, "penstock-sql")
 
@@ -63,20 +67,32 @@ class Processes:
             raise self._enough()
 
     async def answer(
-        self, query: str, topics: Sequence[str], schemas: Mapping[str, str]
+        self,
+        query: str,
+        topics: Sequence[str],
+        schemas: Mapping[str, str],
+        asker: str = "",
     ) -> bytes:
         """What a process writes of these topics; ends it if this is cancelled."""
         self.check()
-        if self._running >= self._options.sql_questions:
-            raise self._enough()
-        self._running += 1
+        self._check_place(asker)
+        self._running[asker] += 1
         try:
             async with asyncio.timeout(self._options.sql_s):
                 return await self._asked(self._question(query, topics, schemas))
         except TimeoutError:
             raise too_long(self._options.sql_s) from None
         finally:
-            self._running -= 1
+            self._running -= Counter([asker])  # names of nobody are let go of
+
+    def _check_place(self, asker: str) -> None:
+        most = self._options.sql_questions
+        if self._running.total() >= most:
+            raise self._enough()
+        half = max(most // 2, 1)
+        if asker and self._running[asker] >= half:
+            what = f"questions in SQL of {asker}"
+            raise LimitReached(what, half, "half of http.sql_questions")
 
     def _enough(self) -> LimitReached:
         limit = self._options.sql_questions

@@ -30,6 +30,7 @@ class Fake:
 
     def __init__(self) -> None:
         self.asked: list[tuple[str, list[str], dict[str, str]]] = []
+        self.askers: list[str] = []
         self.problem: PenstockError | None = None
         self.answers = asyncio.Event()
         self.answers.set()
@@ -40,9 +41,14 @@ class Fake:
             raise self.problem
 
     async def answer(
-        self, query: str, topics: Sequence[str], schemas: Mapping[str, str]
+        self,
+        query: str,
+        topics: Sequence[str],
+        schemas: Mapping[str, str],
+        asker: str = "",
     ) -> bytes:
         self.asked.append((query, list(topics), dict(schemas)))
+        self.askers.append(asker)
         self.check()
         self.waiting += 1
         try:
@@ -102,6 +108,7 @@ def test_only_what_a_token_may_read_is_there_for_it(
 
             assert answer.status == 200
             assert fake.asked[0][1] == topics
+            assert fake.askers == ["token t"]
             shown = [name for name in topics if not name.startswith("$")]
             assert listed.json()["topics"] == shown
 
@@ -122,6 +129,7 @@ def test_rules_of_a_user_say_what_is_there(tmp_path: Path) -> None:
 
             assert answer.status == 200
             assert fake.asked[0][1] == ["orders"]
+            assert fake.askers == ["user anna"]
 
     run(scene())
 

@@ -121,6 +121,31 @@ def test_one_more_than_may_be_at_a_time_is_refused_at_once(data: Path) -> None:
     run(scene())
 
 
+def test_nobody_holds_more_than_half_of_the_places(data: Path) -> None:
+    async def scene() -> None:
+        asked = processes(data, sql_questions=2)
+        before = children_of(os.getpid())
+        first = asyncio.ensure_future(asked.answer(ENDLESS, [], {}, "user anna"))
+        await begun(before)
+
+        with pytest.raises(LimitReached) as caught:
+            await asked.answer("SELECT 1", [], {}, "user anna")
+        expected = (
+            "there are 1 questions in SQL of user anna, "
+            "the limit of half of http.sql_questions"
+        )
+        assert str(caught.value) == expected
+        for other in ("token anna", ""):
+            found = await asked.answer("SELECT 1", [], {}, other)
+            assert json.loads(found)["rows"] == [[1]]
+
+        first.cancel()
+        await asyncio.wait([first])
+        await asked.answer("SELECT 1", [], {}, "user anna")
+
+    run(scene())
+
+
 def test_no_questions_at_a_time_are_none_ever(data: Path) -> None:
     async def scene() -> None:
         asked = processes(data, sql_questions=0)
