@@ -5,8 +5,9 @@ loop or its life: so it is asked elsewhere, and ended by force when its time is 
 nobody waits for it any more. The process reads the files of the data directory, as
 every reader does, and gets nothing of this one: no socket, no file, no environment.
 
-A thread talks to it. It is not started by the event loop: that would copy the tables of
-all our memory, which takes a quarter of a second for 2 GiB.
+A thread talks to it. It is started by ``Popen``, which takes a millisecond, and not by
+the loop's own function for that: uvloop would copy the tables of all our memory, which
+takes a quarter of a second for 2 GiB.
 
 Whoever asks holds half of the places at most, so that there is one for somebody else.
 """
@@ -28,7 +29,7 @@ from subprocess import DEVNULL, PIPE, Popen
 import msgspec
 
 from penstock import sql
-from penstock.errors import LimitReached, TooMuchAsked
+from penstock.errors import InvalidQuery, LimitReached, PenstockError
 from penstock.http.options import HttpOptions
 from penstock.sql.question import (
     ANSWERED,
@@ -47,6 +48,8 @@ logger = logging.getLogger(__name__)
 MORE_BYTES = 1 << 18
 # Signals by which the kernel says that its time is over.
 _OVER = (signal.SIGALRM, signal.SIGXCPU)
+# Those by which a process ends that gets no memory.
+_NO_MEMORY = (signal.SIGKILL, signal.SIGABRT)
 
 
 class Processes:
@@ -133,16 +136,19 @@ class Processes:
         text = written.decode(errors="replace")
         raise RuntimeError(f"a question has ended with {code}: {text}")
 
-    def _killed(self, number: int) -> TooMuchAsked:
+    def _killed(self, number: int) -> PenstockError:
         """Not by us: by the kernel, or by a library that got no memory."""
         if number in _OVER:
             return too_long(self._options.sql_s)
+        name = f"signal {number} ({signal.strsignal(number)})"
         logger.warning(
-            "a question in SQL was killed by signal %d, most likely for its memory",
-            number,
+            "a question in SQL was killed by %s",
+            name,
             extra={"action": "question_killed", "signal": number},
         )
-        return too_much_memory(self._options.sql_memory_bytes)
+        if number in _NO_MEMORY:
+            return too_much_memory(self._options.sql_memory_bytes)
+        return InvalidQuery(f"what answered the question was ended by {name}")
 
 
 def _started() -> Popen[bytes]:

@@ -190,6 +190,23 @@ def test_a_process_that_is_killed_counts_as_too_much_memory(
     ]
 
 
+def test_a_process_that_another_signal_ends_names_it(
+    data: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    program(monkeypatch, tmp_path, "import os; os.kill(os.getpid(), 11)")
+
+    async def scene() -> None:
+        with pytest.raises(InvalidQuery, match="was ended by signal 11"):
+            await processes(data).answer("SELECT 1", [], {})
+
+    run(scene())
+    (said,) = caplog.messages
+    assert said == "a question in SQL was killed by signal 11 (Segmentation fault)"
+
+
 @pytest.mark.parametrize("number", [signal.SIGALRM, signal.SIGXCPU])
 def test_a_process_whose_time_the_kernel_ends_took_too_long(
     data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: signal.Signals
