@@ -21,6 +21,7 @@ import penstock
 from penstock.broker.access import Rule
 from penstock.cli.main import cli
 from penstock.client import connect
+from penstock.http.key_file import KeyFile
 from penstock.server.users_file import set_password, set_rules
 from tests.serving import PENSTOCK, serving
 
@@ -258,3 +259,20 @@ def test_neither_spark_nor_a_cache_is_touched(data: Path, tmp_path: Path) -> Non
 
     assert run.stdout.splitlines()[-1] == "[]", run.stderr
     assert not (tmp_path / "cache").exists()
+
+
+def test_a_token_of_another_server_of_ours_does_not_stand_in_the_way(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    left = tmp_path / "left"
+    left.mkdir()
+    KeyFile(left).begin(0)
+    monkeypatch.setenv("PENSTOCK_DATA", str(left))
+    with serving(tmp_path, "--no-maze") as server:
+        with connect(server.data) as client:
+            client.publish("t", b"x")
+        monkeypatch.setenv("PENSTOCK_SERVER", f"127.0.0.1:{server.ports['native']}")
+
+        found = lines("SELECT count(*) AS n FROM t", "--json")
+
+    assert found == ['{"n":1}']

@@ -130,7 +130,12 @@ def whereabouts() -> tuple[Address, str | None, str | None]:
 def credentials() -> tuple[Address, str | None, str | None, str | None]:
     """The same and a token: the one that was named, or else that of our own server."""
     where, user, password = whereabouts()
-    return where, user, password, token_of() or _own_token(where, user)
+    ours = _own_client(where)
+    if ours is None:
+        return where, user, password, token_of()
+    client, token = ours
+    client.close()
+    return where, user, password, token
 
 
 @contextmanager
@@ -214,20 +219,24 @@ def _awaited(where: Address) -> Client:
 
 def _opened(where: Address) -> Client:
     """A client with what the options say, or else with the token of our own server."""
-    user, token = given("user"), token_of()
-    own = None if token is not None else _own_token(where, user)
-    if own is not None:
-        with suppress(ServerRefused):  # it is that of another server of ours
-            return connect(where, token=own, name=PROGRAM)
+    ours = _own_client(where)
+    if ours is not None:
+        return ours[0]
+    user = given("user")
     return connect(
-        where, user=user, password=_password(user), token=token, name=PROGRAM
+        where, user=user, password=_password(user), token=token_of(), name=PROGRAM
     )
 
 
-def _own_token(where: Address, user: str | None) -> str | None:
-    if user is not None or not isinstance(where, Remote):
+def _own_client(where: Address) -> tuple[Client, str] | None:
+    """A client with the token of our own server, if it is one and nobody logs in."""
+    if given("user") or token_of() is not None or not isinstance(where, Remote):
         return None
-    return own_token(where, load().server.data)
+    token = own_token(where, load().server.data)
+    if token is not None:
+        with suppress(ServerRefused):  # it is that of another server of ours
+            return connect(where, token=token, name=PROGRAM), token
+    return None
 
 
 def carry_out(desk: Asker, plan: Plan[Result]) -> Result:
