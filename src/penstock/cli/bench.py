@@ -7,7 +7,7 @@ import secrets
 import statistics
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -29,7 +29,7 @@ from penstock.cli.output import say
 from penstock.cli.refusal import Refusal
 from penstock.client import Client, Subscription
 from penstock.client.address import Local
-from penstock.errors import PenstockError
+from penstock.errors import PenstockError, ServerRefused, UnknownTopic
 from penstock.log.layout import Layout
 from penstock.log.lock import holder_pid
 
@@ -100,7 +100,10 @@ def bench(seconds: float, size: int, durability: str, **_: object) -> None:
     """
     with connected() as client, _topic(client, durability) as topic:
         run = Run(client, topic, bytes(size), seconds, _pid())
-        rows = list(run.rows())
+        _show(list(run.rows()))
+
+
+def _show(rows: list[Row]) -> None:
     if as_json():
         show_json(rows)
         return
@@ -201,12 +204,29 @@ def _taken(subscription: Subscription) -> int:
 def _topic(client: Client, durability: str) -> Iterator[str]:
     """A topic that nobody else has, for as long as it takes."""
     name = f"penstock-bench-{secrets.token_hex(4)}"
+    _check_deletes(client, name)
     client.ask("topics.create", name=name, durability=durability)
     try:
         yield name
     finally:
-        with suppress(PenstockError):
-            client.ask("topics.delete", name=name)
+        _delete(client, name)
+
+
+def _check_deletes(client: Client, name: str) -> None:
+    """Raises ServerRefused, before there is a topic, if it would have to stay."""
+    try:
+        client.ask("topics.delete", name=name)
+    except ServerRefused as error:
+        if error.error != UnknownTopic.__name__:
+            raise
+
+
+def _delete(client: Client, name: str) -> None:
+    try:
+        client.ask("topics.delete", name=name)
+    except PenstockError as error:
+        hint = f"delete it with 'penstock topics delete {name}'"
+        raise Refusal(f"topic {name} is left behind: {error}", hint) from error
 
 
 def _pid() -> int | None:

@@ -6,6 +6,8 @@ import pytest
 
 from penstock.cli import bench
 from penstock.cli.refusal import Refusal
+from penstock.client import Client
+from penstock.errors import ServerRefused
 from tests.unit.cli.desk_run import DeskRun
 
 ROWS = [
@@ -48,3 +50,44 @@ def test_the_topic_goes_although_something_fails(
 
     assert said == "error: no more\n"
     assert run.ask("topics")["topics"] == []
+
+
+def refuse_to_delete(monkeypatch: pytest.MonkeyPatch, *, empty: bool) -> None:
+    """``empty``: also a topic that is not there yet."""
+    ask = Client.ask
+
+    def refusing(self: Client, verb: str, /, **arguments: object) -> object:
+        known = ask(self, "topics")
+        assert isinstance(known, dict)
+        if verb == "topics.delete" and (empty or known["topics"]):
+            raise ServerRefused("NotAllowed", "you may not", "ask somebody")
+        return ask(self, verb, **arguments)
+
+    monkeypatch.setattr(Client, "ask", refusing)
+
+
+def test_whoever_may_not_delete_the_topic_gets_none(
+    run: DeskRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refuse_to_delete(monkeypatch, empty=True)
+
+    said = run.refused("bench", "--for", "1ms")
+
+    assert said == "error: you may not\nhint: ask somebody\n"
+    assert run.ask("topics")["topics"] == []
+
+
+def test_a_topic_that_is_left_behind_is_named(
+    run: DeskRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refuse_to_delete(monkeypatch, empty=False)
+
+    result = run("bench", "--for", "1ms")
+
+    (left,) = run.ask("topics")["topics"]
+    assert result.exit_code == 2
+    assert len(result.stdout.splitlines()) == 1 + len(ROWS)
+    assert result.stderr == (
+        f"error: topic {left['name']} is left behind: you may not\n"
+        f"hint: delete it with 'penstock topics delete {left['name']}'\n"
+    )
