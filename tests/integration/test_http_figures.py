@@ -223,7 +223,7 @@ def test_a_subscription_that_was_suspended_is_resumed(tmp_path: Path) -> None:
             client.subscribe("orders", "billing").close()
         found = api.post("/v1/subscriptions/billing/orders/resume", {})
 
-        assert found["state"] == "unsubscribed"
+        assert found["state"] == "away"
         status, _, body = api.raw("POST", "/v1/subscriptions/no/orders/resume", {})
         assert status == 404
         assert json.loads(body)["error"] == "UnknownSubscription"

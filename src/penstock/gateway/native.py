@@ -402,7 +402,9 @@ class NativeGateway(Gateway):
             consumer = channel.consumer
             if number == message.channel:
                 consumer.subscription.put_back(message.unbegun, consumer)
-            self._broker.unsubscribe(consumer)
+            self._broker.detach(consumer)
+            # Also what settles by being sent: whoever leaves in order knows it counts.
+            consumer.subscription.note(urgent=True)
         done = encode(Answer(message.seq, None))
         self._outbox.after(self._broker.promised, done)
 

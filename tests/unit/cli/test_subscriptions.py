@@ -35,9 +35,9 @@ def test_without_subscriptions_there_are_none(run: DeskRun) -> None:
 
 def test_subscriptions_are_a_table(two: DeskRun) -> None:
     assert rows(two.lines("subscriptions")) == [
-        ["me", "t", "unsubscribed", "0", "3", "0", "0"],
-        ["you", "t", "unsubscribed", "3", "0", "0", "0"],
-        ["you", "u", "unsubscribed", "1", "0", "0", "0"],
+        ["me", "t", "away", "0", "3", "0", "0"],
+        ["you", "t", "away", "3", "0", "0", "0"],
+        ["you", "u", "away", "1", "0", "0", "0"],
     ]
 
 
@@ -118,6 +118,6 @@ def test_a_subscription_is_resumed(two: DeskRun) -> None:
     said = two.lines("subscriptions", "resume", "me", "t")
     row = json.loads(two.lines("subscriptions", "resume", "me", "t", "--json")[0])
 
-    assert said == ["the subscription of me to t is unsubscribed"]
-    assert (row["subscriber"], row["state"]) == ("me", "unsubscribed")
+    assert said == ["the subscription of me to t is away"]
+    assert (row["subscriber"], row["state"]) == ("me", "away")
     assert "nobody" in two.refused("subscriptions", "resume", "nobody", "t")

@@ -61,7 +61,7 @@ def test_a_topic_is_created_and_shown(run: DeskRun) -> None:
     assert "durability  os" in lines
     kept = "kept        for 60 s, up to 2.0 KiB, the last event of each key"
     assert kept in lines
-    assert lines[-1].split()[:3] == ["me", "t", "unsubscribed"]
+    assert lines[-1].split()[:3] == ["me", "t", "away"]
 
 
 def test_settings_that_are_left_out_are_the_servers(run: DeskRun) -> None:

@@ -33,7 +33,7 @@ def test_clients_and_subscriptions_end_with_their_blocks(server: LocalServer) ->
 
         view = client.ask("subscriptions.show", subscriber="me", topic="t")
         assert isinstance(view, dict)
-        assert (view["state"], view["lag"]) == ("unsubscribed", 0)
+        assert (view["state"], view["lag"]) == ("away", 0)
 
 
 def test_many_acks_are_sent_without_waiting(

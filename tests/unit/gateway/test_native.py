@@ -8,6 +8,8 @@ from hypothesis import strategies as st
 
 from penstock import __version__
 from penstock.broker.access import ADMINISTRATOR, Grants, Rule
+from penstock.broker.desk import Desk
+from penstock.broker.figures import Figures
 from penstock.broker.options import BrokerOptions
 from penstock.gateway.gateway import LOGIN_BYTES
 from penstock.gateway.options import NativeOptions
@@ -422,6 +424,31 @@ def test_unsubscribing_keeps_the_position_of_a_name(scene: Scene) -> None:
     assert peer.read() == []
     (again,) = only(Events, peer.say(Subscribe(3, "t", "me")))
     assert (again.channel, again.offsets) == (2, [1, 2])
+
+
+def test_events_wait_for_who_left_in_order(scene: Scene) -> None:
+    publish(scene, b"a", b"b")
+    peer = NativePeer(scene)
+    peer.say(Subscribe(1, "t", "me", "earliest"))
+    peer.say(Settle(1, [0]), Unsubscribe(2, 1))
+
+    found = Desk(scene.broker).subscription(subscriber="me", topic="t")
+
+    assert (found.state, found.lag) == ("away", 1)
+    assert Figures(scene.broker).overview().lag == 1
+
+
+def test_what_was_settled_by_sending_counts_when_leaving_is_answered(
+    scene: Scene,
+) -> None:
+    publish(scene, b"a", b"b")
+    peer = NativePeer(scene)
+    peer.say(Subscribe(1, "t", "me", "earliest", auto_ack=True))
+
+    assert peer.say(Unsubscribe(2, 1)) == [Answer(2, None)]
+    scene.restart(kill=True)
+
+    assert scene.broker.subscription("me", "t").position() == 2
 
 
 def test_unsubscribing_an_unknown_channel_is_answered(scene: Scene) -> None:
