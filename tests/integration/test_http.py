@@ -145,6 +145,14 @@ def test_the_commands_of_tokens_work_on_a_running_server(server: Serving) -> Non
     assert (before.status, forbidden.status, after.status) == (200, 403, 401)
 
 
+def test_a_link_goes_to_the_port_where_the_server_listens(server: Serving) -> None:
+    link = f"http://127.0.0.1:{server.ports['http']}/#token={token_of(server)}"
+
+    shown = server.run("token", "show", "--link", "--data", str(server.data))
+
+    assert shown.stdout.decode() == f"{link}\n"
+
+
 def test_a_file_of_tokens_that_is_broken_is_named_before_anything_starts(
     tmp_path: Path,
 ) -> None:

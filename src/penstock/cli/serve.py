@@ -6,6 +6,7 @@ import logging
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 import click
@@ -21,7 +22,7 @@ from penstock.client.address import is_loopback
 from penstock.config import Settings
 from penstock.errors import NotProtected
 from penstock.http.links import dashboard
-from penstock.server.options import LOGIN_PORTS
+from penstock.server.options import LOGIN_PORTS, ServerOptions
 from penstock.server.ready import Ready
 from penstock.server.users import Users
 
@@ -141,12 +142,19 @@ def announcement(
     elif "http" in ready.ports:
         tls = "http" in ready.tls
         address = dashboard(ready.host, ready.ports["http"], tls=tls)
-        yield f"Open the dashboard: {address} (penstock token show --link: the way in)"
+        shown = f"penstock token show --link{_data_flag(ready.data)}"
+        yield f"Open the dashboard: {address} ({shown}: the way in)"
     if background:
         yield f"It runs on, and writes to {Path(ready.data, LOG)}"
-        yield f"To stop it: penstock stop --data {ready.data}"
+        yield f"To stop it: penstock stop --data {quote(ready.data)}"
     else:
         yield "Press Ctrl-C to stop."
+
+
+def _data_flag(directory: str) -> str:
+    """What commands have to be told to find a directory."""
+    usual = Path(ServerOptions().data).absolute()
+    return "" if Path(directory) == usual else f" --data {quote(directory)}"
 
 
 def _run(

@@ -8,13 +8,16 @@ from typing import cast
 
 import click
 
+from penstock.broker.figure_views import Config
 from penstock.cli import show
-from penstock.cli.connect import confirm, given, json_option, show_json
+from penstock.cli.connect import PROGRAM, ask, confirm, given, json_option, show_json
 from penstock.cli.output import say
 from penstock.cli.refusal import Refusal
+from penstock.client import connect
+from penstock.client.address import Local
 from penstock.config import load
 from penstock.config.tree import nearest
-from penstock.errors import UnknownToken
+from penstock.errors import NotRunning, UnknownToken
 from penstock.http.key_file import (
     ADMIN,
     DAY_MS,
@@ -26,6 +29,7 @@ from penstock.http.key_file import (
     row_of,
 )
 from penstock.http.links import login_link
+from penstock.server.options import TlsOptions
 
 SCOPES = ("admin", "read", "topics")
 _DATA = click.option(
@@ -195,17 +199,33 @@ def remove_command(name: str, *, yes: bool, data: str | None, as_json: bool) -> 
 
 
 def _tell(found: str, *, link: bool) -> None:
-    settings = load()
-    address = login_link(
-        settings.server.host,
-        settings.listen.http_port or 0,
-        found,
-        tls=settings.tls.covers("http"),
-    )
     if given("as_json"):
-        show_json({"name": ADMIN, "token": found, "link": address})
+        show_json({"name": ADMIN, "token": found, "link": _link(found)})
     else:
-        say(address if link else found)
+        say(_link(found) if link else found)
+
+
+def _link(found: str) -> str:
+    """An address that logs in: of the server that runs, or would by the settings."""
+    settings = load()
+    host, port, tls = settings.server.host, settings.listen.http_port, settings.tls
+    if running := _running():
+        host, port = str(running["server.host"]), cast(int, running["listen.http_port"])
+        tls = TlsOptions(
+            cert_file=cast(str | None, running["tls.cert_file"]),
+            plain=cast(str | None, running["tls.plain"]),
+        )
+    return login_link(host, port or 0, found, tls=tls.covers("http"))
+
+
+def _running() -> dict[str, object]:
+    """The settings of the server of the directory; nothing if none runs."""
+    try:
+        with connect(Local(str(_file().directory)), name=PROGRAM) as client:
+            found = ask(client, Config, "config").settings
+    except NotRunning:
+        return {}
+    return {row.key: row.value for row in found}
 
 
 def _file() -> KeyFile:

@@ -16,6 +16,7 @@ import socket
 import sys
 from collections.abc import Callable
 from contextlib import ExitStack
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -194,7 +195,7 @@ class Server:
         attempts = self._settings.http.login_attempts
         cert_users = self._settings.tls.cert_users
         listeners = Listeners(engine, options, users, attempts, cert_users)
-        around = ServerAround(engine, self._settings)
+        around = ServerAround(engine, self._as_bound())
         desk = Desk(self._broker, Figures(self._broker, around))
         certificates = self._certificates
         ports = Ports(
@@ -228,6 +229,18 @@ class Server:
         self._broker.chains.close()
         self._broker.log.close()
         return 0
+
+    def _as_bound(self) -> Settings:
+        """The settings with the ports that were found for 0."""
+        ports = {f"{name}_port": port for name, port in self._ports().items()}
+        return replace(self._settings, listen=replace(self._settings.listen, **ports))
+
+    def _ports(self) -> dict[str, int]:
+        return {
+            name: sock.getsockname()[1]
+            for name, sock in self._sockets.items()
+            if name != LOCAL
+        }
 
     def _upkeep(self) -> Upkeep:
         return Upkeep(self._broker.log, self._broker.chains)
@@ -306,11 +319,7 @@ class Server:
             pid=os.getpid(),
             data=str(Path(self._settings.server.data).absolute()),
             host=self._settings.server.host,
-            ports={
-                name: sock.getsockname()[1]
-                for name, sock in self._sockets.items()
-                if name != LOCAL
-            },
+            ports=self._ports(),
             login=web.login,
             tls=tuple(filter(self._settings.tls.covers, self._sockets)),
         )

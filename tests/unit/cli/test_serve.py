@@ -5,6 +5,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from shlex import quote
 from types import ModuleType
 from typing import Any
 
@@ -98,7 +99,7 @@ LOGIN = "http://127.0.0.1:8420/#token=pk_secret"
             False,
             (
                 "Open the dashboard: http://127.0.0.1:8420/ "
-                "(penstock token show --link: the way in)"
+                "(penstock token show --link --data d: the way in)"
             ),
         ),
     ],
@@ -112,6 +113,21 @@ def test_the_way_into_the_dashboard_is_told_to_a_terminal_only(
 
     assert lines[-2] == said
     assert "\n".join(lines).count("pk_secret") == show_login
+
+
+@pytest.mark.parametrize(
+    ("name", "flag"), [("penstock-data", ""), ("a b", " --data '{}'")]
+)
+def test_what_is_to_be_pasted_names_the_directory(name: str, flag: str) -> None:
+    data = str(Path(name).absolute())
+    ready = Ready(pid=1, data=data, host="127.0.0.1", ports={"http": 8420})
+
+    lines = list(announcement(ready, background=True))
+
+    assert lines[-3].endswith(
+        f"(penstock token show --link{flag.format(data)}: the way in)"
+    )
+    assert lines[-1] == f"To stop it: penstock stop --data {quote(data)}"
 
 
 def test_an_address_with_colons_is_put_in_brackets() -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
+import penstock
 from penstock.cli.main import cli
 from penstock.http.key_file import KeyFile
 
@@ -39,6 +40,14 @@ def test_it_is_shown_as_an_address_and_as_json(file: KeyFile) -> None:
     for arguments in (["--json"], ["show", "--json"]):
         told = json.loads(run(*arguments).stdout)
         assert told == {"name": "admin", "token": token, "link": link}
+
+
+def test_a_program_with_a_broker_of_its_own_has_no_port(tmp_path: Path) -> None:
+    with penstock.open(tmp_path / "data"):
+        KeyFile(tmp_path / "data").begin(0)
+        result = run("show", "--link", "--data", str(tmp_path / "data"))
+
+    assert result.stdout.startswith("http://127.0.0.1:8420/#token=")
 
 
 @pytest.mark.parametrize("before", [True, False])
