@@ -91,7 +91,10 @@ def test_a_port_in_use_is_said_in_one_line_and_nothing_is_started(
             ),
         )
 
-    assert said == f"error: native port 127.0.0.1:{port}: Address already in use\n"
+    assert said == (
+        f"error: native port 127.0.0.1:{port}: Address already in use\n"
+        "hint: give 'penstock serve' another one with --native-port, 0 is a free one\n"
+    )
     assert list(tmp_path.iterdir()) == []
     socket.create_server(("127.0.0.1", free)).close()
 

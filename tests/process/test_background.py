@@ -57,6 +57,7 @@ def test_a_server_in_the_background_is_ready_when_the_command_ends(
     assert (published.returncode, published.stderr) == (0, "")
     assert again.returncode == 2
     assert holder in again.stderr, "what keeps it from starting is said here"
+    assert f"to stop that one: penstock stop --data {data}\n" in again.stderr
     assert stopped.stdout.startswith(f"stopped the server of {data} (pid ")
     assert (twice.returncode, twice.stdout) == (2, "")
     assert twice.stderr.startswith(f"error: no server runs on data directory {data}\n")

@@ -71,7 +71,8 @@ class Commands(click.Group):
             ctx.exit(BROKEN_PIPE)
         except OSError as error:
             place = f"{error.filename}: " if error.filename else ""
-            raise Refusal(f"{place}{error.strerror or error}") from error
+            hint = "; ".join(getattr(error, "__notes__", ()))
+            raise Refusal(f"{place}{error.strerror or error}", hint) from error
         return result
 
 

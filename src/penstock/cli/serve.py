@@ -20,10 +20,12 @@ from penstock.cli.output import say
 from penstock.cli.refusal import Refusal
 from penstock.client.address import is_loopback
 from penstock.config import Settings
-from penstock.errors import NotProtected
+from penstock.errors import DirectoryLocked, NotProtected
 from penstock.http.links import dashboard
+from penstock.log.layout import Layout
+from penstock.log.lock import named
 from penstock.server.options import LOGIN_PORTS, ServerOptions
-from penstock.server.ready import Ready
+from penstock.server.ready import ROLE, Ready
 from penstock.server.users import Users
 
 logger = logging.getLogger(__name__)
@@ -174,7 +176,21 @@ def _run(
         if detach is not None:
             detach(Path(ready.data, LOG))
 
-    return run(settings, ready_file=ready_file, announce=announce)
+    try:
+        return run(settings, ready_file=ready_file, announce=announce)
+    except DirectoryLocked as error:
+        raise Refusal(str(error), _way_out(error)) from error
+
+
+def _way_out(error: DirectoryLocked) -> str:
+    """What to do about a directory that is taken."""
+    holder = named(Layout(error.path).lock)
+    if holder is None or holder.role != ROLE:
+        return error.hint
+    return (
+        "a server runs there already; another one needs a --data and ports of its own; "
+        f"to stop that one: penstock stop --data {quote(error.path)}"
+    )
 
 
 def _table(rows: list[tuple[str, str, str]]) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import ipaddress
 import os
 import socket
@@ -59,7 +60,10 @@ class Port:
 
 
 def bind(host: str, port: int, name: str) -> socket.socket:
-    """A socket bound to the address; raises OSError naming the listener."""
+    """A socket bound to the address; raises OSError naming the listener.
+
+    Its notes are hints for people.
+    """
     infos = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     family, kind, protocol, _, address = infos[0]
     sock = socket.socket(family, kind, protocol)
@@ -72,7 +76,13 @@ def bind(host: str, port: int, name: str) -> socket.socket:
     except OSError as error:
         sock.close()
         where = f"{name} port {host}:{port}"
-        raise OSError(error.errno, error.strerror, where) from None
+        refused = OSError(error.errno, error.strerror, where)
+        if error.errno == errno.EADDRINUSE:
+            flag = f"--{name.replace('_', '-')}-port"
+            refused.add_note(
+                f"give 'penstock serve' another one with {flag}, 0 is a free one"
+            )
+        raise refused from None
     sock.setblocking(False)
     return sock
 

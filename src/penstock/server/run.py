@@ -27,14 +27,14 @@ from penstock.broker.desk import Desk
 from penstock.broker.figures import Figures
 from penstock.broker.kinds import MAZE
 from penstock.clock import SystemClock
-from penstock.errors import InvalidOption
+from penstock.errors import DirectoryLocked, InvalidOption
 from penstock.files import replace_file
 from penstock.gateway.maze import MazeState
 from penstock.http.key_file import KeyFile, PrivateFiles
 from penstock.http.keys import Keys
 from penstock.log import Log
 from penstock.log.layout import Layout
-from penstock.log.lock import holder_pid, is_held
+from penstock.log.lock import holder_pid, is_held, is_locked
 from penstock.server.around import ServerAround
 from penstock.server.descriptors import raise_limit
 from penstock.server.engine import TICK_S, Engine
@@ -128,15 +128,26 @@ def _told(path: Path) -> dict[str, object]:
 
 
 def _bind(settings: Settings, stack: ExitStack) -> dict[str, socket.socket]:
-    """A socket for every listener that is on."""
+    """A socket for every listener that is on; raises OSError, DirectoryLocked."""
     sockets = {}
     listen = settings.listen
     for field in listen.__slots__:
         port, name = getattr(listen, field), field.removesuffix("_port")
         if port is not None and (name not in SECURE or _has_certificate(settings)):
-            sock = stack.enter_context(bind(settings.server.host, port, name))
-            sockets[name] = sock
+            try:
+                sock = bind(settings.server.host, port, name)
+            except OSError:
+                # Whoever has the directory most likely has its ports, too.
+                _check_free(settings.server.data)
+                raise
+            sockets[name] = stack.enter_context(sock)
     return sockets
+
+
+def _check_free(directory: str) -> None:
+    lock = Layout(directory).lock
+    if is_locked(lock):
+        raise DirectoryLocked(directory, holder_pid(lock))
 
 
 def _check_users(settings: Settings) -> None:

@@ -146,6 +146,16 @@ def test_a_directory_in_use_is_an_error_and_the_ports_are_free(tmp_path: Path) -
     socket.create_server(("127.0.0.1", port)).close()
 
 
+def test_a_directory_in_use_is_said_before_its_ports_are(tmp_path: Path) -> None:
+    with (
+        socket.create_server(("127.0.0.1", 0)) as taken,
+        Log.open(tmp_path / "data"),
+        pytest.raises(DirectoryLocked),
+    ):
+        port = taken.getsockname()[1]
+        serve_once(settings(tmp_path, line_port=port), refuse_all)
+
+
 def test_a_ready_file_that_a_killed_server_left_is_replaced(tmp_path: Path) -> None:
     path = tmp_path / "ready.json"
     path.write_text(json.dumps({"pid": os.getpid() + 1, "data": str(tmp_path / "x")}))
