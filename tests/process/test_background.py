@@ -62,7 +62,12 @@ def test_a_server_in_the_background_is_ready_when_the_command_ends(
     assert (twice.returncode, twice.stdout) == (2, "")
     assert twice.stderr.startswith(f"error: no server runs on data directory {data}\n")
     assert "working on its files" in read.stderr, "it has ended, and let go"
-    assert (data / "server.log").stat().st_mode & 0o777 == 0o600
+    log = data / "server.log"
+    assert log.stat().st_mode & 0o777 == 0o600
+    told = log.read_text().splitlines()
+    assert told[0].startswith("info: the server is ready (pid ")
+    assert "info: Topic t is created" in told
+    assert told[-1] == "info: the server has stopped"
 
 
 def test_a_killed_server_is_not_mistaken_for_a_running_one(tmp_path: Path) -> None:

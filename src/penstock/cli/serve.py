@@ -175,6 +175,8 @@ def _run(
             say(line)
         if detach is not None:
             detach(Path(ready.data, LOG))
+            # From now on nobody is bothered by what a file may well tell.
+            click.get_current_context().with_resource(limited_to(logging.INFO))
 
     try:
         return run(settings, ready_file=ready_file, announce=announce)

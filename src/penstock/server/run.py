@@ -226,6 +226,11 @@ class Server:
                 listeners.listen(port)
             await web.start()
             self._say_ready(ready_file, announce, web)
+            logger.info(
+                "the server is ready (pid %d)",
+                os.getpid(),
+                extra={"action": "server_ready"},
+            )
             garbage = Garbage()
             await self._tick(engine, ports, self._upkeep(), listeners, web, garbage)
         finally:
@@ -239,6 +244,7 @@ class Server:
         self._broker.seldom.close()
         self._broker.chains.close()
         self._broker.log.close()
+        logger.info("the server has stopped", extra={"action": "server_stopped"})
         return 0
 
     def _as_bound(self) -> Settings:
