@@ -29,6 +29,8 @@ PORT = 8410
 VARIABLE = "PENSTOCK_SERVER"
 # Why there is no server: the only reason that may pass by itself, soon.
 NOBODY = "nobody listens there"
+# Why a connection is lost, as a rule.
+CLOSED = "the server closed it"
 _LIMIT = "HOST:PORT, the native port of a server, also behind penstock+tls://"
 
 
@@ -138,6 +140,13 @@ def not_running(where: Address, error: OSError) -> NotRunning | TlsFailed:
     if isinstance(where, Remote) and where.tls and tls.is_cut(error):
         return NotRunning(str(where), tls.CUT)
     return NotRunning(str(where), (error.strerror or str(error)).lower())
+
+
+def reason_of(error: OSError) -> str:
+    """Why a connection has ended, as a person would say it."""
+    if isinstance(error, BrokenPipeError):
+        return CLOSED
+    return error.strerror or str(error)
 
 
 def lost(where: Address, reason: str, *, welcome: bool) -> ConnectionLost:

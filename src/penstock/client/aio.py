@@ -20,11 +20,13 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Self
 
 from penstock.client.address import (
+    CLOSED,
     Address,
     Local,
     address_of,
     lost,
     not_running,
+    reason_of,
     socket_path,
 )
 from penstock.client.aio_subscription import AsyncSubscription
@@ -354,7 +356,7 @@ class AsyncClient:
                 for inbox, arrived in self._arrivals.items():
                     if inbox.batches or inbox.ended is not None:
                         arrived.set()
-            self._end(self._lost("the server closed it"))
+            self._end(self._lost(CLOSED))
         except PenstockError as error:
             self._end(error)
         except OSError as error:
@@ -368,7 +370,7 @@ class AsyncClient:
             arrived.set()
 
     def _ended(self, error: OSError) -> PenstockError:
-        return failed(self._where, error) or self._lost(error.strerror or str(error))
+        return failed(self._where, error) or self._lost(reason_of(error))
 
     def _lost(self, reason: str) -> ConnectionLost | ServerRefused:
         said = self._session.farewell

@@ -23,11 +23,13 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Self
 
 from penstock.client.address import (
+    CLOSED,
     Address,
     Local,
     address_of,
     lost,
     not_running,
+    reason_of,
     socket_path,
 )
 from penstock.client.blocking_subscription import Subscription
@@ -353,7 +355,7 @@ class Client:
             except OSError as error:
                 raise self._ended(error) from error
             if not data:
-                raise self._lost("the server closed it")
+                raise self._lost(CLOSED)
             self._session.receive(data)
         return True
 
@@ -383,7 +385,7 @@ class Client:
             except _NOT_NOW:
                 return  # a part of what TLS will make something of
             if not data:
-                raise ConnectionResetError("the server closed it")
+                raise ConnectionResetError(CLOSED)
             self._session.receive(data)
 
     def _hear_out(self) -> None:
@@ -394,7 +396,7 @@ class Client:
                 self._session.receive(data)
 
     def _ended(self, error: OSError) -> PenstockError:
-        return failed(self._where, error) or self._lost(error.strerror or str(error))
+        return failed(self._where, error) or self._lost(reason_of(error))
 
     def _lost(self, reason: str) -> ConnectionLost | ServerRefused:
         said = self._session.farewell

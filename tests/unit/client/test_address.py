@@ -6,10 +6,12 @@ from pathlib import Path
 import pytest
 
 from penstock.client.address import (
+    CLOSED,
     Local,
     Remote,
     address_of,
     not_running,
+    reason_of,
     remote,
     socket_path,
 )
@@ -122,3 +124,9 @@ def test_files_of_tls_that_are_none_are_named(tmp_path: Path, name: str) -> None
         with pytest.raises(InvalidOption, match="PEM") as caught:
             Tls(**{name: str(tmp_path / file)}).context()
         assert caught.value.name == name
+
+
+def test_a_pipe_that_breaks_is_a_server_that_has_closed_it() -> None:
+    assert reason_of(BrokenPipeError(errno.EPIPE, "Broken pipe")) == CLOSED
+    assert reason_of(OSError(errno.EIO, "Input/output error")) == "Input/output error"
+    assert reason_of(ConnectionResetError(CLOSED)) == CLOSED
