@@ -135,3 +135,9 @@ def section(path: str) -> str:
 
 def page(name: str) -> str:
     return (DOCS / name).read_text()
+
+
+def test_no_page_installs_a_package_by_its_name() -> None:
+    """One of that name in an index may be somebody else's."""
+    for page in [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]:
+        assert not re.search("pip install '?penstock", page.read_text()), page
