@@ -226,7 +226,7 @@ class NativePeer(Peer):
         for offset in unbegun:
             self.sim.world.subs[key].put_back(offset, self)
             self.sim.met["put back"] += 1
-        self.part(key)
+        self.part(key, ends=False)
         promise = self.sim.promise(key)
 
     def ask_settled(self) -> None:

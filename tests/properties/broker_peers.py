@@ -161,8 +161,8 @@ class Peer:
             sub.holders.append(self)
         return sub
 
-    def part(self, key: Key) -> None:
-        """Unsubscribe in the model."""
+    def part(self, key: Key, *, ends: bool = True) -> None:
+        """Unsubscribe in the model; ``ends``: events wait for nobody any more."""
         subs = self.sim.world.subs
         sub = subs.get(key)
         if sub is None:
@@ -171,7 +171,7 @@ class Peer:
         if sub.temporary:
             del subs[key]
         self.sim.follow(sub, follows)
-        if not sub.temporary and not sub.holders:
+        if ends and not sub.temporary and not sub.holders:
             sub.active = sub.suspended = False
             self.sim.touch(key)
 
