@@ -230,7 +230,8 @@ def _opened(where: Address) -> Client:
 
 def _own_client(where: Address) -> tuple[Client, str] | None:
     """A client with the token of our own server, if it is one and nobody logs in."""
-    if given("user") or token_of() is not None or not isinstance(where, Remote):
+    # First whether both are named, before anybody is asked for a password.
+    if token_of() is not None or given("user") or not isinstance(where, Remote):
         return None
     token = own_token(where, load().server.data)
     if token is not None:
