@@ -104,10 +104,9 @@ class HttpPublisher(HttpClient):
 
     def check(self, truth: Truth) -> None:
         """What was answered is where the answer said, and all of it in order."""
+        places = ((offset, text) for text, offset in self.confirmed.items())
+        truth.check_places(self.topic, places)
         texts = truth.texts(self.topic)
-        for text, offset in self.confirmed.items():
-            found = texts[offset : offset + 1]
-            holds(found == [text], self.topic, offset, "is", found, "not", text)
         own = [text for text in texts if text.startswith(f"{self.name}-")]
         wanted = [f"{self.name}-{number}" for number in range(len(own))]
         holds(own == wanted, self.name, "is out of order")
@@ -166,10 +165,7 @@ class HttpConsumer(HttpClient):
         return f"{super().state()}, to acknowledge {self._acks}, last {self.last_text}"
 
     def check(self, truth: Truth) -> None:
-        texts = truth.texts(self.topic)
-        for offset, text in self.got.items():
-            found = texts[offset : offset + 1]
-            holds(found == [text], self.name, "got", text, "stored is", found)
+        truth.check_places(self.topic, self.got.items())
 
     def check_all(self, truth: Truth, starts: dict[str, int]) -> None:
         self.check(truth)

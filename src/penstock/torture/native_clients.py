@@ -109,10 +109,9 @@ class NativePublisher(NativeClient):
 
     def check(self, truth: Truth) -> None:
         """What was answered is where the answer said, and in order."""
+        places = ((offset, text) for text, offset in self.confirmed.items())
+        truth.check_places(self.topic, places)
         texts = truth.texts(self.topic)
-        for text, offset in self.confirmed.items():
-            found = texts[offset : offset + 1]
-            holds(found == [text], self.topic, offset, "is", found, "not", text)
         own = [text for text in texts if text.startswith(f"{self.name}-")]
         all_ = [f"{self.name}-{number}" for number in range(self._count)]
         strange = set(own) - set(all_)
@@ -179,10 +178,7 @@ class NativeConsumer(NativeClient):
         return f"{super().state()}, {waits}, last {self.last_text}"
 
     def check(self, truth: Truth) -> None:
-        texts = truth.texts(self.topic)
-        for offset, text in self.got.items():
-            found = texts[offset : offset + 1]
-            holds(found == [text], f"{self.name} got {text}, stored is {found}")
+        truth.check_places(self.topic, self.got.items())
 
     def check_all(self, truth: Truth, starts: dict[str, int]) -> None:
         self.check(truth)

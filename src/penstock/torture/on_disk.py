@@ -62,7 +62,9 @@ class SteppedServer(Server):
         self.program = (*child, str(clock), str(notes))
         # Whatever its user has set is for another server.
         self.environment = {
-            name: value for name, value in os.environ.items() if name[:9] != "PENSTOCK_"
+            name: value
+            for name, value in os.environ.items()
+            if not name.startswith("PENSTOCK_")
         }
         super().__init__(directory, *flags)
         with clock.open("r+b") as file:
@@ -179,10 +181,9 @@ class OnDisk:
         """
         self._stop()
         truth = self.truth()
-        kept = [JOURNAL_SUFFIX, SEGMENT_SUFFIX]
-        suffix = self._random.choice(kept)
-        files = [one for one in sorted(self.server.data.rglob(f"*{suffix}"))]
-        files = [one for one in files if one.stat().st_size]
+        suffix = self._random.choice([JOURNAL_SUFFIX, SEGMENT_SUFFIX])
+        found = sorted(self.server.data.rglob(f"*{suffix}"))
+        files = [one for one in found if one.stat().st_size]
         if files:
             file = self._random.choice(files)
             position = self._random.randrange(file.stat().st_size)

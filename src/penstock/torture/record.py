@@ -95,6 +95,13 @@ class Truth:
     def payloads(self, topic: str) -> list[bytes]:
         return [one.payload for one in self.topics.get(topic, [])]
 
+    def check_places(self, topic: str, places: Iterable[tuple[int, str]]) -> None:
+        """Each text is at the offset where somebody was told that it is."""
+        texts = self.texts(topic)
+        for offset, text in places:
+            found = texts[offset : offset + 1]
+            holds(found == [text], topic, offset, "is", found, "not", text)
+
     def under(self, prefix: str) -> list[bytes]:
         """Payloads of all topics whose names begin like this."""
         return [
