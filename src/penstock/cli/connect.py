@@ -22,7 +22,6 @@ import click
 import msgspec
 
 from penstock.cli import show
-from penstock.cli.offline import holds_log, offline
 from penstock.cli.output import say, write_line
 from penstock.cli.own_token import own_token
 from penstock.cli.refusal import Refusal
@@ -39,8 +38,7 @@ from penstock.client.plan import Plan, drive_blocking
 from penstock.client.tls import Tls
 from penstock.config import load
 from penstock.errors import NotRunning, ServerRefused
-from penstock.log.layout import Layout
-from penstock.log.lock import is_locked
+from penstock.log import Layout, is_locked
 from penstock.model.printable import printable
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -186,18 +184,30 @@ def _desk() -> AbstractContextManager[Asker]:
         if (
             not isinstance(where, Local)
             or given("user") is not None
-            or not holds_log(where.directory)
+            or not _holds_log(where.directory)
         ):
             return _awaited(where)
         if is_locked(Layout(where.directory).lock):
             with suppress(NotRunning):  # it is no server that is starting
                 return _awaited(where)
-            return offline(where.directory)  # says who has it
+            return _offline(where.directory)  # says who has it
     say(
         f"note: no server is running on {where.directory}: working on its files",
         err=True,
     )
-    return offline(where.directory)
+    return _offline(where.directory)
+
+
+def _holds_log(directory: str) -> bool:
+    """Whether somebody has kept a log there."""
+    return Path(Layout(directory).journal).is_dir()
+
+
+def _offline(directory: str) -> AbstractContextManager[Asker]:
+    # Here, because most commands ask a server and need no broker of their own.
+    from penstock.cli.offline import offline
+
+    return offline(directory)
 
 
 def _awaited(where: Address) -> Client:

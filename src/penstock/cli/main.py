@@ -12,53 +12,69 @@ import contextlib
 import logging
 import os
 import sys
+from importlib import import_module
 
 import click
 
 from penstock import __version__
-from penstock.cli.bench import bench
-from penstock.cli.cdc import cdc
-from penstock.cli.chain import chain_command
-from penstock.cli.completion import completion
-from penstock.cli.config import config
-from penstock.cli.connections import connections
-from penstock.cli.dead_letters import dead_letters
-from penstock.cli.demo import demo
-from penstock.cli.errors import errors
-from penstock.cli.flow import flow
-from penstock.cli.ingest import ingest
 from penstock.cli.interrupts import heed_sigterm
-from penstock.cli.log import log
-from penstock.cli.logs import logs
-from penstock.cli.maze import maze
 from penstock.cli.messages import messages
-from penstock.cli.mqtt import mqtt
-from penstock.cli.pipeline import pipeline
-from penstock.cli.publish import publish
 from penstock.cli.refusal import Refusal
-from penstock.cli.schemas import schemas
-from penstock.cli.serve import serve
-from penstock.cli.sinks import sinks
-from penstock.cli.sql import sql_command
-from penstock.cli.stop import stop
-from penstock.cli.store import store
-from penstock.cli.subscribe import subscribe
-from penstock.cli.subscriptions import subscriptions
-from penstock.cli.token import token
-from penstock.cli.top import top
-from penstock.cli.topics import topics
-from penstock.cli.torture import torture
-from penstock.cli.tweets import tweets
-from penstock.cli.up import up
-from penstock.cli.users import users
 from penstock.errors import PenstockError
 
 # What a shell reports for a program that SIGPIPE ended.
 BROKEN_PIPE = 141
 
 
+# Where each command is: it is loaded when it is asked for, as all of them take long.
+COMMANDS = {
+    "log": ("log", "log"),
+    "demo": ("demo", "demo"),
+    "serve": ("serve", "serve"),
+    "stop": ("stop", "stop"),
+    "maze": ("maze", "maze"),
+    "publish": ("publish", "publish"),
+    "subscribe": ("subscribe", "subscribe"),
+    "topics": ("topics", "topics"),
+    "schemas": ("schemas", "schemas"),
+    "subscriptions": ("subscriptions", "subscriptions"),
+    "mqtt": ("mqtt", "mqtt"),
+    "sinks": ("sinks", "sinks"),
+    "top": ("top", "top"),
+    "bench": ("bench", "bench"),
+    "torture": ("torture", "torture"),
+    "connections": ("connections", "connections"),
+    "flow": ("flow", "flow"),
+    "dead-letters": ("dead_letters", "dead_letters"),
+    "errors": ("errors", "errors"),
+    "logs": ("logs", "logs"),
+    "chain": ("chain", "chain_command"),
+    "sql": ("sql", "sql_command"),
+    "config": ("config", "config"),
+    "users": ("users", "users"),
+    "token": ("token", "token"),
+    "tweets": ("tweets", "tweets"),
+    "ingest": ("ingest", "ingest"),
+    "store": ("store", "store"),
+    "pipeline": ("pipeline", "pipeline"),
+    "cdc": ("cdc", "cdc"),
+    "up": ("up", "up"),
+    "completion": ("completion", "completion"),
+}
+
+
 class Commands(click.Group):
-    """A group whose commands fail in one line."""
+    """A group whose commands are loaded when they are needed, and fail in one line."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted({*COMMANDS, *self.commands})
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name in COMMANDS and cmd_name not in self.commands:
+            module, attribute = COMMANDS[cmd_name]
+            found = getattr(import_module(f"penstock.cli.{module}"), attribute)
+            self.add_command(found, cmd_name)
+        return super().get_command(ctx, cmd_name)
 
     def invoke(self, ctx: click.Context) -> object:
         try:
@@ -102,40 +118,6 @@ def cli(context: click.Context, *, verbose: bool) -> None:
     """
     level = logging.INFO if verbose else logging.WARNING
     context.with_resource(messages(level))
-
-
-cli.add_command(log)
-cli.add_command(demo)
-cli.add_command(serve)
-cli.add_command(stop)
-cli.add_command(maze)
-cli.add_command(publish)
-cli.add_command(subscribe)
-cli.add_command(topics)
-cli.add_command(schemas)
-cli.add_command(subscriptions)
-cli.add_command(mqtt)
-cli.add_command(sinks)
-cli.add_command(top)
-cli.add_command(bench)
-cli.add_command(torture)
-cli.add_command(connections)
-cli.add_command(flow)
-cli.add_command(dead_letters)
-cli.add_command(errors)
-cli.add_command(logs)
-cli.add_command(chain_command)
-cli.add_command(sql_command)
-cli.add_command(config)
-cli.add_command(users)
-cli.add_command(token)
-cli.add_command(tweets)
-cli.add_command(ingest)
-cli.add_command(store)
-cli.add_command(pipeline)
-cli.add_command(cdc)
-cli.add_command(up)
-cli.add_command(completion)
 
 
 def main() -> None:

@@ -23,6 +23,7 @@ def test_a_shell_is_told_how_to_ask(shell: str) -> None:
     assert f"{VARIABLE}={shell}_complete" in result.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(BASH is None, reason="component: bash (not installed)")
 @pytest.mark.parametrize(
     ("typed", "found"),
