@@ -99,6 +99,7 @@
     │   └── UnfitSource       an address that no event stream comes from
     └── LogError              the log on disk
         ├── UnknownTopic
+        ├── BeingDeleted      a topic that is gone in a moment (retriable)
         ├── TopicExists
         ├── OffsetOutOfRange
         ├── InvalidBatch      events that cannot be stored as they are
@@ -110,8 +111,10 @@
         ├── NotADataDirectory
         ├── Moved             the writer removed what a reader looked at (retriable)
         ├── LogClosed
+        ├── InDoubt           a write that may be stored: nobody knows yet (retriable)
         └── WriteFailed       a write or sync failed, nothing of it counts (retriable)
-            └── DiskFull
+            ├── DiskFull
+            └── Fenced            another writer has taken over: this one is done
 
 Fields first, text in ``__str__``; ``hint`` says what a person can do;
 ``retriable`` says whether the same call may succeed later; ``told`` is the text
@@ -1320,6 +1323,18 @@ class UnknownTopic(LogError):
         return f"topic {self.topic} does not exist"
 
 
+class BeingDeleted(LogError):
+    retriable = True
+    hint = "it is gone in a moment; then it can be made anew"
+
+    def __init__(self, topic: str) -> None:
+        super().__init__(topic)
+        self.topic = topic
+
+    def __str__(self) -> str:
+        return f"topic {self.topic} is being deleted"
+
+
 class TopicExists(LogError):
     def __init__(self, topic: str) -> None:
         super().__init__(topic)
@@ -1468,6 +1483,24 @@ class LogClosed(LogError):
         return f"the log {self.path} is closed"
 
 
+class InDoubt(LogError):
+    """A write may be stored or not; it is neither confirmed nor taken back."""
+
+    retriable = True
+
+    def __init__(self, journal: str, group: int, reason: str) -> None:
+        super().__init__(journal, group, reason)
+        self.journal = journal
+        self.group = group
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return (
+            f"whether group {self.group} is in {self.journal} is not known yet: "
+            f"{self.reason}"
+        )
+
+
 class WriteFailed(LogError):
     """A write or sync failed; nothing of it was confirmed."""
 
@@ -1482,6 +1515,11 @@ class WriteFailed(LogError):
 
     def __str__(self) -> str:
         return f"{self.action} {self.file} failed: {self.reason}"
+
+
+class Fenced(WriteFailed):
+    retriable = False
+    hint = "publish to the writer that has taken over; this one must not write again"
 
 
 class DiskFull(WriteFailed):

@@ -177,7 +177,7 @@ class ConsumerPeer(Peer):
         if topic in self.shares:
             self.expect(b"OK")
             return
-        if topic not in self.sim.broker.log.catalog:
+        if not self.sim.broker.log.has_topic(topic):
             self.expect(b"ERROR ")
             return
         self.expect(b"OK")

@@ -17,9 +17,15 @@ from penstock.clock import ManualClock
 from penstock.delivery.letters import TOPIC as LETTERS
 from penstock.delivery.letters import decode_letter
 from penstock.gateway.json_consumer import ConsumerGateway
-from penstock.log import Appended, Columns, Log, LogOptions, TopicOptions
-from penstock.log.commit import Commit
-from penstock.log.core import StoreWork
+from penstock.log import (
+    Appended,
+    Columns,
+    GroupCommit,
+    Log,
+    LogOptions,
+    StoreWork,
+    TopicOptions,
+)
 from penstock.testing import CrashDisk
 from tests.properties.broker_json_peers import User
 from tests.properties.broker_model import (
@@ -60,7 +66,7 @@ class Life:
         """What has happened, for those who ask whether anything did."""
         self.peers: list[Peer] = []
         self.connected: dict[str, ConsumerGateway] = {}
-        self.commit: Commit | None = None
+        self.commit: GroupCommit | None = None
         self.work: StoreWork | None = None
         self.deleting: str | None = None
         self.undecided: set[str] = set()
@@ -124,7 +130,7 @@ class Life:
 
     def _lay_ghosts(self) -> None:
         """A failed group may be found until its place is written over."""
-        here = self.broker.log.intake.journal.position
+        here = self.broker.log.position
         self.ghosts = [ghost for ghost in self.ghosts if ghost[0] == here]
         if not self.ghosts:
             self.undecided.clear()
@@ -148,27 +154,30 @@ class Life:
             self.attempted.setdefault(name, set()).add(payload)
             self.appended[name, payload] = row
 
-    def noted_begin(self, commit: Commit) -> None:
+    def noted_begin(self, commit: GroupCommit) -> None:
         state = kept(self.broker, self.world.topics)
-        self.history.append((commit.group.number, state))
+        self.history.append((commit.number, state))
 
-    def noted_end(self, commit: Commit) -> None:
+    def noted_end(self, commit: GroupCommit) -> None:
         log = self.broker.log
         if commit.error is None:
-            self.world.committed(commit.group.number)
+            self.world.committed(commit.number)
+            if self.deleting is not None and not log.has_topic(self.deleting):
+                self.forget_topic(self.deleting)
+                self.met["topic deleted"] += 1
             self.history = [one for one in self.history if one[0] >= log.synced]
             self._lay_ghosts()
             return
         self.met["a commit fails"] += 1
         self.trace.append("  the commit fails")
         number, state = self.history.pop()
-        assert number == commit.group.number
-        self.ghosts.append((log.intake.journal.position, state))
+        assert number == commit.number
+        self.ghosts.append((log.position, state))
         self._take_back()
 
     def _take_back(self) -> None:
         log, world = self.broker.log, self.world
-        names = {topic.name for topic in log.catalog}
+        names = {topic.name for topic in log.each_topic()}
         world.taken_back(log.written, names)
         there = {(name, row.payload) for name in names for row in self.rows(name)}
         self.appended = {k: row for k, row in self.appended.items() if k in there}

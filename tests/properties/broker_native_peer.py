@@ -191,7 +191,7 @@ class NativePeer(Peer):
         def refused(answer: ServerMessage) -> None:
             self.sim.expect(isinstance(answer, Problem), f"{answer}")
 
-        known = topic in self.sim.broker.log.catalog
+        known = self.sim.broker.log.has_topic(topic)
         if known:
             known = self.join(key, policy, place, temporary=name is None) is not None
         promise = self.sim.promise(key)

@@ -251,7 +251,7 @@ class LinePeer(Peer):
                 )
 
     def sub(self, topic: str) -> None:
-        known = topic in self.sim.broker.log.catalog
+        known = self.sim.broker.log.has_topic(topic)
         end = self.sim.world.end(topic)
         self.send(b"sub " + topic.encode())
         done = b"successfully subscribed to topic " + topic.encode()

@@ -76,7 +76,7 @@ class Recovery(Life):
         """What was written and not synced on purpose may be lost with the power."""
         relaxed = [
             topic.name
-            for topic in self.broker.log.catalog
+            for topic in self.broker.log.each_topic()
             if topic.options.durability == "os"
         ]
         for name in relaxed:
@@ -233,7 +233,7 @@ class Recovery(Life):
     def check(self) -> None:
         """The broker and its model agree, and the broker with itself."""
         broker, world = self.broker, self.world
-        for topic in broker.log.catalog:
+        for topic in broker.log.each_topic():
             rows = world.topics.get(topic.name, [])
             ends = topic.end_offset, topic.next_offset
             wanted = len(rows), world.end(topic.name)

@@ -294,18 +294,16 @@ class Simulation(Recovery):
 
     def delete(self) -> None:
         topic = self.some_topic()
-        if self.commit or self.work or topic not in self.broker.log.catalog:
+        if self.commit or self.work or not self.broker.log.has_topic(topic):
             return
         self.trace.append(f"  {topic}")
         self.deleting = topic
         try:
             self.broker.delete_topic(topic)
+            self.broker.log.commit()
         except WriteFailed:
             self.trace.append("  which fails")
             self.undecided.add(topic)
-        if topic not in self.broker.log.catalog:
-            self.forget_topic(topic)
-            self.met["topic deleted"] += 1
         self.deleting = None
 
     # Accidents

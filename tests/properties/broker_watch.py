@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import Protocol
 
 from penstock.errors import WriteFailed
-from penstock.log import Appended, Batch, Columns, Log
+from penstock.log import Appended, Batch, Columns, GroupCommit, Log, TopicOptions
 from penstock.log.commit import Commit
 
 
 class Watch(Protocol):
     def noted_append(self, name: str, events: Columns, appended: Appended) -> None: ...
-    def noted_begin(self, commit: Commit) -> None: ...
-    def noted_end(self, commit: Commit) -> None: ...
+    def noted_begin(self, commit: GroupCommit) -> None: ...
+    def noted_end(self, commit: GroupCommit) -> None: ...
 
 
 class Opening:
@@ -24,10 +24,10 @@ class Opening:
     def noted_append(self, name: str, events: Columns, appended: Appended) -> None:
         self._attempted.setdefault(name, set()).update(events.payloads)
 
-    def noted_begin(self, commit: Commit) -> None:
+    def noted_begin(self, commit: GroupCommit) -> None:
         """What is found afterwards counts."""
 
-    def noted_end(self, commit: Commit) -> None:
+    def noted_end(self, commit: GroupCommit) -> None:
         """What is found afterwards counts."""
 
 
@@ -35,9 +35,14 @@ class WatchedLog(Log):
     watch: Watch
 
     def append(
-        self, name: str, events: Columns | Batch, *, relaxed: bool = False
+        self,
+        name: str,
+        events: Columns | Batch,
+        *,
+        relaxed: bool = False,
+        create: TopicOptions | None = None,
     ) -> Appended:
-        appended = super().append(name, events, relaxed=relaxed)
+        appended = super().append(name, events, relaxed=relaxed, create=create)
         assert isinstance(events, Columns)
         self.watch.noted_append(name, events, appended)
         return appended
@@ -48,7 +53,7 @@ class WatchedLog(Log):
             self.watch.noted_begin(commit)
         return commit
 
-    def end_commit(self, commit: Commit) -> WriteFailed | None:
+    def end_commit(self, commit: GroupCommit) -> WriteFailed | None:
         error = super().end_commit(commit)
         self.watch.noted_end(commit)
         return error

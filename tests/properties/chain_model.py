@@ -15,9 +15,7 @@ from typing import TypeVar
 from penstock.broker.chains import Chains, Question
 from penstock.broker.chains.walk import Direction
 from penstock.errors import UnknownEvent
-from penstock.log import Columns, Log, TopicOptions
-from penstock.log.commit import Commit
-from penstock.log.topic import Topic
+from penstock.log import Columns, GroupCommit, Log, StoredTopic, TopicOptions
 
 TOPICS = ("a", "b", "c")
 NAMES = ("x", "y", "z", "order-1", "0190b3c4-1d2e-7abc-8def-000000000000")
@@ -39,8 +37,8 @@ class Forest:
         self.chains = Chains(self.log)
         self.log.on_commit = self._note
 
-    def _note(self, commit: Commit) -> None:
-        for topic, _ in commit.frames:
+    def _note(self, commit: GroupCommit) -> None:
+        for topic, _ in commit.headers():
             self.chains.note(topic)
 
     def close(self) -> None:
@@ -71,7 +69,7 @@ class Forest:
 
     def publish(self) -> None:
         name = self.random.choice(TOPICS)
-        if name not in self.log.catalog:
+        if not self.log.has_topic(name):
             self.log.create_topic(name, TopicOptions(segment_bytes=1024))
         count = self.random.choice((1, 1, 2, 5, 30))
         ids = self._some(count, lambda: self.random.choice(NAMES))
@@ -132,8 +130,8 @@ class Forest:
                 path.write_bytes(self.random.randbytes(5000))
         self._open()
 
-    def _topic(self) -> Topic | None:
-        found = sorted(self.log.catalog, key=lambda topic: topic.name)
+    def _topic(self) -> StoredTopic | None:
+        found = sorted(self.log.each_topic(), key=lambda topic: topic.name)
         return self.random.choice(found) if found else None
 
     # Questions

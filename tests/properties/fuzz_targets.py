@@ -24,9 +24,9 @@ from penstock.errors import (
 from penstock.gateway.mqtt.headers import PREFIX, to_properties
 from penstock.http import incoming
 from penstock.http.trace_context import context_of
-from penstock.log import Columns, group
+from penstock.log import Batch, Columns
 from penstock.log import frame as frames
-from penstock.log.batch import Batch
+from penstock.log.journal import group
 from penstock.model.topic_filter import check_filter, matches, overlap, shared
 from penstock.server.users_file import read_users
 from penstock.wire import json_text, jsonq, line, maze, native, sse

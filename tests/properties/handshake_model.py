@@ -25,8 +25,7 @@ from penstock.clock import ManualClock
 from penstock.gateway.json_consumer import ConsumerGateway
 from penstock.gateway.json_publisher import PublisherGateway
 from penstock.gateway.options import JsonOptions
-from penstock.log import Columns, Log, LogOptions
-from penstock.log.commit import Commit
+from penstock.log import Columns, GroupCommit, Log, LogOptions
 from penstock.testing import CrashDisk, PowerCut
 
 # Small enough that some dozen steps take a checkpoint and another journal file.
@@ -54,7 +53,7 @@ class Site:
         self.clock = ManualClock()
         self.users: dict[str, ConsumerGateway] = {}
         self.crashes = 0
-        self._commit: Commit | None = None
+        self._commit: GroupCommit | None = None
         self._ran = False
         self.broker = self._open()
 
@@ -105,7 +104,7 @@ class Site:
             found += [int(text) for batch in batches for text in batch.payloads()]
         return found
 
-    def _run(self, commit: Commit) -> None:
+    def _run(self, commit: GroupCommit) -> None:
         fate = self.random.random()
         if fate < 0.1:
             self.disk.fail(lambda what, path: OSError(errno.EIO, "simulated"))

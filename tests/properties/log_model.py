@@ -14,8 +14,7 @@ from random import Random
 
 from penstock.clock import ManualClock
 from penstock.errors import WriteFailed
-from penstock.log import Batch, Columns, Log, LogOptions, Record, TopicOptions
-from penstock.log.layout import Layout
+from penstock.log import Batch, Columns, Layout, Log, LogOptions, Record, TopicOptions
 from penstock.testing import CrashDisk, PowerCut
 
 DIRECTORY = "/data"
@@ -203,10 +202,16 @@ class Simulation:
         name = self._some_topic()
         if name is None or self.random.random() < 0.7:
             return
-        self.sync()
-        del self.state.topics[name]
-        self._note_group()
-        self.log.delete_topic(name)
+        if len(self.trace) % 2:
+            self.sync()
+            del self.state.topics[name]
+            self._note_group()
+            self.log.delete_topic(name)
+        else:  # with whatever is in its group, and its files some time later
+            del self.state.topics[name]
+            self._note_group()
+            self.log.drop_topic(name, lambda: None)
+            self.log.sync()
         self._note_acknowledged()
 
     def compact(self) -> None:
@@ -369,7 +374,7 @@ class Simulation:
         self.history += [state for _, state in self.ghosts]
 
     def _position(self) -> int:
-        return self.log.intake.journal.position
+        return self.log.position
 
     def _some_topic(self) -> str | None:
         names = sorted(self.state.topics)

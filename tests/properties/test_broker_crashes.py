@@ -29,11 +29,12 @@ from penstock.testing import CrashDisk
 from tests.properties.broker_simulation import Simulation
 
 SEEDS = st.integers(min_value=0, max_value=1 << 32)
-# A part that is missing shows within so many runs.
+# A part that is missing shows within so many runs; BUGS says in which one.
 RUNS = 120
 
 
 @given(seed=SEEDS)
+@example(seed=4839)  # a line publisher who wants no confirmations is told of none lost
 @example(seed=41603590)  # a PUBREL that was late met the next delivery of its event
 def test_many_operations_and_accidents_keep_every_promise(seed: int) -> None:
     Simulation(seed).run(150)
@@ -126,31 +127,35 @@ def half_release(self: Broker, message: Any, now_s: float) -> Any:
 
 AFTER = Outbox.after
 RELEASE = Broker.release
-BUGS: dict[str, tuple[object, str, Any]] = {
-    "answers before the commit": (Outbox, "after", early),
-    "PUBREL before the commit": (Outbox, "after", early_pubrel),
-    "a settlement is not recorded": (Subscription, "note", nothing),
-    "a failed commit is not said again": (Subscriptions, "taken_back", nothing),
-    "what a consumer held is not returned": (Subscription, "give_back", no_failures),
-    "what ends with the broker is not lost": (Subscription, "recover", no_failures),
+# The last of each is the seed that bites. Another one is looked for if it does not, as
+# after a change of the simulation.
+BUGS: dict[str, tuple[object, str, Any, int]] = {
+    "answers before the commit": (Outbox, "after", early, 0),
+    "PUBREL before the commit": (Outbox, "after", early_pubrel, 0),
+    "a settlement is not recorded": (Subscription, "note", nothing, 1),
+    "a failed commit is not said again": (Subscriptions, "taken_back", nothing, 44),
+    "what a consumer held is not returned": (Subscription, "give_back", no_failures, 0),
+    "what ends with the broker is not lost": (Subscription, "recover", no_failures, 12),
     "suspects are sent together": (
         Quarantine,
         "queue",
         property(lambda self: self._waiting),
+        22,
     ),
     "amended events go as they are stored": (
         Subscription,
         "find",
         lambda self, offset: self.cursor.find(offset),
+        7,
     ),
-    "failures are not written": (subscriptions, "_take_up_texts", nothing),
-    "time does not pass": (Broker, "tick", nothing),
-    "lowest priority first": (Levels, "levels", lambda self: sorted(self.blocks)),
-    "the window is not looked at": (Subscription, "credit", property(lambda _: 9)),
-    "dedup ids are forgotten": (Dedup, "replay", nothing),
-    "pending messages are forgotten": (Pending, "replay", nothing),
-    "a failed release is not undone": (Pending, "taken_back", nothing),
-    "a release does half of it": (Broker, "release", half_release),
+    "failures are not written": (subscriptions, "_take_up_texts", nothing, 9),
+    "time does not pass": (Broker, "tick", nothing, 0),
+    "lowest priority first": (Levels, "levels", lambda self: sorted(self.blocks), 0),
+    "the window is not looked at": (Subscription, "credit", property(lambda _: 9), 0),
+    "dedup ids are forgotten": (Dedup, "replay", nothing, 1),
+    "pending messages are forgotten": (Pending, "replay", nothing, 2),
+    "a failed release is not undone": (Pending, "taken_back", nothing, 0),
+    "a release does half of it": (Broker, "release", half_release, 0),
 }
 
 
@@ -158,19 +163,19 @@ BUGS: dict[str, tuple[object, str, Any]] = {
 def test_a_broker_with_a_bug_is_found_out(
     bug: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    owner, name, part = BUGS[bug]
+    owner, name, part, seed = BUGS[bug]
     monkeypatch.setattr(owner, name, part)
 
-    assert found_out(Simulation)
+    assert found_out(Simulation, seed)
 
 
 def test_a_disk_that_does_not_sync_is_found_out() -> None:
-    assert found_out(lambda seed: Simulation(seed, CrashDisk(honours_sync=False)))
+    assert found_out(lambda seed: Simulation(seed, CrashDisk(honours_sync=False)), 2)
 
 
-def found_out(make: Callable[[int], Simulation]) -> bool:
-    """Whether one of some runs does not end well."""
-    for seed in range(RUNS):
+def found_out(make: Callable[[int], Simulation], first: int) -> bool:
+    """Whether one of some runs does not end well, of all that follow the first."""
+    for seed in range(first, first + RUNS):
         try:
             make(seed).run(250)
         except AssertionError as error:

@@ -56,7 +56,7 @@ class Life:
     def _change(self) -> None:
         random, cards = self.random, self.scene.broker.cards
         topic = random.choice(TOPICS)
-        if topic not in self.scene.log.catalog:
+        if not self.scene.log.has_topic(topic):
             self.scene.broker.create_topic(topic)
             self.topics.add(topic)
         comments = cards[topic].comments
@@ -88,8 +88,8 @@ class Life:
     def _delete(self) -> None:
         if self.topics:
             topic = self.random.choice(sorted(self.topics))
-            self.scene.commit()
             self.scene.broker.delete_topic(topic)
+            self.scene.commit()
             self.topics.discard(topic)
             self.now.pop(topic, None)
             self._keep()

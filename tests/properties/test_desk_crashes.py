@@ -116,7 +116,7 @@ class Desk:
 
     def end(self) -> int:
         log = self.office.broker.log
-        known = "$dead-letters" in log.catalog
+        known = log.has_topic("$dead-letters")
         return log.topic("$dead-letters").end_offset if known else 0
 
     def check(self) -> None:

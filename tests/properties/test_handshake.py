@@ -19,6 +19,7 @@ from penstock.delivery.owed import Owed
 from penstock.gateway.json_consumer import ConsumerGateway
 from penstock.gateway.outbox import Outbox
 from penstock.wire.jsonq import replies
+from tests.effort import effort
 from tests.properties.handshake_model import deliver, publish
 
 SEEDS = st.integers(min_value=0, max_value=1 << 32)
@@ -56,7 +57,7 @@ CHECKS = pytest.mark.parametrize("check", [check_delivery, check_publishing])
 
 def failures(check: Callable[[int], None]) -> Iterator[int]:
     """The seeds of some runs that do not end well."""
-    for seed in range(30):
+    for seed in range(effort(12, 30)):
         try:
             check(seed)
         except AssertionError:

@@ -12,17 +12,16 @@ from collections.abc import Awaitable, Callable
 from random import Random
 
 import pytest
-from hypothesis import settings
 
 from penstock import Context, Domain, Event, Topic
 from penstock.embedded.options import HandlerSettings
 from penstock.errors import WriteFailed
 from penstock.testing import AsyncHarness, Harness
+from tests.effort import DEEP
 
 numbers = Topic("numbers", int)
 twins = Topic("twins", int)
 
-DEEP = settings.get_current_profile_name() == "deep"
 # With these a lane once waited for ever: for an event that had no room to come back,
 # and for one that was to be sent after another, which waited behind it in the lane.
 LANES = [350, 97, 260]

@@ -1,27 +1,96 @@
-"""The durable log: journal, topic segments, recovery, and a reader for others."""
+"""The durable log: journal, topic segments, recovery, and a reader for others.
+
+What this package exports is its door: other rooms import nothing below it. ``Log`` and
+``Reader`` are for those who open a data directory; who is handed a log has a
+``BrokerLog``. What makes Arrow of batches is loaded when it is asked for.
+"""
 
 from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
 
 from penstock.log.batch import Batch
 from penstock.log.columns import Columns
 from penstock.log.damage import Cut, Damage, RecoveryReport
-from penstock.log.intake import Appended
+from penstock.log.frame import Column, FrameHeader
+from penstock.log.interface import (
+    Appended,
+    BrokerLog,
+    GroupCommit,
+    Outcome,
+    StoredTopic,
+    StoreWork,
+)
+from penstock.log.journal import Entry as JournalEntry
+from penstock.log.journal import Journal
+from penstock.log.layout import JOURNAL_SUFFIX, SEGMENT_SUFFIX, Layout
+from penstock.log.lock import DirectoryLock, holder_pid, is_held, is_locked, lock_holder
 from penstock.log.log import Log
-from penstock.log.options import LogOptions, TopicOptions
-from penstock.log.owner import Owner, Record
+from penstock.log.options import MAX_GROUP_BYTES, LogOptions, TopicOptions
+from penstock.log.owner import OpenLog, Owner, Record
 from penstock.log.reader import Reader
+from penstock.log.stat import Stat, TopicStat, stat_of
+from penstock.log.tally import VerifyResult
+from penstock.log.verification import bytes_to_verify, verify
+
+if TYPE_CHECKING:
+    from penstock.log.arrow import (
+        ArrowPieces,
+        record_batch,
+        write_arrow,
+        write_parquet,
+    )
+
+_ARROW = {"ArrowPieces", "record_batch", "write_arrow", "write_parquet"}
 
 __all__ = [
+    "JOURNAL_SUFFIX",
+    "MAX_GROUP_BYTES",
+    "SEGMENT_SUFFIX",
     "Appended",
+    "ArrowPieces",
     "Batch",
+    "BrokerLog",
+    "Column",
     "Columns",
     "Cut",
     "Damage",
+    "DirectoryLock",
+    "FrameHeader",
+    "GroupCommit",
+    "Journal",
+    "JournalEntry",
+    "Layout",
     "Log",
     "LogOptions",
+    "OpenLog",
+    "Outcome",
     "Owner",
     "Reader",
     "Record",
     "RecoveryReport",
+    "Stat",
+    "StoreWork",
+    "StoredTopic",
     "TopicOptions",
+    "TopicStat",
+    "VerifyResult",
+    "bytes_to_verify",
+    "holder_pid",
+    "is_held",
+    "is_locked",
+    "lock_holder",
+    "record_batch",
+    "stat_of",
+    "verify",
+    "write_arrow",
+    "write_parquet",
 ]
+
+
+def __getattr__(name: str) -> object:
+    if name in _ARROW:
+        found: object = getattr(import_module("penstock.log.arrow"), name)
+        return found
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

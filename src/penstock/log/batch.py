@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterator
 from itertools import pairwise
 from typing import cast
 
+from penstock.errors import InvalidBatch
 from penstock.files import Buffer
 from penstock.log.columns import Columns
 from penstock.log.frame import (
@@ -15,6 +16,8 @@ from penstock.log.frame import (
     Encoding,
     Flag,
     FrameHeader,
+    intact,
+    pack,
     peek,
 )
 from penstock.model import ids
@@ -52,6 +55,28 @@ class Batch:
         if header is None:
             raise ValueError("not a batch frame")
         return cls.whole(topic, header, memoryview(frame)[HEADER_BYTES : header.length])
+
+    @classmethod
+    def received(cls, topic: str, frame: memoryview) -> Batch:
+        """The batch of a frame that a peer has sent; raises InvalidBatch for junk."""
+        header, size = peek(frame, 0), len(frame)
+        if header is None or header.length != size or not intact(frame, 0, header):
+            raise InvalidBatch(
+                "frame", f"{size} bytes that are no frame", "a whole one"
+            )
+        table = HEADER_BYTES + header.columns * TABLE_ENTRY.size
+        lengths = [
+            TABLE_ENTRY.unpack_from(frame, at)[3]
+            for at in range(HEADER_BYTES, min(table, size), TABLE_ENTRY.size)
+        ]
+        if table + sum(length + -length % 8 for length in lengths) != size:
+            what = f"a frame of {size} bytes with columns of other lengths"
+            raise InvalidBatch("frame", what, "as long as its columns")
+        return cls.whole(topic, header, frame[HEADER_BYTES:])
+
+    def frame(self) -> bytes:
+        """The whole frame that this is a view of, as it is stored."""
+        return b"".join((pack(self.header), self.body))
 
     def __len__(self) -> int:
         return self.hi - self.lo

@@ -9,13 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-from penstock.errors import WriteFailed
+from penstock.errors import InDoubt, WriteFailed
 from penstock.log.batch import Batch
 from penstock.log.columns import Columns
 from penstock.log.frame import FrameHeader, pack
-from penstock.log.group import Entry, Kind
-from penstock.log.journal import Journal
-from penstock.log.position import PositionFile
+from penstock.log.journal import Entry, Journal, Kind
 from penstock.log.tail import TailFrame
 from penstock.log.topic import Topic
 
@@ -51,6 +49,8 @@ class OpenGroup:
     undo: list[Callable[[], None]] = field(default_factory=list)
     then: list[Callable[[], None]] = field(default_factory=list)
     """Run when the group is committed, before its frames become readable."""
+    last: list[Callable[[], None]] = field(default_factory=list)
+    """Run when they are."""
 
     def touch(self, topic: Topic, *, relaxed: bool = False) -> None:
         """Note where a topic stood before this group."""
@@ -68,42 +68,57 @@ class OpenGroup:
 
 
 class Commit:
-    """One group on its way to the journal. ``run`` may be called in any thread."""
+    """One group on its way to the journal. ``run`` may be called in any thread.
+
+    Afterwards it is done, has an ``error``, or is in ``doubt``: then it has not ended,
+    and ``run`` is to be called again later.
+    """
 
     def __init__(
-        self,
-        group: OpenGroup,
-        journal: Journal,
-        position_file: PositionFile,
-        *,
-        time_ms: int,
-        sync: bool,
+        self, group: OpenGroup, journal: Journal, *, time_ms: int, sync: bool
     ) -> None:
         self.group = group
         self.sync = sync
         self.error: WriteFailed | None = None
+        self.doubt: InDoubt | None = None
         self.frames: list[tuple[Topic, TailFrame]] = []
         self._columns: list[Columns | None] = []
         self._journal = journal
-        self._position_file = position_file
         self._time_ms = time_ms
         self._entries = [self._entry(item) for item in group.items]
 
+    @property
+    def blocks(self) -> bool:
+        """Whether it may take long: then nobody's thread but a worker's runs it."""
+        return self.sync or self._journal.blocks
+
     def run(self) -> None:
+        doubted, self.doubt = self.doubt is not None, None
         try:
-            if self._entries:
+            if doubted:
+                self._journal.settle()
+            elif self._entries:
                 self._journal.append(
                     self.group.number, self._entries, self._time_ms, sync=self.sync
                 )
             elif self.sync:
                 self._journal.sync()
-            if self.sync:
-                self._position_file.publish(self._journal.synced)
+        except InDoubt as doubt:
+            self.doubt = doubt
         except WriteFailed as error:
             self.error = error
         except Exception as error:
             # Whatever it was, the commit has ended and has confirmed nothing.
             self.error = WriteFailed("the journal", "committing to", repr(error))
+
+    @property
+    def number(self) -> int:
+        """Of its group."""
+        return self.group.number
+
+    def headers(self) -> Iterator[tuple[Topic, FrameHeader]]:
+        """What its frames say of themselves."""
+        return ((topic, frame.header) for topic, frame in self.frames)
 
     def batches(self) -> Iterator[tuple[Topic, Batch, Columns | None]]:
         """The frames, and the columns of those where they are at hand."""

@@ -4,130 +4,275 @@ Offsets stay as they are, so a compacted topic has gaps. Events without a key ha
 nothing that could supersede them and stay. A rewritten segment takes the place of the
 old one by a rename: after a crash one or the other is there, and both are right.
 
+One segment is read or rewritten at a time, in any thread: a sealed segment does not
+change. The rewritten one is put into its place by the owner of the log, if the segment
+is still there by then.
+
 Precondition: every kept checkpoint knows these segments as sealed.
 """
 
 from __future__ import annotations
 
-import errno
-import os
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
 
-from penstock.files import Buffer, FileSystem, remove_if_there
+from penstock.errors import WriteFailed
+from penstock.files import Buffer, FileSystem, remove_if_there, write_error
 from penstock.log.batch import Batch
+from penstock.log.core import LogCore, Steps
 from penstock.log.frame import FrameHeader, pack, peek
+from penstock.log.index import Index
+from penstock.log.interface import StoreWork
 from penstock.log.layout import index_file
-from penstock.log.segment import encode_header
-from penstock.log.shelf import Shelf
+from penstock.log.segment import (
+    FoundFrame,
+    encode_header,
+    frames,
+    ignore_damage,
+    read_header,
+)
 from penstock.log.topic import Segment, Topic
 
 # Keys held in memory at a time; more are done in several rounds.
 MAX_KEYS = 1_000_000
+READ_BYTES = 1 << 20
 
 
-class Compaction:
-    def __init__(
-        self, files: FileSystem, shelf: Shelf, topic: Topic, max_keys: int = MAX_KEYS
-    ) -> None:
-        self._files = files
-        self._shelf = shelf
-        self._topic = topic
-        self._max_keys = max_keys
+def compaction(
+    log: LogCore, topic: Topic, sealed: Sequence[Segment], max_keys: int = MAX_KEYS
+) -> Steps:
+    """The steps of compacting segments. Raises WriteFailed, then nothing is lost."""
+    freed = 0
+    start: int | None = 0
+    while start is not None:
+        keys = Keys(start, max_keys)
+        for segment in sealed:
+            yield from _done(log, topic, ReadKeys(log.files, topic, segment, keys))
+            if keys.following is not None:
+                break
+        stop = sealed[-1].end_offset if keys.following is None else keys.following
+        for segment in sealed:
+            if segment.base_offset < stop:
+                work = Rewrite(log.files, topic, segment, keys.last)
+                yield from _done(log, topic, work)
+                less = _put_in_place(log, topic, work)
+                if less is not None:
+                    # Before the next one, so that what is gone stays gone.
+                    yield from _done(log, topic, SyncFolder(log.files, topic))
+                    freed += less
+        start = keys.following
+    return freed
 
-    def run(self, sealed: Sequence[Segment]) -> int:
-        """Compact ``sealed``; bytes set free. Raises OSError, then nothing is lost."""
-        freed = 0
-        start: int | None = 0
-        while start is not None:
-            last, following = self._last_offsets(sealed, start)
-            stop = sealed[-1].end_offset if following is None else following
-            for segment in sealed:
-                if segment.base_offset < stop:
-                    freed += self._compact_segment(segment, last)
-            start = following
-        return freed
 
-    def _last_offsets(
-        self, sealed: Sequence[Segment], start: int
-    ) -> tuple[dict[bytes, int], int | None]:
-        """Last offset of each key from ``start`` on; where the next round begins."""
-        last: dict[bytes, int] = {}
-        for batch in self._batches(sealed):
-            if batch.header.end_offset <= start:
+def _done(log: LogCore, topic: Topic, work: StoreWork) -> Steps:
+    """Have work done; if the topic is gone meanwhile, whatever became of it is."""
+    yield work
+    if work.error is not None and log.catalog.by_id(topic.id) is topic:
+        raise work.error
+    return 0
+
+
+@dataclass(slots=True)
+class Keys:
+    """The last offset of each key from ``start`` on, as many as there may be."""
+
+    start: int
+    most: int
+    last: dict[bytes, int] = field(default_factory=dict)
+    following: int | None = None
+    """Where the next round begins, if there were more."""
+
+    def add(self, batch: Batch) -> None:
+        if batch.header.end_offset <= self.start:
+            return
+        part = batch.since(self.start)
+        for offset, key in zip(part.offsets(), part.keys(), strict=True):
+            if key is None:
                 continue
-            part = batch.since(start)
-            for offset, key in zip(part.offsets(), part.keys(), strict=True):
-                if key is not None:
-                    if key not in last and len(last) >= self._max_keys:
-                        return last, offset
-                    last[key] = offset
-        return last, None
+            if key not in self.last and len(self.last) >= self.most:
+                self.following = offset
+                return
+            self.last[key] = offset
 
-    def _batches(self, segments: Sequence[Segment]) -> Iterator[Batch]:
-        for segment in segments:
-            for found in self._topic.frames_of(segment, read_bytes=1 << 20):
-                header = found.header
-                yield Batch.whole(self._topic.name, header, found.body)
 
-    def _compact_segment(self, segment: Segment, last: dict[bytes, int]) -> int:
-        frames = self._frames_if_whole(segment)
-        if frames is None:
-            return 0  # what cannot be read now may be readable another time
-        if not any(self._superseded(batch, last) for batch in self._batches([segment])):
-            return 0
-        topic, before = self._topic, segment.length
-        created = segment.created_ms or 0
-        head = encode_header(segment.base_offset, topic.id, created, topic.name)
-        temporary = segment.path + ".tmp"
-        handle = self._files.open(temporary, write=True, create=True)
+class _SegmentWork:
+    """Work on one sealed segment, with a handle of its own."""
+
+    def __init__(self, files: FileSystem, topic: Topic, segment: Segment) -> None:
+        self.segment = segment
+        self.error: WriteFailed | None = None
+        self._files = files
+        self._name = topic.name
+        self._topic_id = topic.id
+        self._start = topic.header_length
+        self._length = segment.length
+
+    def run(self) -> None:
+        try:
+            handle = self._files.open(self.segment.path)
+            try:
+                self._work(handle)
+            finally:
+                self._files.close(handle)
+        except OSError as error:
+            self.error = write_error(self.segment.path, "compacting", error)
+        except Exception as error:
+            # Damage, or a mistake of ours: the thread has other work to do.
+            self.error = WriteFailed(self.segment.path, "compacting", repr(error))
+        if self.error is not None:
+            self._give_up()
+
+    def _work(self, handle: int) -> None:
+        raise NotImplementedError
+
+    def _give_up(self) -> None:
+        """Leave nothing behind."""
+
+    def _frames(self, handle: int) -> Iterator[FoundFrame]:
+        """Good frames; damage is reported by whoever reads the segment otherwise."""
+        return frames(
+            self._files,
+            handle,
+            position=self._start,
+            end=self._length,
+            on_damage=ignore_damage,
+            read_bytes=READ_BYTES,
+            end_offset=self.segment.end_offset,
+        )
+
+    def _batch(self, found: FoundFrame) -> Batch:
+        return Batch.whole(self._name, found.header, found.body)
+
+
+class ReadKeys(_SegmentWork):
+    """Adds the keys of a segment to those of the segments before it."""
+
+    def __init__(
+        self, files: FileSystem, topic: Topic, segment: Segment, keys: Keys
+    ) -> None:
+        super().__init__(files, topic, segment)
+        self._keys = keys
+
+    def _work(self, handle: int) -> None:
+        for found in self._frames(handle):
+            self._keys.add(self._batch(found))
+            if self._keys.following is not None:
+                return
+
+
+class Rewrite(_SegmentWork):
+    """Writes a segment anew beside the old one, if that makes it shorter."""
+
+    def __init__(
+        self, files: FileSystem, topic: Topic, segment: Segment, last: dict[bytes, int]
+    ) -> None:
+        super().__init__(files, topic, segment)
+        self._last = last
+        self.temporary = segment.path + ".tmp"
+        self.index: Index | None = None
+        """Of the rewritten segment; None if the old one stays."""
+
+    def _work(self, handle: int) -> None:
+        if self._is_worth_it(handle):
+            path = self.segment.path
+            created_ms = read_header(self._files, path, path).created_ms
+            self._write(handle, created_ms)
+
+    def _give_up(self) -> None:
+        with suppress(OSError):
+            remove_if_there(self._files, self.temporary)
+
+    def _is_worth_it(self, handle: int) -> bool:
+        """Whether events are superseded; not of a segment with damage in it.
+
+        What cannot be read now may be readable another time.
+        """
+        end, superseded = self._start, False
+        for found in self._frames(handle):
+            if found.position != end:
+                return False
+            end += found.header.length
+            if not superseded:
+                batch = self._batch(found)
+                superseded = len(_survivors(batch, self._last)) < len(batch)
+        return superseded and end == self._length
+
+    def _write(self, source: int, created_ms: int) -> None:
+        base = self.segment.base_offset
+        head = encode_header(base, self._topic_id, created_ms, self._name)
+        index = Index(length=len(head), end_offset=base)
+        handle = self._files.open(self.temporary, write=True, create=True)
         try:
             self._files.truncate(handle, 0)
             self._files.write(handle, [head], 0)
-            position = len(head)
-            for buffers, header in self._kept(segment, last, frames):
-                self._files.write(handle, buffers, position)
-                position += header.length
+            position, end = len(head), self._start
+            for found in self._frames(source):
+                end += found.header.length
+                for buffers, header in self._kept(found):
+                    self._files.write(handle, buffers, position)
+                    index.add(position, header)
+                    position += header.length
+            if end != self._length:
+                raise OSError(f"{self.segment.path} could be read only in part")
             self._files.sync(handle)
         finally:
             self._files.close(handle)
-        remove_if_there(self._files, index_file(topic.directory, segment.base_offset))
-        self._shelf.drop(segment.path)
-        self._files.rename(temporary, segment.path)
-        segment.length = position
-        segment.max_timestamp_ms = None
-        segment.index = None
-        self._files.sync_directory(os.path.dirname(segment.path))
-        return before - position
+        index.length = position
+        self.index = index
 
-    def _frames_if_whole(self, segment: Segment) -> int | None:
-        """How many frames a segment has; None if any of it is damaged."""
-        end, count = self._topic.header_length, 0
-        for found in self._topic.frames_of(segment, read_bytes=1 << 20):
-            if found.position != end:
-                return None
-            end += found.header.length
-            count += 1
-        return count if end == segment.length else None
+    def _kept(self, found: FoundFrame) -> Iterator[tuple[list[Buffer], FrameHeader]]:
+        """What is left of a frame."""
+        header, batch = found.header, self._batch(found)
+        indexes = _survivors(batch, self._last)
+        if len(indexes) == len(batch):
+            yield [pack(header), batch.body], header
+        elif indexes:
+            frame = batch.take(indexes).encode(header.base_offset, header.id_base)
+            sealed = peek(frame, 0)
+            assert sealed is not None
+            yield [frame], sealed
 
-    def _superseded(self, batch: Batch, last: dict[bytes, int]) -> bool:
-        return len(_survivors(batch, last)) < len(batch)
 
-    def _kept(
-        self, segment: Segment, last: dict[bytes, int], frames: int
-    ) -> Iterator[tuple[list[Buffer], FrameHeader]]:
-        for batch in self._batches([segment]):
-            frames -= 1
-            indexes = _survivors(batch, last)
-            if len(indexes) == len(batch):
-                yield [pack(batch.header), batch.body], batch.header
-            elif indexes:
-                header = batch.header
-                frame = batch.take(indexes).encode(header.base_offset, header.id_base)
-                sealed = peek(frame, 0)
-                assert sealed is not None
-                yield [frame], sealed
-        if frames:
-            raise OSError(errno.EIO, f"{segment.path} could be read only in part")
+class SyncFolder:
+    """Has the names in a topic's folder on disk."""
+
+    def __init__(self, files: FileSystem, topic: Topic) -> None:
+        self.error: WriteFailed | None = None
+        self._files = files
+        self._folder = topic.directory
+
+    def run(self) -> None:
+        try:
+            self._files.sync_directory(self._folder)
+        except OSError as error:
+            self.error = write_error(self._folder, "compacting", error)
+
+
+def _put_in_place(log: LogCore, topic: Topic, work: Rewrite) -> int | None:
+    """Let a rewritten segment take the place of the old one.
+
+    Returns the bytes that sets free, which may be none; None if the old one stays.
+    """
+    index, segment = work.index, work.segment
+    known = log.catalog.by_id(topic.id) is topic and segment in topic.segments
+    try:
+        if index is None or not known:
+            remove_if_there(log.files, work.temporary)
+            return None
+        stale = index_file(topic.directory, segment.base_offset)
+        remove_if_there(log.files, stale)
+        log.catalog.shelf.drop(segment.path)
+        log.files.rename(work.temporary, segment.path)
+    except OSError as error:
+        raise write_error(segment.path, "compacting", error) from error
+    freed = segment.length - index.length
+    segment.length = index.length
+    segment.max_timestamp_ms = index.max_timestamp_ms
+    segment.index = None
+    log.keeper.keep_no_index(segment)
+    log.catalog.shelf.index(segment.path, lambda: index)
+    return freed
 
 
 def _survivors(batch: Batch, last: dict[bytes, int]) -> list[int]:

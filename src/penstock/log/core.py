@@ -7,6 +7,9 @@ What happens to an append::
                segments <──WriteOut.run── begin_store / end_store <────────┘
                checkpoint <──TakeCheckpoint.run──┘
 
+Retention and compaction are steps beside that, see penstock.log.housekeeping: what
+reads or rewrites sealed segments is done between ``begin_upkeep`` and ``end_upkeep``.
+
 ``begin_…`` and ``end_…`` belong to the thread that owns the log; ``run`` may happen
 in another one, so that the next group collects while this one syncs. ``commit``,
 ``sync`` and ``checkpoint`` do all three steps at once for everybody else.
@@ -18,30 +21,41 @@ it; its number is what callers hold on to, ``outcome`` tells what became of it.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Generator
 
 from penstock.clock import Clock
-from penstock.errors import Backlogged, LogClosed, WriteFailed
+from penstock.errors import (
+    Backlogged,
+    Fenced,
+    InDoubt,
+    LogClosed,
+    LogError,
+    WriteFailed,
+)
 from penstock.files import FileSystem
 from penstock.log.catalog import Catalog
 from penstock.log.checkpoint import KEPT
-from penstock.log.commit import Commit, OpenGroup
+from penstock.log.commit import Commit
+from penstock.log.cutting import Erase
 from penstock.log.damage import DamageRegister, RecoveryReport
-from penstock.log.intake import Intake, Outcome
-from penstock.log.journal import Journal
+from penstock.log.intake import Intake
+from penstock.log.interface import GroupCommit, Outcome, StoreWork
+from penstock.log.journal import FileJournal, Journal
 from penstock.log.keeper import Keeper
 from penstock.log.layout import Layout
 from penstock.log.lock import DirectoryLock
 from penstock.log.options import LogOptions
 from penstock.log.owner import Owners
-from penstock.log.position import PositionFile
 from penstock.log.recovery import Recovery
 from penstock.log.scrub import Scrub
 from penstock.log.store import TakeCheckpoint, WriteOut
+from penstock.log.topic import Topic
 
 logger = logging.getLogger(__name__)
 
-StoreWork = WriteOut | TakeCheckpoint
+Steps = Generator[StoreWork | None, None, int]
+"""Work for ``begin_upkeep``, or None: to be asked again when others have worked on.
+Ends with the bytes that were set free; raises LogError."""
 
 
 class LogCore:
@@ -55,6 +69,7 @@ class LogCore:
         entropy: Callable[[int], bytes],
         owners: Owners,
         lock: DirectoryLock | None,
+        journal: Journal | None = None,
     ) -> None:
         self._layout = layout
         self.options = options
@@ -66,49 +81,57 @@ class LogCore:
         self._staged: dict[int, bytes] | None = None
         self._due: TakeCheckpoint | None = None
         self._ended: list[TakeCheckpoint] = []
+        self._keep: int | None = None
+        """How many checkpoints are to be kept with one that somebody waits for."""
+        self.checkpoint_error: WriteFailed | None = None
+        """Why the last one that somebody waited for failed, if it did."""
+        self._steps: Steps | None = None
+        """The round of retention and compaction that is under way."""
+        self._upkeep: StoreWork | None = None
+        self.fenced: Fenced | None = None
+        """Another writer has taken over: nothing is appended here any more."""
         self.failure: WriteFailed | None = None
         """Why the last commit that failed did, also of those inside ``append``."""
-        self.on_commit: Callable[[Commit], None] = _ignore
+        self.on_commit: Callable[[GroupCommit], None] = _ignore
         """Told of every commit that has ended, also of those inside ``append``."""
-        self.on_close: Callable[[OpenGroup], None] = _ignore_group
-        """Told of every group that closes, before the owners are asked for records."""
+        self.on_close: Callable[[], None] = _ignore_close
+        """Called when a group closes, before the owners are asked for records."""
         self.damages = DamageRegister(files, layout)
         self.catalog = Catalog(files, layout, self.damages.add)
         self.keeper = Keeper(files, layout, options, self.catalog)
-        self.intake, self.report = self._recover(entropy)
+        journal = journal or FileJournal(
+            files, layout, file_bytes=options.journal_file_bytes, entropy=entropy
+        )
+        self.intake, self.report = self._recover(journal, entropy)
         self._checkpoint_position = self.report.checkpoint_position
         self._scrub = Scrub(self.catalog)
         self._scrub.step(options.start_check_bytes)
 
     def _recover(
-        self, entropy: Callable[[int], bytes]
+        self, journal: Journal, entropy: Callable[[int], bytes]
     ) -> tuple[Intake, RecoveryReport]:
         recovery = Recovery(
             self.files,
             self._layout,
             self.options,
+            journal,
             self.keeper,
             self._owners,
             self.damages,
             self.now_ms(),
         )
         report = recovery.run()
-        journal = Journal(
-            self.files,
-            self._layout,
-            position=report.end_position,
-            file_bytes=self.options.journal_file_bytes,
-            entropy=entropy,
-            starts=recovery.journal_starts(),
-        )
-        position_file = PositionFile(self.files, self._layout.position)
-        position_file.publish(report.end_position)
-        intake = Intake(journal, position_file, entropy, number=recovery.number)
-        return intake, report
+        return Intake(journal, entropy, number=recovery.number), report
 
     @property
     def directory(self) -> str:
         return self._layout.directory
+
+    @property
+    def doubt(self) -> InDoubt | None:
+        """Why nobody knows what became of the commit under way, if that is so."""
+        doubted = self.intake.doubted
+        return None if doubted is None else doubted.doubt
 
     @property
     def written(self) -> int:
@@ -121,6 +144,11 @@ class LogCore:
         return self.intake.synced
 
     @property
+    def position(self) -> int:
+        """Where the journal ends."""
+        return self.intake.journal.position
+
+    @property
     def syncs(self) -> int:
         """How often the journal was synced."""
         return self.intake.journal.syncs
@@ -131,9 +159,23 @@ class LogCore:
         return self.intake.group.size
 
     @property
+    def unwritten_bytes(self) -> int:
+        """Confirmed events that are in no segment yet."""
+        return self.keeper.unwritten_bytes
+
+    @property
     def open_group(self) -> int:
         """The number of the group that collects now."""
         return self.intake.group.number
+
+    def touched(self) -> Collection[tuple[Topic, int]]:
+        """Topics that got events in the open group, and where each stood before."""
+        return self.intake.group.first_offsets.values()
+
+    def stood_at(self, name: str) -> int | None:
+        """Where a topic stood before the open group; None if it got nothing in it."""
+        found = self.intake.group.first_offsets.get(self.catalog.get(name).id)
+        return None if found is None else found[1]
 
     def now_ms(self) -> int:
         return int(self._clock.now_s() * 1000)
@@ -141,10 +183,17 @@ class LogCore:
     def close(self) -> None:
         """Commit, checkpoint and let go; a failure is raised after letting go.
 
-        Raises Backlogged and lets nothing go while a commit or other work runs.
+        Raises Backlogged and lets nothing go while a commit or other work runs. What is
+        in doubt stays so: InDoubt is raised, and the next start finds out.
         """
         if self._closed:
             return
+        if (doubted := self.intake.doubted) is not None:
+            try:
+                self._run(doubted)
+            except BaseException:
+                self._let_go(clean=False)
+                raise
         self.require_idle()
         try:
             self.checkpoint()
@@ -174,20 +223,29 @@ class LogCore:
         self.check_open()
         self._tell_journal()
         if self.intake.idle:
-            self.on_close(self.intake.group)
+            self.on_close()
             self._collect()
+        idle = self.intake.idle
         commit = self.intake.begin_commit(self.now_ms(), sync=sync)
-        if commit is not None and self._checkpoint_due() and self.keeper.idle:
+        waits = commit is not None or (idle and self.checkpoint_wanted)
+        if waits and self.keeper.idle and self._checkpoint_due():
             # Snapshots are of this moment: all records up to this group, none behind.
-            self._staged = self._snapshots()
+            snapshots = self._snapshots()
+            if commit is not None:
+                self._staged = snapshots
+            else:  # nothing is to be written before it
+                self._due = self._begin_checkpoint(snapshots)
         return commit
 
-    def end_commit(self, commit: Commit) -> WriteFailed | None:
+    def end_commit(self, commit: GroupCommit) -> WriteFailed | None:
         """Make a committed group readable, or take it back if it failed."""
+        assert isinstance(commit, Commit), "one that this log has begun"
         self.intake.end_commit(commit)
         staged, self._staged = self._staged, None
         if commit.error is not None:
             self.failure = commit.error
+            if isinstance(commit.error, Fenced):
+                self.fenced = commit.error
             for owner in self._owners.values():
                 owner.taken_back()
             self.on_commit(commit)
@@ -196,8 +254,11 @@ class LogCore:
             step()
         for topic, frame in commit.frames:
             self.keeper.confirm(topic, frame)
-        if staged is not None:
-            self._due = self._begin_checkpoint(staged, KEPT)
+        for step in commit.group.last:
+            step()
+        # Not if this group has ordered files to go: it would forget that.
+        if staged is not None and self.keeper.nothing_to_erase():
+            self._due = self._begin_checkpoint(staged)
         self.on_commit(commit)
         return None
 
@@ -208,17 +269,26 @@ class LogCore:
     def commit(self, *, sync: bool | None = None) -> int:
         """Commit the open group here and now; the number of the last written group.
 
-        Raises WriteFailed (DiskFull): then nothing of the group is stored.
+        Raises WriteFailed (DiskFull): then nothing of the group is stored; InDoubt:
+        then it may be, and the next commit finds out.
         """
+        if (doubted := self.intake.doubted) is not None:
+            self._run(doubted)
         if not self.intake.idle:
             raise Backlogged(self.intake.group.size, 0)
         commit = self.begin_commit(sync=sync)
         if commit is not None:
-            commit.run()
-            if (error := self.end_commit(commit)) is not None:
-                raise error
+            self._run(commit)
         self.store()
         return self.written
+
+    def _run(self, commit: Commit) -> None:
+        """Have a commit end here and now; raises InDoubt if that cannot be."""
+        commit.run()
+        if commit.doubt is not None:
+            raise commit.doubt
+        if (error := self.end_commit(commit)) is not None:
+            raise error
 
     def sync(self) -> int:
         """Commit, and have everything on disk; the number of the last synced group."""
@@ -232,9 +302,10 @@ class LogCore:
             return due
         if not self.keeper.idle or self._staged is not None:
             return None
-        if self.keeper.unwritten_bytes > self.options.write_out_bytes:
-            return self.keeper.begin_write_out(self.now_ms())
-        return None
+        keeper = self.keeper
+        if keeper.unwritten_bytes > self.options.write_out_bytes or keeper.rolling:
+            return keeper.begin_write_out(self.now_ms())
+        return keeper.begin_erasing(self.now_ms())
 
     def store(self) -> None:
         """Do the work that is due on the segments here and now."""
@@ -244,9 +315,12 @@ class LogCore:
 
     def end_store(self, work: StoreWork) -> None:
         """Take note of finished work; failures are reported and tried again."""
+        assert isinstance(work, WriteOut | TakeCheckpoint | Erase), "begun by this log"
         self.keeper.finish(work)
         if isinstance(work, TakeCheckpoint):
             self._ended.append(work)
+            if work.keep == self._keep:
+                self._keep, self.checkpoint_error = None, work.error
             if work.error is None:
                 self._checkpoint_position = work.checkpoint.position
             self._tell_journal()
@@ -255,7 +329,7 @@ class LogCore:
         """Let the journal know of ended checkpoints, while no commit is using it."""
         while self._ended and self.intake.idle:
             work = self._ended.pop(0)
-            self.intake.journal.doubt(work.doubtful)
+            self.intake.journal.secured(work.securing)
             if work.error is None:
                 self._retire(work.oldest_kept)
 
@@ -270,13 +344,61 @@ class LogCore:
                 extra={"action": "retire_failed"},
             )
 
+    # Upkeep: a round is begun now and then, and goes on a step at a time
+
+    def go_through(self, steps: Steps) -> None:
+        """Have the steps of a round done, unless another one is under way."""
+        self.check_open()
+        if self._steps is None:
+            self._steps = steps
+
+    def begin_upkeep(self) -> StoreWork | None:
+        """The next step of a round, or None; hand it to ``end_upkeep``.
+
+        It reads and rewrites what does not change, so that commits and work on the
+        segments go on beside it.
+        """
+        if self._steps is None or self._upkeep is not None or self._closed:
+            return None
+        try:
+            self._upkeep = next(self._steps)
+        except StopIteration:
+            self._steps = None
+        except (LogError, OSError) as error:
+            self._steps = None
+            logger.error(
+                "retention and compaction failed: %s",
+                error,
+                extra={"action": "maintain_failed"},
+            )
+        return self._upkeep
+
+    def end_upkeep(self, work: StoreWork) -> None:
+        """Take note of a finished step; the round looks at it when it goes on."""
+        assert work is self._upkeep, "one step at a time"
+        self._upkeep = None
+
+    @property
+    def checkpoint_wanted(self) -> bool:
+        """Whether somebody waits for a checkpoint, which comes with a commit."""
+        return self._keep is not None
+
+    def checkpoint_soon(self, keep: int) -> None:
+        """Have a checkpoint with the next commit, and keep so many of them."""
+        self._keep = keep
+
+    def call_checkpoint_off(self) -> None:
+        """Nobody waits for one any more."""
+        self._keep = None
+
     def checkpoint(self, *, keep: int = KEPT) -> None:
         """Commit and checkpoint here and now; raises WriteFailed."""
         self.sync()
         self.require_idle()
         if not self.keeper.finish_erasures():
             raise WriteFailed(self._layout.topics, "erasing in", "see the log records")
-        work = self._begin_checkpoint(self._snapshots(), keep)
+        self._keep = keep
+        work = self._begin_checkpoint(self._snapshots())
         work.run()
         self.end_store(work)
         if work.error is not None:
@@ -293,20 +415,18 @@ class LogCore:
 
     def _checkpoint_due(self) -> bool:
         behind = self.intake.journal.position - self._checkpoint_position
-        due = behind >= self.options.checkpoint_bytes
-        return due and self.keeper.finish_erasures()
+        due = behind >= self.options.checkpoint_bytes or self.checkpoint_wanted
+        return due and self.keeper.nothing_to_erase()
 
-    def _begin_checkpoint(
-        self, snapshots: dict[int, bytes], keep: int
-    ) -> TakeCheckpoint:
-        journal = self.intake.journal
+    def _begin_checkpoint(self, snapshots: dict[int, bytes]) -> TakeCheckpoint:
+        journal, keep = self.intake.journal, self._keep
         return self.keeper.begin_checkpoint(
             journal.position,
             self.written,
             snapshots,
             self.now_ms(),
-            journal_files=journal.unsynced_files(),
-            keep=keep,
+            securing=journal.secure(),
+            keep=KEPT if keep is None else keep,
         )
 
     def require_idle(self) -> None:
@@ -314,21 +434,28 @@ class LogCore:
         self.check_open()
         if self._due is not None and self.intake.idle:
             self.store()  # planned by the last commit, and nobody has begun with it
-        if not self.intake.idle or not self.keeper.idle:
+        busy = self._upkeep is not None
+        if busy or not self.intake.idle or not self.keeper.idle:
             raise Backlogged(self.intake.group.size, 0)
 
     def check_open(self) -> None:
         if self._closed:
             raise LogClosed(self.directory)
 
+    def check_writer(self) -> None:
+        """Raises LogClosed, or Fenced once another writer has taken over."""
+        self.check_open()
+        if self.fenced is not None:
+            raise self.fenced
+
     def scrub(self, max_bytes: int) -> bool:
         """Verify a part of the segments; True when all of them have been."""
         return self._scrub.step(max_bytes)
 
 
-def _ignore_group(group: OpenGroup) -> None:
+def _ignore_close() -> None:
     """Nobody has anything to add."""
 
 
-def _ignore(commit: Commit) -> None:
+def _ignore(commit: GroupCommit) -> None:
     """Nobody wants to know."""

@@ -9,12 +9,57 @@ been sealed meanwhile would come back with its old end, or one that is gone woul
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 
-from penstock.files import FileSystem, remove_if_there
+from penstock.errors import WriteFailed
+from penstock.files import FileSystem, remove_if_there, write_error
 from penstock.log.layout import SEGMENT_SUFFIX, index_file, numbered, segment_file
 from penstock.log.shelf import Shelf
 from penstock.log.topic import Segment, Topic
+
+# Files erased in one piece of work, so that others have their turn between two.
+ERASED_AT_ONCE = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Erasure:
+    """Files that go by the journal's word; done in any thread, and again if need be."""
+
+    directory: str
+    bases: tuple[int, ...] = ()
+    """Of the segments; none: the folder with all that is left in it."""
+
+    def run(self, files: FileSystem) -> None:
+        if self.bases:
+            _remove(files, self.directory, self.bases)
+        elif files.exists(self.directory):
+            files.remove_tree(self.directory)
+            files.sync_directory(os.path.dirname(self.directory))
+
+
+class Erase:
+    """Work that erases some files; see penstock.log.store for what work is."""
+
+    def __init__(self, files: FileSystem, erasure: Erasure) -> None:
+        self.error: WriteFailed | None = None
+        self._files = files
+        self._erasure = erasure
+
+    def run(self) -> None:
+        try:
+            self._erasure.run(self._files)
+        except OSError as error:
+            where = self._erasure.directory
+            self.error = write_error(where, "erasing events of", error)
+
+
+def erasures(topic: Topic, segments: Sequence[Segment]) -> Iterator[Erasure]:
+    """What erases these segments, some at a time."""
+    bases = [segment.base_offset for segment in segments]
+    for first in range(0, len(bases), ERASED_AT_ONCE):
+        some = tuple(bases[first : first + ERASED_AT_ONCE])
+        yield Erasure(topic.directory, some)
 
 
 def tidy(files: FileSystem, topic: Topic) -> None:
@@ -91,13 +136,6 @@ def erase(
         remove_if_there(files, stale)
         _shorten(files, topic.active)
     _remove(files, topic.directory, bases)
-
-
-def remove_folder(files: FileSystem, topic: Topic) -> None:
-    """Remove all files of a topic, for good."""
-    if files.exists(topic.directory):
-        files.remove_tree(topic.directory)
-        files.sync_directory(os.path.dirname(topic.directory))
 
 
 def _shorten(files: FileSystem, segment: Segment) -> None:

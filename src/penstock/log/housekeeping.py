@@ -2,44 +2,85 @@
 
 All of them follow one rule: the journal says it first. An entry that orders the
 change is synced, memory changes in one step with the commit's end, then the files do; a
-crash in between is made up for by replaying the entry. They need an idle log and are
-done when they return.
+crash in between is made up for by replaying the entry.
+
+What takes long is done in steps, beside the commits and write-outs of a log at work
+(see ``LogCore.begin_upkeep``); whoever has an idle log has all steps done at once.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from math import inf
 
 from penstock.errors import OffsetOutOfRange
 from penstock.files import write_error
-from penstock.log.compaction import Compaction
-from penstock.log.core import LogCore
-from penstock.log.cutting import (
-    erase,
-    forget_before,
-    forget_behind,
-    length_behind,
-    remove_folder,
-)
-from penstock.log.group import START, TRUNCATE, Kind
+from penstock.log.compaction import compaction
+from penstock.log.core import LogCore, Steps
+from penstock.log.cutting import erase, forget_before, forget_behind, length_behind
+from penstock.log.journal.group import START, TRUNCATE, Kind
 from penstock.log.retention import SegmentFacts, new_start
-from penstock.log.segment import read_header
 from penstock.log.store import is_aged
+from penstock.log.survey import Survey
 from penstock.log.topic import Segment, Topic
 
 logger = logging.getLogger(__name__)
 
 
+def drop(log: LogCore, topic: Topic, then: Callable[[], None] = lambda: None) -> int:
+    """Delete a topic with the open group; the number of that group."""
+
+    def stay() -> None:
+        topic.going = False
+
+    def go() -> None:
+        log.catalog.remove(topic)
+        log.keeper.drop(topic)
+        then()
+
+    topic.going = True
+    group = log.intake.group
+    group.undo.append(stay)
+    group.last.append(go)
+    return log.intake.enter(Kind.DELETE, topic.id, b"")
+
+
+def start_at(log: LogCore, topic: Topic, offset: int) -> int:
+    """Let a topic begin at ``offset`` with the open group; the number of that group."""
+
+    def go() -> None:
+        gone = forget_before(topic, offset)
+        log.keeper.erase_soon(topic, gone)
+        logger.info(
+            "topic %s now starts at offset %s",
+            topic.name,
+            offset,
+            extra={
+                "action": "topic_trimmed",
+                "topic": topic.name,
+                "bytes": _size(gone),
+            },
+        )
+
+    log.intake.group.then.append(go)
+    return log.intake.enter(Kind.START, topic.id, START.pack(offset))
+
+
 def delete(log: LogCore, topic: Topic) -> None:
     _settle(log)
-    log.intake.enter(Kind.DELETE, topic.id, b"")
-    log.intake.group.then.append(lambda: _forget(log, topic))
+    drop(log, topic)
     log.commit(sync=True)
-    with _erasing(topic):
-        remove_folder(log.files, topic)
+    _erase(log)
+
+
+def trim(log: LogCore, topic: Topic, offset: int) -> None:
+    _check_offset(topic, offset)
+    _settle(log)
+    start_at(log, topic, offset)
+    log.commit(sync=True)
+    _erase(log)
 
 
 def truncate(log: LogCore, topic: Topic, offset: int) -> None:
@@ -55,30 +96,10 @@ def truncate(log: LogCore, topic: Topic, offset: int) -> None:
     intake.enter(Kind.TRUNCATE, topic.id, TRUNCATE.pack(cut, end))
     intake.group.then.append(lambda: _cut_behind(log, topic, cut, end, length))
     topic.next_offset = end
+    topic.compacted_to = None
     if kept is not None:
         intake.put_back(topic, kept)
     log.commit(sync=True)
-
-
-def trim(log: LogCore, topic: Topic, offset: int) -> int:
-    """Forget events before ``offset``; bytes of the segments that went."""
-    _check_offset(topic, offset)
-    _settle(log)
-    log.intake.enter(Kind.START, topic.id, START.pack(offset))
-    gone: list[Segment] = []
-    log.intake.group.then.append(lambda: gone.extend(forget_before(topic, offset)))
-    log.commit(sync=True)
-    freed = sum(segment.length for segment in gone)
-    log.keeper.let_go(gone)
-    with _erasing(topic):
-        erase(log.files, log.catalog.shelf, topic, gone)
-    logger.info(
-        "topic %s now starts at offset %s",
-        topic.name,
-        offset,
-        extra={"action": "topic_trimmed", "topic": topic.name, "bytes": freed},
-    )
-    return freed
 
 
 def roll(log: LogCore, topics: Sequence[Topic]) -> None:
@@ -87,22 +108,90 @@ def roll(log: LogCore, topics: Sequence[Topic]) -> None:
 
 
 def compact(log: LogCore, topic: Topic) -> int:
-    if topic.end_offset == topic.start_offset:
+    return _done_here(log, _compaction(log, [topic]))
+
+
+def maintain(log: LogCore) -> int:
+    """Roll, retain and compact as the topics' options say; bytes set free."""
+    return _done_here(log, maintenance(log))
+
+
+def maintenance(log: LogCore) -> Steps:
+    """The steps of ``maintain``."""
+    if work := Survey.planned(log):
+        yield work
+        if work.error is not None:
+            raise work.error
+        work.note()
+    now_ms = log.now_ms()
+    aged = [topic for topic in _present(log) if _roll_due(topic, now_ms)]
+    yield from _rolled(log, aged)
+    freed = yield from _trimmed(log, now_ms)
+    freed += yield from _compaction(
+        log, [t for t in _present(log) if t.options.compact]
+    )
+    return freed
+
+
+def _trimmed(log: LogCore, now_ms: int) -> Steps:
+    """Have retention take what it may, all of it with one group."""
+    before = {topic.id: topic.bytes for topic in log.catalog}
+    trimmed, group = [], 0
+    for topic in _present(log):
+        start = _expired(topic, now_ms)
+        if start is not None:
+            group = start_at(log, topic, start)
+            trimmed.append(topic)
+    while log.outcome(group) == "pending":
+        yield None
+    return sum(before[topic.id] - topic.bytes for topic in trimmed)
+
+
+def _compaction(log: LogCore, topics: Sequence[Topic]) -> Steps:
+    """Seal what topics have, so that all of it can be compacted, and do that."""
+    changed = [
+        (topic, topic.end_offset)
+        for topic in topics
+        if topic.start_offset < topic.end_offset != topic.compacted_to
+    ]
+    if not changed:
         return 0
-    roll(log, [topic])
-    # Only one checkpoint is kept, so that none is left that knows the segments by
-    # the lengths they had while they grew.
-    log.checkpoint(keep=1)
-    log.keeper.forget(topic)
-    sealed = topic.segments[:-1]
-    if not sealed:
-        return 0
-    for segment in sealed:
-        _created_ms(log, topic, segment)
-    try:
-        freed = Compaction(log.files, log.catalog.shelf, topic).run(sealed)
-    except OSError as error:
-        raise write_error(topic.directory, "compacting", error) from error
+    yield from _rolled(log, [topic for topic, _ in changed])
+    # Those that every kept checkpoint will know as sealed: what grows while it is
+    # taken, and is sealed later, may be known by the length that it had while it grew.
+    sealed = {topic.id: _sealed(topic) for topic, _ in changed}
+    yield from _secured(log)
+    freed = 0
+    for topic, end in changed:
+        if log.catalog.by_id(topic.id) is topic:
+            freed += yield from _compacted(log, topic, sealed[topic.id])
+            topic.compacted_to = end
+    return freed
+
+
+def _sealed(topic: Topic) -> list[Segment]:
+    return [segment for segment in topic.segments[:-1] if segment.sealed]
+
+
+def _secured(log: LogCore) -> Steps:
+    """Have a checkpoint of this moment or later, and no other one left."""
+    log.checkpoint_soon(keep=1)
+    while log.checkpoint_wanted:
+        yield None
+        if log.keeper.erase_error is not None:  # which a checkpoint would forget
+            log.call_checkpoint_off()
+            raise log.keeper.erase_error
+    if log.checkpoint_error is not None:
+        raise log.checkpoint_error
+    return 0
+
+
+def _compacted(log: LogCore, topic: Topic, sealed: list[Segment]) -> Steps:
+    log.keeper.forget_written(topic)
+    sealed = [segment for segment in sealed if segment in topic.segments]
+    freed = 0
+    if sealed:
+        freed = yield from compaction(log, topic, sealed)
     logger.info(
         "topic %s compacted",
         topic.name,
@@ -111,38 +200,63 @@ def compact(log: LogCore, topic: Topic) -> int:
     return freed
 
 
-def maintain(log: LogCore) -> int:
-    """Roll, retain and compact as the topics' options say; bytes set free."""
+def _rolled(log: LogCore, topics: Sequence[Topic]) -> Steps:
+    """Have the active segments of topics sealed."""
+    if topics:
+        log.keeper.roll_soon(topics)
+        while log.keeper.rolling:
+            yield None
+        if log.keeper.roll_error is not None:
+            raise log.keeper.roll_error
+    return 0
+
+
+def _done_here(log: LogCore, steps: Steps) -> int:
+    """Do all steps here and now."""
     _settle(log)
-    now_ms = log.now_ms()
-    aged = [topic for topic in log.catalog if _roll_due(log, topic, now_ms)]
-    if aged:
-        roll(log, aged)
-    freed = 0
-    for topic in list(log.catalog):
-        start = _expired(topic, now_ms)
-        if start is not None:
-            freed += trim(log, topic, start)
-    for topic in list(log.catalog):
-        if topic.options.compact:
-            freed += compact(log, topic)
-    return freed
+    try:
+        while True:
+            work = next(steps)
+            if work is None:
+                log.commit(sync=True)
+                log.store()
+            else:
+                work.run()
+    except StopIteration as end:
+        _erase(log)
+        freed: int = end.value
+        return freed
 
 
-def _roll_due(log: LogCore, topic: Topic, now_ms: int) -> bool:
+def _erase(log: LogCore) -> None:
+    """Erase here and now what was ordered to go; if that fails it is done later."""
+    while (work := log.begin_store()) is not None:
+        work.run()
+        log.end_store(work)
+        if work.error is not None:
+            raise work.error
+
+
+def _present(log: LogCore) -> list[Topic]:
+    return [topic for topic in log.catalog if not topic.going]
+
+
+def _size(segments: Iterable[Segment]) -> int:
+    return sum(segment.length for segment in segments)
+
+
+def _roll_due(topic: Topic, now_ms: int) -> bool:
     """The active segment is old enough, or holds only what retention lets go."""
     active, options = topic.active, topic.options
     if _old_in_memory(topic, now_ms):
         return True
     if active is None or active.length <= topic.header_length:
         return False
-    if options.segment_age_s is not None:
-        _created_ms(log, topic, active)
-        if is_aged(active, options.segment_age_s, now_ms):
-            return True
+    if is_aged(active, options.segment_age_s, now_ms):
+        return True
     if options.retention_age_s is None:
         return False
-    return topic.max_timestamp_of(active) < now_ms - options.retention_age_s * 1000
+    return _youngest_ms(topic, active) < now_ms - options.retention_age_s * 1000
 
 
 def _old_in_memory(topic: Topic, now_ms: int) -> bool:
@@ -154,22 +268,27 @@ def _old_in_memory(topic: Topic, now_ms: int) -> bool:
     return frames[0].header.max_timestamp_ms < now_ms - age_s * 1000
 
 
+def _youngest_ms(topic: Topic, segment: Segment) -> float:
+    """When the youngest event of a segment is from; what nobody knows yet is young.
+
+    The next round's survey finds it out: to do that here may take a while.
+    """
+    if segment.index is None and segment.max_timestamp_ms is None:
+        return inf
+    return topic.max_timestamp_of(segment)
+
+
 def _expired(topic: Topic, now_ms: int) -> int | None:
     options = topic.options
     if options.retention_age_s is None and options.retention_bytes is None:
         return None
     sealed, active = topic.segments[:-1], topic.active
+    aged = options.retention_age_s is not None
     facts = [
-        SegmentFacts(s.end_offset, s.length, topic.max_timestamp_of(s)) for s in sealed
+        SegmentFacts(s.end_offset, s.length, _youngest_ms(topic, s) if aged else 0)
+        for s in sealed
     ]
     return new_start(facts, active.length if active else 0, options, now_ms)
-
-
-def _created_ms(log: LogCore, topic: Topic, segment: Segment) -> None:
-    """Know when a segment was begun, which only its header says after a restart."""
-    if segment.created_ms is None and log.files.exists(segment.path):
-        header = read_header(log.files, segment.path, segment.path)
-        segment.created_ms = header.created_ms
 
 
 def _check_offset(topic: Topic, offset: int) -> None:
@@ -204,14 +323,6 @@ def _partial_frame(topic: Topic, offset: int) -> tuple[bytearray | None, int]:
     columns = kept.take(list(range(len(kept))))
     columns.span = offset - base
     return columns.encode(base, whole.header.id_base), base
-
-
-def _forget(log: LogCore, topic: Topic) -> None:
-    log.keeper.forget(topic)
-    log.catalog.remove(topic)
-    log.keeper.let_go(topic.segments)
-    for segment in topic.segments:
-        log.catalog.shelf.drop(segment.path)
 
 
 def _cut_behind(

@@ -10,60 +10,32 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Literal
 
 from penstock.errors import InvalidBatch
 from penstock.log.batch import Batch
 from penstock.log.columns import MAX_BATCH_BYTES, Columns
 from penstock.log.commit import Commit, OpenFrame, OpenGroup, SealedFrame
 from penstock.log.frame import seal
-from penstock.log.group import Entry
-from penstock.log.journal import Journal
-from penstock.log.position import PositionFile
+from penstock.log.interface import Appended, Outcome
+from penstock.log.journal import Entry, Journal
+from penstock.log.journal.group import ENTRY
 from penstock.log.topic import Topic
 from penstock.model import ids
 
 logger = logging.getLogger(__name__)
 
-Outcome = Literal["pending", "written", "synced", "failed"]
-
 # Runs of failed groups remembered; whoever asks after that many has lost interest.
 _FAILURES_KEPT = 10_000
-
-
-# Not frozen: one is made for every append, and freezing costs more than making it.
-@dataclass(slots=True)
-class Appended:
-    """Where a batch went: offsets, and the group whose commit makes it durable."""
-
-    topic: str
-    base_offset: int
-    count: int
-    group: int
-    _id_base: bytes
-    _id_offset: int
-
-    def generated_id(self, index: int) -> str:
-        """The id of event ``index`` of the batch, if its publisher gave none."""
-        return ids.event_id(self._id_base, self.base_offset - self._id_offset + index)
-
-    def generated_ids(self) -> list[str]:
-        """Those of all events of the batch."""
-        first = self.base_offset - self._id_offset
-        return ids.event_ids(self._id_base, range(first, first + self.count))
 
 
 class Intake:
     def __init__(
         self,
         journal: Journal,
-        position_file: PositionFile,
         entropy: Callable[[int], bytes],
         *,
         number: int,
     ) -> None:
-        self._position_file = position_file
         self._entropy = entropy
         self._failing = False
         self._failed: deque[tuple[int, int]] = deque(maxlen=_FAILURES_KEPT)
@@ -75,6 +47,12 @@ class Intake:
     @property
     def idle(self) -> bool:
         return self._commit is None
+
+    @property
+    def doubted(self) -> Commit | None:
+        """The commit under way, if nobody knows what became of it."""
+        commit = self._commit
+        return commit if commit is not None and commit.doubt is not None else None
 
     def append(
         self, topic: Topic, events: Columns | Batch, *, relaxed: bool = False
@@ -117,7 +95,7 @@ class Intake:
         """Add an entry that is not events; the number of its group."""
         self.group.items.append(Entry(kind, topic_id, data))
         self.group.open_frames.pop(topic_id, None)
-        self.group.size += len(data)
+        self.group.size += ENTRY.size + len(data)
         self.group.sync = self.group.sync or sync
         return self.group.number
 
@@ -129,15 +107,14 @@ class Intake:
             return None
         if not group.items and not (wanted and self.synced < self.written):
             return None
-        self._commit = Commit(
-            group, self.journal, self._position_file, time_ms=time_ms, sync=wanted
-        )
+        self._commit = Commit(group, self.journal, time_ms=time_ms, sync=wanted)
         self.group = OpenGroup(group.number + 1)
         return self._commit
 
     def end_commit(self, commit: Commit) -> None:
         """Note how a commit ended; a failed one is taken back."""
         assert commit is self._commit, "commits end in the order they began"
+        assert commit.doubt is None, "what is in doubt has not ended"
         self._commit = None
         if commit.error is not None:
             self._take_back(commit)
@@ -163,7 +140,6 @@ class Intake:
                 self.journal.close()
         finally:
             self.journal.abandon()
-            self._position_file.close()
 
     def _open(self, topic: Topic, base: int, events: Columns) -> OpenFrame:
         frame = OpenFrame(topic, base, self._id_base(events.timestamps[0]))

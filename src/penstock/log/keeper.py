@@ -1,19 +1,21 @@
 """Keeps confirmed events: in memory first, then in segments, then in a checkpoint.
 
-At most one piece of work (a write-out or a checkpoint) is under way at a time. The
-keeper plans it and finishes it; the work itself may run in another thread.
+At most one piece of work (a write-out, a checkpoint, an erasure) is under way at a
+time. The keeper plans it and finishes it; the work itself may run in another thread.
 """
 
 from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from penstock.errors import Backlogged, WriteFailed
 from penstock.files import FileSystem, replace_file
 from penstock.log.catalog import Catalog
 from penstock.log.checkpoint import KEPT, Checkpoint
+from penstock.log.cutting import Erase, Erasure, erasures
+from penstock.log.journal import Securing
 from penstock.log.layout import Layout, index_file
 from penstock.log.options import LogOptions
 from penstock.log.store import (
@@ -31,6 +33,11 @@ from penstock.log.unsynced import Unsynced
 
 logger = logging.getLogger(__name__)
 
+Work = WriteOut | TakeCheckpoint | Erase
+
+# Pause before files that could not be erased are tried again.
+ERASE_AGAIN_MS = 1000
+
 
 class Keeper:
     def __init__(
@@ -42,18 +49,58 @@ class Keeper:
         self._waiting: dict[int, Topic] = {}
         self._cached: deque[tuple[Topic, int]] = deque()
         self._cached_bytes = 0
-        self._work: WriteOut | TakeCheckpoint | None = None
+        self._work: Work | None = None
         self.catalog = catalog
         self.dirty = Dirty()
         self._unsynced = Unsynced(files, layout.topics)
         self.unwritten_bytes = 0
         self.error: WriteFailed | None = None
         self.unfinished: list[Callable[[], None]] = []
-        """Erasures of files that a checkpoint has to wait for."""
+        """Cuts of files that a checkpoint has to wait for."""
+        self._rolling: dict[int, Topic] = {}
+        self._rolls: WriteOut | None = None
+        """The work that seals segments which were to be sealed."""
+        self._dropped: list[Topic] = []
+        self.roll_error: WriteFailed | None = None
+        """Why the last segments that were to be sealed were not."""
+        self._erasures: deque[Erasure] = deque()
+        self.erase_error: WriteFailed | None = None
+        """Why the last erasure failed, if it did."""
+        self._erase_at_ms = 0
+        """When that is tried again."""
 
     @property
     def idle(self) -> bool:
         return self._work is None
+
+    @property
+    def rolling(self) -> bool:
+        """Whether segments are to be sealed yet."""
+        return bool(self._rolling) or self._rolls is not None
+
+    def roll_soon(self, topics: Iterable[Topic]) -> None:
+        """Have the active segments of topics sealed by the next write-out."""
+        self._rolling.update((topic.id, topic) for topic in topics)
+
+    def drop(self, topic: Topic) -> None:
+        """Forget a deleted topic and have its files erased, when nothing uses them."""
+        self._dropped.append(topic)
+        if self.idle:
+            self._forget_dropped()
+
+    def erase_soon(self, topic: Topic, gone: Sequence[Segment]) -> None:
+        """Have the files of segments erased that a topic no longer has."""
+        self.let_go(gone)
+        for segment in gone:
+            self.catalog.shelf.drop(segment.path)
+        self._erasures.extend(erasures(topic, gone))
+
+    def _forget_dropped(self) -> None:
+        while self._dropped:
+            topic = self._dropped.pop()
+            self.forget(topic)
+            self.erase_soon(topic, topic.segments)
+            self._erasures.append(Erasure(topic.directory))
 
     def confirm(self, topic: Topic, frame: TailFrame) -> None:
         """Make a committed frame readable."""
@@ -68,6 +115,13 @@ class Keeper:
         self._cached_bytes -= written
         self.unwritten_bytes -= unwritten
         self._waiting.pop(topic.id, None)
+        self._rolling.pop(topic.id, None)
+        self._cached = deque(one for one in self._cached if one[0] is not topic)
+
+    def forget_written(self, topic: Topic) -> None:
+        """Drop what memory holds of a topic that is in segments too."""
+        mine = sum(count for one, count in self._cached if one is topic)
+        self._cached_bytes -= topic.tail.drop_written(mine)
         self._cached = deque(one for one in self._cached if one[0] is not topic)
 
     def cut(self, topic: Topic, offset: int) -> None:
@@ -77,18 +131,35 @@ class Keeper:
         self.unwritten_bytes -= unwritten
 
     def finish_erasures(self) -> bool:
-        """Erase what is to be erased yet; False if that fails again."""
+        """Erase here and now what is to be erased yet; False if that fails again."""
         try:
-            while self.unfinished:
-                self.unfinished[0]()
-                del self.unfinished[0]
+            self._finish_cuts()
+            while self._erasures:
+                self._erasures[0].run(self._files)
+                self._erasures.popleft()
         except OSError as error:
-            logger.error(
-                "files of truncated events stay for now: %s",
-                error,
-                extra={"action": "erase_failed"},
-            )
-        return not self.unfinished
+            self._say_not_erased(error)
+        return not (self.unfinished or self._erasures)
+
+    def nothing_to_erase(self) -> bool:
+        """Whether a checkpoint may come: it would forget what is to be erased."""
+        try:
+            self._finish_cuts()
+        except OSError as error:
+            self._say_not_erased(error)
+        return not (self.unfinished or self._erasures)
+
+    def _finish_cuts(self) -> None:
+        while self.unfinished:
+            self.unfinished[0]()
+            del self.unfinished[0]
+
+    def _say_not_erased(self, error: Exception) -> None:
+        logger.error(
+            "files of events that are gone stay for now: %s",
+            error,
+            extra={"action": "erase_failed"},
+        )
 
     def check_room(self) -> None:
         """Refuse more events while those before cannot be written out."""
@@ -102,8 +173,24 @@ class Keeper:
 
     def begin_write_out(self, now_ms: int, *, roll: Iterable[Topic] = ()) -> WriteOut:
         assert self.idle, "one piece of work at a time"
-        work = self._write_out(self._plan(now_ms, roll))
+        rolled = {**self._rolling, **{topic.id: topic for topic in roll}}
+        work = self._write_out(self._plan(now_ms, rolled))
+        if self._rolling:
+            self._rolling, self._rolls = {}, work
         self._work = work
+        return work
+
+    def begin_erasing(self, now_ms: int) -> Erase | None:
+        """Plan to erase what is first in turn; None if there is nothing.
+
+        What failed is tried again after a pause.
+        """
+        assert self.idle, "one piece of work at a time"
+        pause_ms = self._erase_at_ms - now_ms
+        if not self._erasures or 0 < pause_ms <= ERASE_AGAIN_MS:
+            return None
+        self._erase_at_ms = now_ms + ERASE_AGAIN_MS
+        work = self._work = Erase(self._files, self._erasures[0])
         return work
 
     def begin_checkpoint(
@@ -113,13 +200,13 @@ class Keeper:
         snapshots: dict[int, bytes],
         now_ms: int,
         *,
-        journal_files: list[str],
+        securing: Securing,
         keep: int = KEPT,
     ) -> TakeCheckpoint:
         """Plan a checkpoint of everything confirmed so far."""
         assert self.idle, "one piece of work at a time"
         self._store_indexes()
-        writes = self._plan(now_ms, ())
+        writes = self._plan(now_ms, {})
         checkpoint = Checkpoint(
             position=position,
             number=number,
@@ -134,7 +221,7 @@ class Keeper:
             self._write_out(writes),
             self.dirty,
             self._unsynced,
-            journal_files=journal_files,
+            securing=securing,
             keep=keep,
         )
         self._work = work
@@ -156,10 +243,27 @@ class Keeper:
     def _write_out(self, writes: list[SegmentWrite]) -> WriteOut:
         return WriteOut(self._files, self._layout, writes, self._unsynced)
 
-    def finish(self, work: WriteOut | TakeCheckpoint) -> None:
+    def finish(self, work: Work) -> None:
         """Take note of what a piece of work has done."""
         assert work is self._work
         self._work = None
+        if work is self._rolls:
+            self._rolls, self.roll_error = None, work.error
+        if isinstance(work, Erase):
+            self._finish_erasing(work)
+        else:
+            self._finish_writing(work)
+        self._forget_dropped()
+
+    def _finish_erasing(self, work: Erase) -> None:
+        if work.error is None:
+            self._erasures.popleft()
+            self._erase_at_ms = 0
+        elif self.erase_error is None:
+            self._say_not_erased(work.error)
+        self.erase_error = work.error
+
+    def _finish_writing(self, work: WriteOut | TakeCheckpoint) -> None:
         write_out = work if isinstance(work, WriteOut) else work.write_out
         synced = isinstance(work, TakeCheckpoint) and work.synced
         for write in write_out.writes:
@@ -170,8 +274,7 @@ class Keeper:
         self._report(work.error)
         self._evict()
 
-    def _plan(self, now_ms: int, roll: Iterable[Topic]) -> list[SegmentWrite]:
-        rolled = {topic.id: topic for topic in roll}
+    def _plan(self, now_ms: int, rolled: Mapping[int, Topic]) -> list[SegmentWrite]:
         topics = {**self._waiting, **rolled}
         return [
             write
@@ -204,10 +307,16 @@ class Keeper:
             extra={"action": "segment_rolled", "topic": topic.name},
         )
 
+    def keep_no_index(self, segment: Segment) -> None:
+        """A segment was compacted: that there is no file of its index says so."""
+        sealed = self.dirty.sealed
+        self.dirty.sealed = [one for one in sealed if one[1] is not segment]
+
     def _store_indexes(self) -> None:
         """Write the indexes of segments sealed lately; they can be rebuilt."""
         for topic, segment in self.dirty.sealed:
-            if segment not in topic.segments:
+            here = self.catalog.by_id(topic.id) is topic
+            if not here or segment not in topic.segments:
                 continue
             index = segment.index or topic.index_of(segment)
             path = index_file(topic.directory, segment.base_offset)

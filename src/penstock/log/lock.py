@@ -38,7 +38,7 @@ class DirectoryLock:
         os.close(self._handle)
 
 
-def named(path: str) -> Holder | None:
+def lock_holder(path: str) -> Holder | None:
     """The process named in the lock file, alive or not."""
     try:
         with open(path, "rb") as file:
@@ -49,7 +49,7 @@ def named(path: str) -> Holder | None:
 
 def holder_pid(path: str) -> int | None:
     """The number of that process."""
-    holder = named(path)
+    holder = lock_holder(path)
     return None if holder is None else holder.pid
 
 

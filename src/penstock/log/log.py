@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Self
 
 import msgspec
@@ -16,6 +17,7 @@ import msgspec
 from penstock.clock import Clock, SystemClock
 from penstock.errors import (
     Backlogged,
+    BeingDeleted,
     InvalidBatch,
     InvalidOption,
     NotADataDirectory,
@@ -27,8 +29,9 @@ from penstock.log.batch import Batch
 from penstock.log.checkpoint import TopicRecord
 from penstock.log.columns import MAX_BATCH_BYTES, Columns
 from penstock.log.core import LogCore
-from penstock.log.group import FIRST_OWNED, LAST_OWNED, Kind
-from penstock.log.intake import Appended, checked_size
+from penstock.log.intake import checked_size
+from penstock.log.interface import Appended
+from penstock.log.journal import FIRST_OWNED, LAST_OWNED, Journal, Kind
 from penstock.log.layout import Layout
 from penstock.log.lock import DirectoryLock
 from penstock.log.options import MAX_GROUP_BYTES, LogOptions, TopicOptions
@@ -56,11 +59,13 @@ class Log(LogCore):
         clock: Clock | None = None,
         entropy: Callable[[int], bytes] = os.urandom,
         role: str = "",
+        journal: Journal | None = None,
     ) -> Self:
         """Open a data directory for writing and recover what it holds.
 
-        ``role`` is what others read in the lock file of this process. Raises
-        DirectoryLocked if another process writes it.
+        ``role`` is what others read in the lock file of this process; ``journal`` is
+        where groups are kept, if not in files of the directory. Raises DirectoryLocked
+        if another process writes it.
         """
         layout = Layout(os.path.abspath(directory))
         options = options or LogOptions()
@@ -82,6 +87,7 @@ class Log(LogCore):
                 entropy=entropy,
                 owners=owners or {},
                 lock=lock,
+                journal=journal,
             )
         except BaseException:
             if lock is not None:
@@ -99,14 +105,33 @@ class Log(LogCore):
     def topics(self) -> list[str]:
         return sorted(topic.name for topic in self.catalog)
 
+    @property
+    def topic_count(self) -> int:
+        return len(self.catalog)
+
+    @property
+    def topics_made(self) -> int:
+        """Grows with every topic that is made: whether there may be other names."""
+        return self.catalog.next_id
+
+    def each_topic(self) -> Iterator[Topic]:
+        return iter(self.catalog)
+
+    def has_topic(self, name: str) -> bool:
+        return name in self.catalog
+
     def topic(self, name: str) -> Topic:
         """The topic of that name; raises UnknownTopic."""
         return self.catalog.get(name)
 
+    def topic_by_id(self, topic_id: int) -> Topic | None:
+        return self.catalog.by_id(topic_id)
+
     def create_topic(self, name: str, options: TopicOptions | None = None) -> Topic:
         """Create a topic; it is durable with the group that is open now."""
-        self.check_open()
+        self.check_writer()
         if name in self.catalog:
+            self._there(name)
             raise TopicExists(name)
         if len(self.catalog) >= self.options.max_topics:
             limit = f"larger than {len(self.catalog)} for one more topic"
@@ -125,8 +150,8 @@ class Log(LogCore):
 
     def set_options(self, name: str, options: TopicOptions) -> None:
         """Change a topic's settings, from the commit of the open group on."""
-        self.check_open()
-        topic = self.topic(name)
+        self.check_writer()
+        topic = self._there(name)
         record = TopicRecord(id=topic.id, name=topic.name, options=options)
         self.intake.enter(Kind.TOPIC, topic.id, msgspec.json.encode(record))
         self.intake.group.then.append(lambda: setattr(topic, "options", options))
@@ -134,32 +159,49 @@ class Log(LogCore):
     # Appending
 
     def append(
-        self, name: str, events: Columns | Batch, *, relaxed: bool = False
+        self,
+        name: str,
+        events: Columns | Batch,
+        *,
+        relaxed: bool = False,
+        create: TopicOptions | None = None,
     ) -> Appended:
         """Add events to a topic; they count when their group is committed.
 
         The bytes of a Batch are not copied: they must not change until then.
         ``relaxed``: nobody is promised that they are on disk, whatever the topic says.
+        ``create``: make the topic with these options, if the events can be stored.
 
         Raises UnknownTopic, InvalidBatch, Backlogged, or DiskFull while events
         from before cannot be written out.
         """
-        self.check_open()
-        topic = self.catalog.get(name)
+        self.check_writer()
+        topic = self._there(name) if create is None else None
         self._make_room(checked_size(events, self.options.max_event_bytes))
+        if topic is None:
+            topic = self.create_topic(name, create)
         return self.intake.append(topic, events, relaxed=relaxed)
 
     def append_group(
-        self, batches: Mapping[str, Columns | Batch]
+        self,
+        batches: Mapping[str, Columns | Batch],
+        *,
+        create: Mapping[str, TopicOptions] = MappingProxyType({}),
     ) -> dict[str, Appended]:
-        """Add events to several topics: all of them are stored, or none is."""
-        self.check_open()
+        """Add events to several topics: all of them are stored, or none is.
+
+        ``create``: topics to be made, if all of the events can be stored.
+        """
+        self.check_writer()
         limit = self.options.max_event_bytes
         size = 0
         for name, events in batches.items():
-            self.catalog.get(name)
+            if name not in create:
+                self._there(name)
             size += checked_size(events, limit)
         self._make_room(size)
+        for name, options in create.items():
+            self.create_topic(name, options)
         return {
             name: self.intake.append(self.catalog.get(name), events)
             for name, events in batches.items()
@@ -168,39 +210,48 @@ class Log(LogCore):
     def append_large(
         self,
         batches: Sequence[tuple[str, Batch]],
-        create: TopicOptions | None = None,
+        create: Callable[[str], TopicOptions] | None = None,
     ) -> list[Appended]:
         """Add batches to one group, however much they are: all of them, or none.
 
         Up to MAX_GROUP_BYTES they go into the open group, whatever waits there.
-        Topics that are not there are made with the options of ``create``.
+        Topics that are not there are made with the options that ``create`` has for
+        their names.
         Raises UnknownTopic, InvalidName, InvalidBatch, Backlogged, DiskFull.
         """
-        self.check_open()
+        self.check_writer()
         size = sum(checked_size(one, MAX_BATCH_BYTES) for _, one in batches)
         if size > MAX_GROUP_BYTES:
             raise InvalidBatch("group size", size, f"at most {MAX_GROUP_BYTES}")
         for name in dict(batches):
-            if create is None:
-                self.catalog.get(name)
+            if create is None or name in self.catalog:
+                self._there(name)
             topic_name(name)
         self._make_room(size, MAX_GROUP_BYTES)
         for name in dict(batches):
             if name not in self.catalog:
-                self.create_topic(name, create)
+                assert create is not None, "looked for above"
+                self.create_topic(name, create(name))
         return [
             self.intake.append(self.catalog.get(name), batch) for name, batch in batches
         ]
 
     def record(self, kind: int, data: bytes) -> int:
         """Journal a record for the owner of ``kind``; the group that carries it."""
-        self.check_open()
+        self.check_writer()
         if not FIRST_OWNED <= kind <= LAST_OWNED:
             raise InvalidBatch("kind", kind, f"from {FIRST_OWNED} to {LAST_OWNED}")
         if kind not in self._owners:
             raise InvalidBatch("kind", kind, "one that has an owner")
         self._make_room(len(data))
         return self.intake.enter(kind, 0, data)
+
+    def _there(self, name: str) -> Topic:
+        """The topic of that name; raises UnknownTopic, BeingDeleted."""
+        topic = self.catalog.get(name)
+        if topic.going:
+            raise BeingDeleted(name)
+        return topic
 
     def _make_room(self, size: int, most: int = 0) -> None:
         """Commit a group that would grow too large; refuse if that cannot be.
@@ -260,6 +311,21 @@ class Log(LogCore):
     def maintain(self) -> int:
         """Roll, retain and compact all topics as their options say; bytes set free."""
         return housekeeping.maintain(self)
+
+    # The same while the log is at work: begun here, and done by the pump
+
+    def maintain_soon(self) -> None:
+        """Have a round of ``maintain`` done, unless one is under way."""
+        self.go_through(housekeeping.maintenance(self))
+
+    def drop_topic(self, name: str, then: Callable[[], None]) -> int:
+        """Remove a topic with the open group, whose number this is.
+
+        From now on the topic takes no events. ``then`` is called when it is gone for
+        good; its files go after that.
+        """
+        self.check_writer()
+        return housekeeping.drop(self, self._there(name), then)
 
 
 def _secure(files: Files, layout: Layout) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from penstock.log.log import Log
+    from penstock.log.interface import BrokerLog
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,4 +46,4 @@ Owners = Mapping[int, Owner]
 class OpenLog(Protocol):
     """How a log is opened; everything but the owners was decided by the caller."""
 
-    def __call__(self, *, owners: Owners) -> Log: ...
+    def __call__(self, *, owners: Owners) -> BrokerLog: ...

@@ -32,12 +32,12 @@ from penstock.log.checkpoint import TopicRecord
 from penstock.log.cutting import forget_before, forget_behind, length_behind
 from penstock.log.damage import Damage
 from penstock.log.frame import FrameHeader
-from penstock.log.group import Entry, Kind, cut_in, start_in
+from penstock.log.journal.group import Entry, Kind, cut_in, start_in
+from penstock.log.journal.position import read_position
+from penstock.log.journal.scan import Found, JournalScan, first_position
 from penstock.log.layout import Layout
 from penstock.log.lock import is_held
-from penstock.log.position import read_position
 from penstock.log.rebuild import find_topic
-from penstock.log.scan import Found, JournalScan, first_position
 from penstock.log.tail import Tail, TailFrame
 from penstock.log.topic import Topic
 

@@ -15,25 +15,24 @@ import msgspec
 from penstock.errors import UnownedRecords
 from penstock.files import FileSystem
 from penstock.log import checkpoint as checkpoints
-from penstock.log import frame, group, journal
+from penstock.log import frame
 from penstock.log.checkpoint import TopicRecord
 from penstock.log.cutting import (
+    Erasure,
     erase,
     forget_before,
     forget_behind,
     length_behind,
-    remove_folder,
     tidy,
 )
 from penstock.log.damage import Damage, DamageRegister, RecoveryReport
-from penstock.log.group import Entry, Kind, cut_in, start_in
+from penstock.log.journal import FIRST_OWNED, Entry, Journal, Kind, StoredGroup
+from penstock.log.journal.group import cut_in, start_in
 from penstock.log.keeper import Keeper
-from penstock.log.layout import JOURNAL_SUFFIX, SPARE_SUFFIX, Layout, numbered
+from penstock.log.layout import Layout
 from penstock.log.options import LogOptions, TopicOptions
 from penstock.log.owner import Owner, Owners, Record
-from penstock.log.position import read_position
 from penstock.log.rebuild import find_topic
-from penstock.log.scan import Found, JournalScan, first_position
 from penstock.log.tail import TailFrame
 from penstock.log.topic import Topic
 
@@ -48,6 +47,7 @@ class Recovery:
         files: FileSystem,
         layout: Layout,
         options: LogOptions,
+        journal: Journal,
         keeper: Keeper,
         owners: Owners,
         damages: DamageRegister,
@@ -56,6 +56,7 @@ class Recovery:
         self._files = files
         self._layout = layout
         self._options = options
+        self._journal = journal
         self._keeper = keeper
         self._catalog = keeper.catalog
         self._owners = owners
@@ -66,25 +67,19 @@ class Recovery:
 
     def run(self) -> RecoveryReport:
         start = self._restore()
-        attested = read_position(self._files, self._layout.position) or 0
-        scan = JournalScan(self._files, self._layout, start, attested=attested)
-        for found in scan.groups():
+        replay = self._journal.read(start)
+        for found in replay.groups():
             self._replay(found)
-        for damage in scan.damages:
+        for damage in replay.damages:
             self._note(damage)
-        for cut in scan.cuts:
+        for cut in replay.cuts:
             logger.warning(
                 "torn tail: %s", cut, extra={"action": "tail_cut", "file": cut.file}
             )
-        self.report.cuts = scan.cuts
-        self.report.end_position = scan.end
-        self._end_journal(scan)
+        self.report.cuts = list(replay.cuts)
+        self.report.end_position = replay.end
+        self._journal.begin()
         return self.report
-
-    def journal_starts(self) -> list[int]:
-        """Starts of the journal files that hold something."""
-        starts = numbered(self._files.list(self._layout.journal), JOURNAL_SUFFIX)
-        return [start for start in starts if start < self.report.end_position]
 
     def _restore(self) -> int:
         """The state of the last checkpoint; where the journal goes on from there."""
@@ -106,11 +101,11 @@ class Recovery:
         return checkpoint.position
 
     def _remove_leftovers(self) -> None:
-        """Temporary files of replacements that a crash ended, and spare journals."""
-        for folder in (self._layout.checkpoints, self._layout.journal):
-            for name in self._files.list(folder):
-                if name.endswith((".tmp", SPARE_SUFFIX)):
-                    self._files.remove(os.path.join(folder, name))
+        """Temporary files of replacements that a crash ended."""
+        folder = self._layout.checkpoints
+        for name in self._files.list(folder):
+            if name.endswith(".tmp"):
+                self._files.remove(os.path.join(folder, name))
 
     def _check_older(self, newest: int) -> None:
         """The checkpoint in reserve has to be good too, or be known not to be."""
@@ -126,7 +121,7 @@ class Recovery:
             os.path.join(self._layout.topics, name)
             for name in self._files.list(self._layout.topics)
         ]
-        start = first_position(self._files, self._layout)
+        start = self._journal.first
         if start == 0 or not folders:
             for folder in folders:
                 self._files.remove_tree(folder)
@@ -149,27 +144,27 @@ class Recovery:
     def _tidy(self, topic: Topic) -> None:
         tidy(self._files, topic)
 
-    def _replay(self, found: Found) -> None:
+    def _replay(self, found: StoredGroup) -> None:
         for entry in found.entries():
-            if entry.kind >= group.FIRST_OWNED:
+            if entry.kind >= FIRST_OWNED:
                 self._replay_record(entry, found)
             else:
                 self._apply(entry)
-        self.number = max(self.number, found.header.number)
+        self.number = max(self.number, found.number)
         self.report.groups += 1
-        self.report.journal_bytes += found.header.length
+        self.report.journal_bytes += found.size
         if (
             self._keeper.unwritten_bytes > self._options.write_out_bytes
             and self._keeper.error is None
         ):
             self._write_out()
 
-    def _replay_record(self, entry: Entry, found: Found) -> None:
+    def _replay_record(self, entry: Entry, found: StoredGroup) -> None:
         record = Record(
             kind=entry.kind,
             data=bytes(entry.data),
-            group=found.header.number,
-            time_ms=found.header.time_ms,
+            group=found.number,
+            time_ms=found.time_ms,
         )
         self._owner(entry.kind).replay(record)
         self.report.records += 1
@@ -199,7 +194,7 @@ class Recovery:
                 self._keeper.forget(topic)
                 self._catalog.remove(topic)
                 self._keeper.let_go(topic.segments)
-                remove_folder(self._files, topic)
+                Erasure(topic.directory).run(self._files)
             case _:
                 # Of a later version of the log; to pass over it would lose something.
                 raise UnownedRecords(entry.kind)
@@ -259,48 +254,3 @@ class Recovery:
         work = self._keeper.begin_write_out(self._now_ms)
         work.run()
         self._keeper.finish(work)
-
-    def _end_journal(self, scan: JournalScan) -> None:
-        """Make sure of all that was found good, and cut the rest off."""
-        for name in scan.files:
-            handle = self._files.open(
-                os.path.join(self._layout.directory, name), write=True
-            )
-            try:
-                if scan.last_file is not None and name == scan.last_file[0]:
-                    length = scan.last_file[1]
-                    if self._files.size(handle) > length:
-                        self._files.truncate(handle, length)
-                self._files.sync(handle)
-            finally:
-                self._files.close(handle)
-        self._remove_void_files(scan.end)
-        self._cut_voided(scan.end)
-
-    def _remove_void_files(self, end: int) -> None:
-        """Files behind a cut hold nothing that was confirmed, and must not count."""
-        starts = numbered(self._files.list(self._layout.journal), JOURNAL_SUFFIX)
-        void = [start for start in starts if start > end]
-        for start in void:
-            self._files.remove(self._layout.journal_file(start))
-        if void:
-            self._files.sync_directory(self._layout.journal)
-
-    def _cut_voided(self, end: int) -> None:
-        """Cut off what only a file without groups hides in the one before it.
-
-        A file that starts at the end is made anew: while it is not there, a group that
-        was not found now would come back.
-        """
-        starts = numbered(self._files.list(self._layout.journal), JOURNAL_SUFFIX)
-        if end not in starts[1:]:
-            return
-        before = starts[starts.index(end) - 1]
-        handle = self._files.open(self._layout.journal_file(before), write=True)
-        try:
-            length = journal.HEADER_BYTES + end - before
-            if self._files.size(handle) > length:
-                self._files.truncate(handle, length)
-            self._files.sync(handle)
-        finally:
-            self._files.close(handle)

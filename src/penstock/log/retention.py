@@ -11,7 +11,7 @@ from penstock.log.options import TopicOptions
 class SegmentFacts(NamedTuple):
     end_offset: int
     length: int
-    max_timestamp_ms: int
+    max_timestamp_ms: float
 
 
 def new_start(

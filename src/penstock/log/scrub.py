@@ -15,6 +15,8 @@ class Scrub:
         self._catalog = catalog
         self._left: list[tuple[Topic, Segment]] = []
         self._position: int | None = None
+        self._length = 0
+        """Of the segment it is in: another one, if that was compacted meanwhile."""
 
     def step(self, max_bytes: int) -> bool:
         """Verify about ``max_bytes``; True when everything has been looked at."""
@@ -44,6 +46,9 @@ class Scrub:
     def _verify(self, topic: Topic, segment: Segment, max_bytes: int) -> int:
         """Go on in a segment; bytes done. The position is None when it is through."""
         done = 0
+        if segment.sealed and segment.length != self._length:
+            self._position = None
+        self._length = segment.length
         for found in topic.frames_of(segment, self._position, _READ_BYTES):
             done += found.header.length
             if done >= max_bytes:

@@ -108,6 +108,10 @@ OnDamage = Callable[[int, int, str, int], None]
 """Called with position, length, reason, and the offset behind the damage (or -1)."""
 
 
+def ignore_damage(position: int, length: int, reason: str, behind: int) -> None:
+    """For those whose damage is reported by whoever reads the frames themselves."""
+
+
 def frames(
     files: FileSystem,
     handle: int,
@@ -131,7 +135,13 @@ def frames(
     while position < end:
         at = position - base
         header = frame.peek(block, at) if at < len(block) else None
-        if header is not None and go_on is not None and not go_on(header):
+        # One that says it is of another segment is damaged: nobody ends there.
+        if (
+            header is not None
+            and go_on is not None
+            and header.end_offset <= end_offset
+            and not go_on(header)
+        ):
             return
         wanted = header.length if header else frame.HEADER_BYTES
         if at + wanted > len(block) and base + len(block) < end:

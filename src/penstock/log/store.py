@@ -18,6 +18,7 @@ from penstock.log import checkpoint as checkpoints
 from penstock.log.checkpoint import Checkpoint, TopicRecord
 from penstock.log.frame import intact, pack, peek
 from penstock.log.index import Index
+from penstock.log.journal import Securing
 from penstock.log.layout import Layout, segment_file
 from penstock.log.segment import MAX_HEADER_BYTES, decode_header, encode_header
 from penstock.log.tail import TailFrame
@@ -229,7 +230,7 @@ class TakeCheckpoint:
         dirty: Dirty,
         unsynced: Unsynced,
         *,
-        journal_files: list[str],
+        securing: Securing,
         keep: int,
     ) -> None:
         self.checkpoint = checkpoint
@@ -239,11 +240,10 @@ class TakeCheckpoint:
         self.synced = False
         """Whether all segments are, those it wrote included."""
         self.oldest_kept = 0
-        self.doubtful: list[str] = []
-        self._journal_files = journal_files
+        self.securing = securing
         self._files = files
         self._layout = layout
-        self._keep = keep
+        self.keep = keep
         self._unsynced = unsynced
 
     def run(self) -> None:
@@ -252,34 +252,18 @@ class TakeCheckpoint:
         if self.error is not None:
             return
         try:
-            self._sync_journal()
+            # An older checkpoint may have to do, and needs all of the journal behind.
+            self.securing.run()
             self._sync_segments()
             self._sync_directories()
             checkpoints.store(self._files, self._layout, self.checkpoint)
             self.oldest_kept = checkpoints.prune(
-                self._files, self._layout, keep=self._keep
+                self._files, self._layout, keep=self.keep
             )
         except (OSError, CorruptRecord) as caught:
             error = caught if isinstance(caught, OSError) else OSError(str(caught))
             name = self._layout.relative(self._layout.checkpoints)
             self.error = write_error(name, "checkpointing to", error)
-
-    def _sync_journal(self) -> None:
-        """An older checkpoint may have to do, and needs all of the journal behind.
-
-        By handles of its own: the journal closes its own when it likes. As long as that
-        is open, the kernel keeps an error that nobody was told of for the next handle.
-        Only files that ended unsynced (not each group was synced) may have lost one.
-        """
-        for path in self._journal_files:
-            handle = self._files.open(path, write=True)
-            try:
-                self._files.sync(handle)
-            except OSError:
-                self.doubtful.append(path)
-                raise
-            finally:
-                self._files.close(handle)
 
     def _sync_segments(self) -> None:
         for write in self.write_out.writes:

@@ -33,6 +33,7 @@ from penstock.log.segment import (
     GoOn,
     build_index,
     frames,
+    ignore_damage,
 )
 from penstock.log.shelf import Shelf
 from penstock.log.tail import Tail
@@ -57,7 +58,8 @@ class Segment:
     created_ms: int | None = None
     max_timestamp_ms: int | None = None
     index: Index | None = None
-    """Of the active segment only; the shelf keeps those of sealed ones."""
+    """Of the active segment, and of others until it is stored; the shelf keeps those
+    of sealed ones."""
 
 
 class Topic:
@@ -88,6 +90,10 @@ class Topic:
         self.next_offset = 0
         self.committed = True
         """False until the group that creates the topic is; no checkpoint has it."""
+        self.going = False
+        """Whether a group that is not committed yet deletes it: it takes no events."""
+        self.compacted_to: int | None = None
+        """Where it ended when it was compacted last, as far as that is known."""
 
     @property
     def header_length(self) -> int:
@@ -106,6 +112,10 @@ class Topic:
     @property
     def bytes(self) -> int:
         return sum(segment.length for segment in self.segments)
+
+    @property
+    def unwritten_bytes(self) -> int:
+        return self.tail.unwritten_bytes
 
     def attach(self, active_base: int | None, active_length: int, end: int) -> None:
         """Take up the segment files as a checkpoint knew them."""
@@ -302,7 +312,8 @@ class Topic:
 
     def _load_index(self, segment: Segment) -> Index:
         self._check_header(segment)
-        return self.stored_index(segment) or self._build_index(segment)
+        known = segment.index or self.stored_index(segment)
+        return known or self._build_index(segment)
 
     def _build_index(self, segment: Segment) -> Index:
         try:
@@ -315,7 +326,7 @@ class Topic:
             start=self.header_length,
             base_offset=segment.base_offset,
             end=segment.length,
-            on_damage=_ignore,
+            on_damage=ignore_damage,
         )
 
     def _read_segments(self, offset: int, max_bytes: int, end: int) -> list[Batch]:
@@ -383,7 +394,3 @@ class Topic:
 def _raise_unreadable(position: int, length: int, reason: str, behind: int) -> None:
     if reason.startswith(UNREADABLE):
         raise OSError(errno.EIO, reason)
-
-
-def _ignore(position: int, length: int, reason: str, behind: int) -> None:
-    """Damage is reported by whoever reads the frames themselves."""

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from penstock.testing.disk import FaultyDisk
     from penstock.testing.faults import InjectedFault
     from penstock.testing.harness import AsyncHarness
+    from penstock.testing.memory_journal import MemoryJournal
     from penstock.testing.replaying import replay, replay_async
 
 __all__ = [
@@ -25,6 +26,7 @@ __all__ = [
     "FaultyDisk",
     "Harness",
     "InjectedFault",
+    "MemoryJournal",
     "PowerCut",
     "VirtualClock",
     "replay",
@@ -37,6 +39,7 @@ _ROOMS = {
     "FaultyDisk": "disk",
     "Harness": "blocking",
     "InjectedFault": "faults",
+    "MemoryJournal": "memory_journal",
     "PowerCut": "crashdisk",
     "VirtualClock": "clock",
     "replay": "replaying",

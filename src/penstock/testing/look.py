@@ -44,7 +44,7 @@ class Look:
 
     def _stored(self, topic: str) -> Iterator[RawEvent]:
         log = self._broker.log
-        if topic not in log.catalog:
+        if not log.has_topic(topic):
             return
         offset = log.topic(topic).start_offset
         batches: list[Batch] = log.read(topic, offset)

@@ -8,8 +8,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from penstock.files import Buffer, Files
-from penstock.log import Log, Record
+from penstock.log import BrokerLog, Log, Record
 from penstock.log.batch import Batch
+from penstock.log.journal import FileJournal
+
+
+def journal_of(log: Log) -> FileJournal:
+    journal = log.intake.journal
+    assert isinstance(journal, FileJournal)
+    return journal
 
 
 @dataclass(slots=True)
@@ -145,7 +152,7 @@ class Counter:
         return str(self.total).encode()
 
 
-def batches(log: Log, topic: str, max_bytes: int = 1 << 20) -> Iterator[Batch]:
+def batches(log: BrokerLog, topic: str, max_bytes: int = 1 << 20) -> Iterator[Batch]:
     """All batches of a topic, read as a client reads: on from where it was."""
     offset = log.topic(topic).start_offset
     while found := log.read(topic, offset, max_bytes):
@@ -153,7 +160,7 @@ def batches(log: Log, topic: str, max_bytes: int = 1 << 20) -> Iterator[Batch]:
         offset = found[-1].end_offset
 
 
-def payloads(log: Log, topic: str, max_bytes: int = 1 << 20) -> list[bytes]:
+def payloads(log: BrokerLog, topic: str, max_bytes: int = 1 << 20) -> list[bytes]:
     found = batches(log, topic, max_bytes)
     return [payload for batch in found for payload in batch.payloads()]
 

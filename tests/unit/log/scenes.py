@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from penstock.log import Columns, Log, LogOptions
-from penstock.log.journal import HEADER_BYTES
+from penstock.log.journal.header import HEADER_BYTES
 
 TEN = [b"%d" % number for number in range(10)]
 # Journal files, checkpoints and write-outs that fall due after a few events.

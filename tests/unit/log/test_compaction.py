@@ -7,7 +7,8 @@ import pytest
 
 from penstock.errors import DiskFull
 from penstock.log import Columns, Log
-from penstock.log.compaction import Compaction
+from penstock.log.compaction import compaction
+from penstock.log.housekeeping import _done_here
 from tests.unit.log.faults import FaultyFiles, offsets, payloads
 from tests.unit.log.scenes import RESTARTS, Restart, keyed
 
@@ -35,8 +36,7 @@ def survivors(keys: list[bytes | None]) -> list[int]:
 
 def compact(log: Log, max_keys: int) -> int:
     topic = log.topic("t")
-    compaction = Compaction(log.files, log.catalog.shelf, topic, max_keys)
-    return compaction.run(topic.segments[:-1])
+    return _done_here(log, compaction(log, topic, topic.segments[:-1], max_keys))
 
 
 @pytest.mark.parametrize("max_keys", [1, 2, 3, 5, 100])

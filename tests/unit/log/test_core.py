@@ -8,7 +8,6 @@ import pytest
 from penstock.clock import ManualClock
 from penstock.errors import Backlogged, DiskFull, LogClosed, WriteFailed
 from penstock.log import Columns, Log, LogOptions, TopicOptions
-from penstock.log.commit import OpenGroup
 from penstock.log.store import TakeCheckpoint, WriteOut
 from tests.unit.log.faults import Counter, FaultyFiles, payloads
 from tests.unit.log.scenes import SMALL
@@ -361,7 +360,7 @@ def test_open_group_is_the_one_that_collects(log: Log) -> None:
     commit = log.begin_commit()
 
     assert commit is not None
-    assert (commit.group.number, log.open_group) == (opened, opened + 1)
+    assert (commit.number, log.open_group) == (opened, opened + 1)
     commit.run()
     log.end_commit(commit)
     assert add(log, b"b") == opened + 1
@@ -386,9 +385,7 @@ def test_failed_groups_are_skipped_by_the_open_one(log: Log, disk: FaultyFiles) 
 
 def test_commit_is_told_when_its_events_can_be_read(log: Log) -> None:
     told: list[tuple[int, list[bytes]]] = []
-    log.on_commit = lambda commit: told.append(
-        (commit.group.number, payloads(log, "t"))
-    )
+    log.on_commit = lambda commit: told.append((commit.number, payloads(log, "t")))
 
     group = add(log, b"a")
     assert told == []
@@ -417,7 +414,7 @@ def test_commit_that_makes_room_for_an_append_is_told(tmp_path: Path) -> None:
     with Log.open(tmp_path, LogOptions(group_bytes=1 << 16)) as log:
         log.create_topic("t")
         told: list[int] = []
-        log.on_commit = lambda commit: told.append(commit.group.number)
+        log.on_commit = lambda commit: told.append(commit.number)
         first = add(log, bytes(40_000))
 
         second = add(log, bytes(40_000))
@@ -449,9 +446,9 @@ def test_whoever_is_told_of_a_closing_group_may_add_to_it(log: Log) -> None:
     log.commit()
     told: list[tuple[int, list[tuple[str, int]]]] = []
 
-    def close(group: OpenGroup) -> None:
-        firsts = [(one.name, at) for one, at in group.first_offsets.values()]
-        told.append((group.number, firsts))
+    def close() -> None:
+        firsts = [(one.name, at) for one, at in log.touched()]
+        told.append((log.open_group, firsts))
         if ("t", 2) in firsts:
             add(log, b"echo", topic="u")
 

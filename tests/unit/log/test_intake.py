@@ -8,7 +8,7 @@ import pytest
 from penstock.errors import DiskFull, InvalidBatch, WriteFailed
 from penstock.log import Batch, Columns, Log, TopicOptions
 from penstock.log.intake import checked_size
-from tests.unit.log.faults import FaultyFiles, offsets, payloads
+from tests.unit.log.faults import FaultyFiles, journal_of, offsets, payloads
 from tests.unit.log.scenes import actions
 
 UNSYNCED = TopicOptions(durability="os")
@@ -242,8 +242,8 @@ def test_event_that_a_failed_sync_lost_is_not_called_synced_later(
     log = Log.open(tmp_path, files=disk)
     log.create_topic("u", UNSYNCED)
     log.sync()
-    length = Path(log.intake.journal._name()).stat().st_size
-    path = Path(log.intake.journal._name())
+    length = Path(journal_of(log)._name()).stat().st_size
+    path = Path(journal_of(log)._name())
     unsynced = add(log, b"first", topic="u")
     log.commit()
     add(log, b"second", topic="u")

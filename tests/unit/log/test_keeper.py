@@ -9,7 +9,7 @@ import pytest
 from penstock.errors import Backlogged, DiskFull
 from penstock.log import Columns, Log, LogOptions, TopicOptions
 from penstock.log.layout import index_file
-from penstock.log.verify import verify
+from penstock.log.verification import verify
 from penstock.testing import CrashDisk, PowerCut
 from tests.unit.log.faults import FaultyFiles, payloads
 from tests.unit.log.scenes import actions

@@ -249,9 +249,7 @@ def test_a_large_group_is_taken_whole_whatever_waits(tmp_path: Path) -> None:
 
         group = log.open_group
         large = [("t", bytes(5000)), ("u", b"1"), ("t", b"2")]
-        done = log.append_large(
-            [(name, frame_of(text)) for name, text in large], TopicOptions()
-        )
+        done = log.append_large([(name, frame_of(text)) for name, text in large], plain)
 
         assert {one.group for one in done} == {group}
         assert [one.base_offset for one in done] == [2, 0, 3]
@@ -263,10 +261,14 @@ def test_a_large_group_is_taken_whole_whatever_waits(tmp_path: Path) -> None:
         assert payloads(log, "u") == [b"1"]
 
 
+def plain(name: str) -> TopicOptions:
+    return TopicOptions()
+
+
 def test_a_large_group_that_fails_is_taken_back_whole(tmp_path: Path) -> None:
     disk = FaultyFiles()
     with Log.open(tmp_path, files=disk) as log:
-        log.append_large([("t", frame_of(b"1")), ("u", frame_of(b"2"))], TopicOptions())
+        log.append_large([("t", frame_of(b"1")), ("u", frame_of(b"2"))], plain)
         disk.fail("write", "journal")
         with pytest.raises(DiskFull):
             log.commit()
@@ -280,7 +282,7 @@ def test_a_large_group_is_refused_before_anything_is_done(
     some = frame_of(b"1")
     for batches, create, error in (
         ([("t", some), ("u", some)], None, UnknownTopic),
-        ([("t", some), ("", some)], TopicOptions(), InvalidName),
+        ([("t", some), ("", some)], plain, InvalidName),
         ([("t", some.since(1))], None, InvalidBatch),
     ):
         with pytest.raises(error):

@@ -9,7 +9,7 @@ import pytest
 from penstock.errors import Moved, NotADataDirectory, OffsetOutOfRange, UnknownTopic
 from penstock.files import Files
 from penstock.log import Log, Reader, TopicOptions
-from penstock.log.group import FIRST_OWNED
+from penstock.log.journal.group import FIRST_OWNED
 from tests.unit.log.faults import FaultyFiles, flip
 from tests.unit.log.scenes import SMALL, TEN, add, ends, filled, journals, segmented
 

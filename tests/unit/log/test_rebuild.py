@@ -8,7 +8,7 @@ import pytest
 from penstock.files import Files
 from penstock.log import Columns, Log, LogOptions, TopicOptions
 from penstock.log.damage import Damage
-from penstock.log.journal import HEADER_BYTES
+from penstock.log.journal.header import HEADER_BYTES
 from penstock.log.layout import Layout
 from penstock.log.rebuild import find_topic
 from tests.unit.log.faults import flip, payloads

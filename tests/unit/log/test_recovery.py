@@ -11,7 +11,7 @@ import pytest
 
 from penstock.errors import WriteFailed
 from penstock.log import Columns, Log, LogOptions, TopicOptions
-from penstock.log.journal import HEADER_BYTES
+from penstock.log.journal.header import HEADER_BYTES
 from penstock.testing import CrashDisk, PowerCut
 from tests.unit.log.faults import FaultyFiles, flip, offsets, payloads
 from tests.unit.log.scenes import ends, filled, journals

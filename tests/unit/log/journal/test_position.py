@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from penstock.files import Files
-from penstock.log.position import PositionFile, read_position
+from penstock.log.journal.position import PositionFile, read_position
 
 GOLDEN = bytes.fromhex(
     "504e5350"  # magic "PNSP"

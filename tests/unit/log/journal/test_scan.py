@@ -5,11 +5,12 @@ from pathlib import Path
 import pytest
 
 from penstock.files import Files
-from penstock.log import group, scan
-from penstock.log.group import Entry
-from penstock.log.journal import HEADER_BYTES, Journal
+from penstock.log.journal import group, scan
+from penstock.log.journal.files import FileJournal
+from penstock.log.journal.group import Entry
+from penstock.log.journal.header import HEADER_BYTES
+from penstock.log.journal.scan import JournalScan
 from penstock.log.layout import Layout
-from penstock.log.scan import JournalScan
 from tests.unit.log.faults import flip
 
 GROUP = group.HEADER_BYTES + group.ENTRY.size + 40
@@ -25,10 +26,9 @@ def layout(tmp_path: Path) -> Layout:
 def write(
     layout: Layout, count: int, *, per_file: int = 100, sync: bool = True
 ) -> None:
-    journal = Journal(
+    journal = FileJournal(
         Files(),
         layout,
-        position=0,
         file_bytes=HEADER_BYTES + per_file * GROUP,
         entropy=lambda length: bytes(range(1, length + 1)),
     )
@@ -263,10 +263,9 @@ def test_group_inside_the_data_of_a_damaged_one_is_not_taken_up(
         number=7,
         time_ms=0,
     )
-    journal = Journal(
+    journal = FileJournal(
         Files(),
         layout,
-        position=0,
         file_bytes=1 << 20,
         entropy=lambda length: bytes(range(1, length + 1)),
     )
@@ -284,10 +283,9 @@ def test_torn_group_in_a_recycled_file_is_cut_by_what_it_claims(
     layout: Layout,
 ) -> None:
     stamps = iter(range(1, 9))
-    journal = Journal(
+    journal = FileJournal(
         Files(),
         layout,
-        position=0,
         file_bytes=HEADER_BYTES + 4 * GROUP,
         entropy=lambda length: next(stamps).to_bytes(length, "little"),
     )

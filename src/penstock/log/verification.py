@@ -17,12 +17,12 @@ from penstock.files import Files, FileSystem, read_file
 from penstock.log import checkpoint as checkpoints
 from penstock.log import frame
 from penstock.log.damage import Damage
-from penstock.log.group import Entry, Kind
+from penstock.log.journal.group import Entry, Kind
+from penstock.log.journal.position import read_position
+from penstock.log.journal.scan import Found, JournalScan
 from penstock.log.layout import JOURNAL_SUFFIX, Layout, numbered
 from penstock.log.lock import is_held
-from penstock.log.position import read_position
 from penstock.log.reader import Reader
-from penstock.log.scan import Found, JournalScan
 from penstock.log.tail import Tail
 from penstock.log.tally import Progress, Tally, VerifyResult, place_of
 from penstock.log.topic import Topic

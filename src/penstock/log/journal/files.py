@@ -1,4 +1,4 @@
-"""The journal: one append-only sequence of groups, in files that are used again.
+"""The journal in files of the data directory, which are used again.
 
 A position counts the bytes of all groups since the journal began; file headers do
 not count. Every file starts where its predecessor ends, so whatever a predecessor
@@ -11,77 +11,29 @@ that was not is cut by recovery.
 
 A retired file is renamed and written over instead of being removed: its blocks are
 allocated and its pages are cached, which makes writes and syncs cheaper, and a disk
-that fills up can still be journalled to. Header of a file, little-endian::
-
-    0   4  magic "PNSF"
-    4   1  version, 1
-    5   1  flags, bit 0: recycled, the rest of the file is old content
-    6   2  zero
-    8   4  length of this header, 64
-    12  4  CRC32C of all other bytes of the header
-    16  8  position of the first group
-    24  8  stamp, random
-    32  8  time of creation, ms
-    40  8  synced: every byte before this position was on disk when the file began
-    48  16 zero
+that fills up can still be journalled to.
 """
 
 from __future__ import annotations
 
 import errno
 import logging
-import struct
+import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
-from penstock.errors import UnsupportedVersion
 from penstock.files import Buffer, FileSystem, write_error
-from penstock.log import group
-from penstock.log.frame import checksum
-from penstock.log.layout import JOURNAL_SUFFIX, SPARE_SUFFIX, Layout
+from penstock.log.journal import group
+from penstock.log.journal.header import HEADER_BYTES, encode_header
+from penstock.log.journal.port import Securing
+from penstock.log.journal.position import PositionFile, read_position
+from penstock.log.journal.scan import JournalScan, first_position
+from penstock.log.layout import JOURNAL_SUFFIX, SPARE_SUFFIX, Layout, numbered
 
 logger = logging.getLogger(__name__)
 
-MAGIC = b"PNSF"
-VERSION = 1
-HEADER = struct.Struct("<4sBBHIIQQqQ16x")
-HEADER_BYTES = HEADER.size
-RECYCLED = 1
 # Retired files kept for reuse; more than one only after a burst.
 MAX_SPARES = 2
-_CRC = struct.Struct("<I")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FileHeader:
-    start: int
-    stamp: int
-    recycled: bool
-    synced: int
-
-
-def encode_header(
-    start: int, stamp: int, time_ms: int, *, synced: int, recycled: bool
-) -> bytes:
-    flags = RECYCLED if recycled else 0
-    fields = (HEADER_BYTES, 0, start, stamp, time_ms, synced)
-    head = bytearray(HEADER.pack(MAGIC, VERSION, flags, 0, *fields))
-    _CRC.pack_into(head, 12, checksum(head, ()))
-    return bytes(head)
-
-
-def decode_header(data: bytes, file: str) -> FileHeader | None:
-    """The header of a journal file, None if there is none or it is damaged."""
-    if len(data) < HEADER_BYTES:
-        return None
-    magic, version, flags, _, _, crc, start, stamp, _, synced = HEADER.unpack_from(data)
-    if magic != MAGIC or crc != checksum(data[:HEADER_BYTES], ()):
-        return None
-    if version != VERSION:
-        raise UnsupportedVersion(file, version, VERSION)
-    recycled = bool(flags & RECYCLED)
-    return FileHeader(start=start, stamp=stamp, recycled=recycled, synced=synced)
 
 
 class _Ended(NamedTuple):
@@ -91,33 +43,126 @@ class _Ended(NamedTuple):
     length: int
 
 
-class Journal:
-    """The writing end. ``append`` may run in another thread than its caller's."""
+class SyncFiles:
+    """Syncs journal files that others may be writing, by handles of its own.
+
+    The journal closes its handles when it likes. As long as one of them is open, the
+    kernel keeps an error that nobody was told of for the next handle. Only files that
+    ended unsynced (not each group was synced) may have lost one.
+    """
+
+    def __init__(self, files: FileSystem, paths: Sequence[str]) -> None:
+        self._files = files
+        self._paths = paths
+        self.doubtful: list[str] = []
+
+    def run(self) -> None:
+        for path in self._paths:
+            handle = self._files.open(path, write=True)
+            try:
+                self._files.sync(handle)
+            except OSError:
+                self.doubtful.append(path)
+                raise
+            finally:
+                self._files.close(handle)
+
+
+class FileJournal:
+    """A Journal (port.py) in files; nothing that it does is ever in doubt."""
+
+    blocks = False  # what goes to the page cache takes less time than another thread
 
     def __init__(
         self,
         files: FileSystem,
         layout: Layout,
         *,
-        position: int,
         file_bytes: int,
         entropy: Callable[[int], bytes],
-        starts: Sequence[int] = (),
     ) -> None:
         self._files = files
         self._layout = layout
         self._file_bytes = file_bytes
         self._entropy = entropy
-        self._starts = list(starts)
+        self._starts: list[int] = []
         self._spares: list[str] = []
         self._unsynced: list[_Ended] = []
         self._doubtful: set[str] = set()
         self._handle: int | None = None
         self._stamp = 0
         self._length = 0
-        self.position = position
-        self.synced = position
+        self._scan: JournalScan | None = None
+        self._position_file: PositionFile | None = None
+        self.position = self.synced = 0
         self.syncs = 0
+
+    # Opening
+
+    @property
+    def first(self) -> int | None:
+        return first_position(self._files, self._layout)
+
+    def read(self, position: int) -> JournalScan:
+        self._remove_spares()
+        attested = read_position(self._files, self._layout.position) or 0
+        self._scan = JournalScan(self._files, self._layout, position, attested=attested)
+        return self._scan
+
+    def begin(self) -> None:
+        """Sync all that was found good, and cut the rest off."""
+        scan, self._scan = self._scan, None
+        assert scan is not None, "read before"
+        lengths = {} if scan.last_file is None else dict([scan.last_file])
+        for name in scan.files:
+            path = os.path.join(self._layout.directory, name)
+            self._cut(path, lengths.get(name))
+        self._remove_void_files(scan.end)
+        self._cut_voided(scan.end)
+        self._starts = [start for start in self._present() if start < scan.end]
+        self.position = self.synced = scan.end
+        self._position_file = PositionFile(self._files, self._layout.position)
+        self._position_file.publish(scan.end)
+
+    def _remove_spares(self) -> None:
+        """What a crash left of files that were to be used again, or replaced."""
+        for name in self._files.list(self._layout.journal):
+            if name.endswith((".tmp", SPARE_SUFFIX)):
+                self._files.remove(os.path.join(self._layout.journal, name))
+
+    def _present(self) -> list[int]:
+        return numbered(self._files.list(self._layout.journal), JOURNAL_SUFFIX)
+
+    def _cut(self, path: str, length: int | None) -> None:
+        handle = self._files.open(path, write=True)
+        try:
+            if length is not None and self._files.size(handle) > length:
+                self._files.truncate(handle, length)
+            self._files.sync(handle)
+        finally:
+            self._files.close(handle)
+
+    def _remove_void_files(self, end: int) -> None:
+        """Files behind a cut hold nothing that was confirmed, and must not count."""
+        void = [start for start in self._present() if start > end]
+        for start in void:
+            self._files.remove(self._layout.journal_file(start))
+        if void:
+            self._files.sync_directory(self._layout.journal)
+
+    def _cut_voided(self, end: int) -> None:
+        """Cut off what only a file without groups hides in the one before it.
+
+        A file that starts at the end is made anew: while it is not there, a group that
+        was not found now would come back.
+        """
+        starts = self._present()
+        if end in starts[1:]:
+            before = starts[starts.index(end) - 1]
+            length = HEADER_BYTES + end - before
+            self._cut(self._layout.journal_file(before), length)
+
+    # Writing
 
     def append(
         self, number: int, entries: Sequence[group.Entry], time_ms: int, *, sync: bool
@@ -148,14 +193,22 @@ class Journal:
         self.position += size
         self._length += size
         if sync:
-            self.synced = self.position
+            self._note_synced()
 
     def sync(self) -> None:
         """Sync what was written without; raises WriteFailed."""
         self._make_sure()
         if self.synced < self.position:
             self._sync()
-            self.synced = self.position
+        self._note_synced()
+
+    def settle(self) -> None:
+        raise AssertionError("what goes to a file is done or failed")
+
+    def _note_synced(self) -> None:
+        self.synced = self.position
+        if self._position_file is not None:
+            self._position_file.publish(self.synced)
 
     def retire(self, position: int) -> None:
         """Give up files that lie wholly before ``position``; some are used again."""
@@ -177,9 +230,13 @@ class Journal:
             paths.append(self._name())
         return paths
 
-    def doubt(self, paths: Sequence[str]) -> None:
-        """A sync of these files failed elsewhere; see ``_make_sure``."""
-        self._doubtful.update(paths)
+    def secure(self) -> SyncFiles:
+        return SyncFiles(self._files, self.unsynced_files())
+
+    def secured(self, securing: Securing) -> None:
+        """Remember files whose sync failed there; see ``_make_sure``."""
+        assert isinstance(securing, SyncFiles)
+        self._doubtful.update(securing.doubtful)
 
     def close(self) -> None:
         """Cut the file to what it holds and give it back; unsynced bytes stay so."""
@@ -191,8 +248,11 @@ class Journal:
         self._spares.clear()
 
     def abandon(self) -> None:
-        """Let the file go as it is, as after a crash."""
+        """Let the files go as they are, as after a crash."""
         self._let_go()
+        if self._position_file is not None:
+            self._position_file.close()
+            self._position_file = None
 
     def _write(self, buffers: Sequence[Buffer]) -> None:
         assert self._handle is not None

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.log import group
-from penstock.log.group import Entry, GroupHeader, Kind
+from penstock.log.journal import group
+from penstock.log.journal.group import Entry, GroupHeader, Kind
 from tests.unit.log.faults import flipped, zeroed
 
 GOLDEN = bytes.fromhex(

@@ -7,12 +7,14 @@ from pathlib import Path
 import pytest
 
 from penstock.errors import DiskFull, UnsupportedVersion, WriteFailed
-from penstock.log import group, journal
 from penstock.log.frame import checksum
-from penstock.log.group import Entry
-from penstock.log.journal import HEADER_BYTES, FileHeader, Journal
+from penstock.log.journal import files as journal
+from penstock.log.journal import group, header
+from penstock.log.journal.files import FileJournal
+from penstock.log.journal.group import Entry
+from penstock.log.journal.header import HEADER_BYTES, FileHeader
+from penstock.log.journal.scan import JournalScan
 from penstock.log.layout import Layout
-from penstock.log.scan import JournalScan
 from tests.unit.log.faults import FaultyFiles, flipped, zeroed
 
 GOLDEN = bytes.fromhex(
@@ -51,17 +53,16 @@ def disk() -> FaultyFiles:
 
 
 @pytest.fixture
-def writer(disk: FaultyFiles, layout: Layout) -> Journal:
-    return Journal(
+def writer(disk: FaultyFiles, layout: Layout) -> FileJournal:
+    return FileJournal(
         disk,
         layout,
-        position=0,
         file_bytes=HEADER_BYTES + 3 * GROUP_BYTES,
         entropy=numbers(),
     )
 
 
-def write(writer: Journal, *numbers: int, sync: bool = True) -> None:
+def write(writer: FileJournal, *numbers: int, sync: bool = True) -> None:
     for number in numbers:
         entries = [Entry(256, 0, b"%040d" % number)]
         writer.append(number, entries, 1234, sync=sync)
@@ -77,13 +78,13 @@ def names(layout: Layout) -> list[int]:
 
 def test_bytes_of_a_file_header_are_those_of_the_table() -> None:
     stamp = 0x1122334455667788
-    data = journal.encode_header(4096, stamp, 1234, synced=1000, recycled=True)
+    data = header.encode_header(4096, stamp, 1234, synced=1000, recycled=True)
 
     assert data == GOLDEN
 
 
 def test_file_header_reads_back_from_the_bytes_of_the_table() -> None:
-    assert journal.decode_header(GOLDEN + b"groups", "j") == FileHeader(
+    assert header.decode_header(GOLDEN + b"groups", "j") == FileHeader(
         start=4096, stamp=0x1122334455667788, recycled=True, synced=1000
     )
 
@@ -92,7 +93,7 @@ def test_every_flipped_bit_of_a_file_header_is_detected() -> None:
     undetected = [
         name
         for name, data in flipped(GOLDEN)
-        if journal.decode_header(data, "j") is not None
+        if header.decode_header(data, "j") is not None
     ]
 
     assert undetected == []
@@ -102,11 +103,11 @@ def test_file_header_torn_anywhere_is_none() -> None:
     torn = [GOLDEN[:length] for length in range(len(GOLDEN))]
     torn += [data for _, data in zeroed(GOLDEN)]
 
-    assert [data for data in torn if journal.decode_header(data, "j")] == []
+    assert [data for data in torn if header.decode_header(data, "j")] == []
 
 
 def test_zeros_are_never_a_file_header() -> None:
-    assert journal.decode_header(bytes(4096), "j") is None
+    assert header.decode_header(bytes(4096), "j") is None
 
 
 def test_later_version_is_refused_and_not_taken_for_damage() -> None:
@@ -115,10 +116,10 @@ def test_later_version_is_refused_and_not_taken_for_damage() -> None:
     data[12:16] = checksum(data, ()).to_bytes(4, "little")
 
     with pytest.raises(UnsupportedVersion):
-        journal.decode_header(bytes(data), "j")
+        header.decode_header(bytes(data), "j")
 
 
-def test_file_is_its_header_and_its_groups(writer: Journal, layout: Layout) -> None:
+def test_file_is_its_header_and_its_groups(writer: FileJournal, layout: Layout) -> None:
     write(writer, 7)
 
     data = Path(layout.journal_file(0)).read_bytes()
@@ -130,12 +131,12 @@ def test_file_is_its_header_and_its_groups(writer: Journal, layout: Layout) -> N
         number=7,
         time_ms=1234,
     )
-    assert data[:64] == journal.encode_header(0, 1, 1234, synced=0, recycled=False)
+    assert data[:64] == header.encode_header(0, 1, 1234, synced=0, recycled=False)
     assert data[64:] == b"".join(expected)
 
 
 def test_groups_know_how_far_the_journal_was_synced_before_them(
-    writer: Journal, disk: FaultyFiles, layout: Layout
+    writer: FileJournal, disk: FaultyFiles, layout: Layout
 ) -> None:
     write(writer, 1, 2, sync=False)
     write(writer, 3, sync=True)
@@ -149,7 +150,7 @@ def test_groups_know_how_far_the_journal_was_synced_before_them(
 
 
 def test_file_that_would_grow_too_large_is_followed_by_another(
-    writer: Journal, disk: FaultyFiles, layout: Layout
+    writer: FileJournal, disk: FaultyFiles, layout: Layout
 ) -> None:
     write(writer, *range(1, 8))
 
@@ -158,7 +159,7 @@ def test_file_that_would_grow_too_large_is_followed_by_another(
 
 
 def test_new_file_and_its_name_are_synced_before_a_group_is_written(
-    writer: Journal, disk: FaultyFiles, layout: Layout
+    writer: FileJournal, disk: FaultyFiles, layout: Layout
 ) -> None:
     write(writer, 1, sync=False)
 
@@ -173,7 +174,7 @@ def test_new_file_and_its_name_are_synced_before_a_group_is_written(
 
 
 def test_file_that_ended_unsynced_is_synced_before_the_next_one_is(
-    writer: Journal, disk: FaultyFiles, layout: Layout
+    writer: FileJournal, disk: FaultyFiles, layout: Layout
 ) -> None:
     write(writer, 1, 2, 3, sync=False)
     write(writer, 4, sync=False)
@@ -193,7 +194,7 @@ def test_file_that_ended_unsynced_is_synced_before_the_next_one_is(
 
 
 def test_retired_files_are_used_again_and_their_old_groups_are_not_seen(
-    writer: Journal, disk: FaultyFiles, layout: Layout
+    writer: FileJournal, disk: FaultyFiles, layout: Layout
 ) -> None:
     write(writer, *range(1, 7))
     writer.retire(3 * GROUP_BYTES)
@@ -208,7 +209,7 @@ def test_retired_files_are_used_again_and_their_old_groups_are_not_seen(
 
 
 def test_old_content_of_a_recycled_file_is_no_torn_tail(
-    writer: Journal, disk: FaultyFiles, layout: Layout
+    writer: FileJournal, disk: FaultyFiles, layout: Layout
 ) -> None:
     write(writer, *range(1, 7))
     writer.retire(3 * GROUP_BYTES)
@@ -221,7 +222,9 @@ def test_old_content_of_a_recycled_file_is_no_torn_tail(
     assert (scan.cuts, scan.damages) == ([], [])
 
 
-def test_at_most_a_few_retired_files_are_kept(writer: Journal, layout: Layout) -> None:
+def test_at_most_a_few_retired_files_are_kept(
+    writer: FileJournal, layout: Layout
+) -> None:
     write(writer, *range(1, 20))
 
     writer.retire(writer.position)
@@ -230,7 +233,7 @@ def test_at_most_a_few_retired_files_are_kept(writer: Journal, layout: Layout) -
 
 
 def test_file_that_is_still_needed_is_not_retired(
-    writer: Journal, layout: Layout
+    writer: FileJournal, layout: Layout
 ) -> None:
     write(writer, *range(1, 8))
 
@@ -241,7 +244,7 @@ def test_file_that_is_still_needed_is_not_retired(
 
 
 def test_close_leaves_no_spares_and_no_old_content(
-    writer: Journal, layout: Layout
+    writer: FileJournal, layout: Layout
 ) -> None:
     write(writer, *range(1, 7))
     writer.retire(3 * GROUP_BYTES)
@@ -261,7 +264,7 @@ def test_close_leaves_no_spares_and_no_old_content(
 )
 @pytest.mark.parametrize("half", [False, True])
 def test_failed_write_leaves_no_trace(
-    writer: Journal,
+    writer: FileJournal,
     disk: FaultyFiles,
     layout: Layout,
     code: int,
@@ -281,7 +284,7 @@ def test_failed_write_leaves_no_trace(
 
 
 def test_half_a_group_that_cannot_be_taken_back_is_left_behind_in_its_file(
-    writer: Journal, disk: FaultyFiles, layout: Layout
+    writer: FileJournal, disk: FaultyFiles, layout: Layout
 ) -> None:
     write(writer, 1)
     disk.fail("write", "/journal", error=errno.EIO, half=True)
@@ -296,7 +299,7 @@ def test_half_a_group_that_cannot_be_taken_back_is_left_behind_in_its_file(
 
 
 def test_file_whose_first_group_failed_is_begun_again_at_the_same_place(
-    writer: Journal, disk: FaultyFiles, layout: Layout
+    writer: FileJournal, disk: FaultyFiles, layout: Layout
 ) -> None:
     disk.fail("write", "/journal", error=errno.EIO, half=True, skip=1)
     disk.fail("truncate", "/journal", error=errno.EIO)
@@ -312,7 +315,7 @@ def test_file_whose_first_group_failed_is_begun_again_at_the_same_place(
 
 
 def test_group_whose_sync_failed_is_abandoned_with_its_file(
-    writer: Journal, disk: FaultyFiles, layout: Layout
+    writer: FileJournal, disk: FaultyFiles, layout: Layout
 ) -> None:
     write(writer, 1)
     disk.fail("sync", "/journal", error=errno.EIO)
@@ -328,7 +331,7 @@ def test_group_whose_sync_failed_is_abandoned_with_its_file(
 
 
 def test_sync_after_a_failed_sync_does_not_succeed_without_syncing(
-    writer: Journal, disk: FaultyFiles
+    writer: FileJournal, disk: FaultyFiles
 ) -> None:
     write(writer, 1, sync=False)
     disk.fail("sync", "/journal", error=errno.EIO)
@@ -347,7 +350,7 @@ def test_sync_after_a_failed_sync_does_not_succeed_without_syncing(
 
 @pytest.mark.parametrize("call", ["create", "write", "sync", "sync_directory"])
 def test_file_that_cannot_be_started_is_started_again(
-    writer: Journal, disk: FaultyFiles, layout: Layout, call: str
+    writer: FileJournal, disk: FaultyFiles, layout: Layout, call: str
 ) -> None:
     disk.fail(call, "/journal")
     with pytest.raises(DiskFull, match="starting journal file .* failed"):
@@ -361,7 +364,7 @@ def test_file_that_cannot_be_started_is_started_again(
 
 @pytest.mark.parametrize("call", ["rename", "create", "write", "sync"])
 def test_recycling_that_fails_is_made_up_for(
-    writer: Journal, disk: FaultyFiles, layout: Layout, call: str
+    writer: FileJournal, disk: FaultyFiles, layout: Layout, call: str
 ) -> None:
     write(writer, *range(1, 7))
     writer.retire(3 * GROUP_BYTES)
@@ -375,7 +378,7 @@ def test_recycling_that_fails_is_made_up_for(
 
 
 def test_group_larger_than_a_file_gets_a_file_of_its_own(
-    writer: Journal, disk: FaultyFiles, layout: Layout
+    writer: FileJournal, disk: FaultyFiles, layout: Layout
 ) -> None:
     write(writer, 1)
     writer.append(2, [Entry(256, 0, bytes(4096))], 0, sync=True)
@@ -386,7 +389,7 @@ def test_group_larger_than_a_file_gets_a_file_of_its_own(
 
 
 def test_sync_with_nothing_to_sync_does_nothing(
-    writer: Journal, disk: FaultyFiles
+    writer: FileJournal, disk: FaultyFiles
 ) -> None:
     writer.sync()
     write(writer, 1)
@@ -397,7 +400,9 @@ def test_sync_with_nothing_to_sync_does_nothing(
     assert disk.count("sync") == before
 
 
-def test_abandon_leaves_the_files_as_they_are(writer: Journal, layout: Layout) -> None:
+def test_abandon_leaves_the_files_as_they_are(
+    writer: FileJournal, layout: Layout
+) -> None:
     write(writer, *range(1, 7))
     writer.retire(3 * GROUP_BYTES)
 

@@ -9,12 +9,13 @@ import pytest
 
 from penstock.errors import NotADataDirectory
 from penstock.files import Files
-from penstock.log import Columns, Log, LogOptions, frame, group
+from penstock.log import Columns, Log, LogOptions, frame
 from penstock.log import checkpoint as checkpoints
-from penstock.log import verify as verify_module
+from penstock.log import verification as verify_module
+from penstock.log.journal import group
 from penstock.log.layout import Layout
 from penstock.log.tally import Tally, VerifyResult
-from penstock.log.verify import bytes_to_verify, quarantined, verify
+from penstock.log.verification import bytes_to_verify, quarantined, verify
 
 SMALL = LogOptions(journal_file_bytes=4096, checkpoint_bytes=1 << 20)
 

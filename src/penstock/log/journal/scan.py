@@ -14,8 +14,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from penstock.files import FileSystem
-from penstock.log import group, journal
 from penstock.log.damage import Cut, Damage
+from penstock.log.journal import group
+from penstock.log.journal.header import HEADER_BYTES, FileHeader, decode_header
 from penstock.log.layout import JOURNAL_SUFFIX, Layout, numbered
 
 CHUNK_BYTES = 1 << 22
@@ -30,6 +31,18 @@ class Found:
     at: int
     file: str
     file_position: int
+
+    @property
+    def number(self) -> int:
+        return self.header.number
+
+    @property
+    def time_ms(self) -> int:
+        return self.header.time_ms
+
+    @property
+    def size(self) -> int:
+        return self.header.length
 
     def entries(self) -> Iterator[group.Entry]:
         return (entry for entry, _ in self.placed_entries())
@@ -99,37 +112,37 @@ class JournalScan:
         wanted = starts[max(first, 0) :]
         return [start for start in wanted if self._header(start) is not None]
 
-    def _header(self, start: int) -> journal.FileHeader | None:
+    def _header(self, start: int) -> FileHeader | None:
         path = self._layout.journal_file(start)
         try:
             handle = self._files.open(path)
         except FileNotFoundError:
             return None
         try:
-            length = journal.HEADER_BYTES + group.HEADER_BYTES
+            length = HEADER_BYTES + group.HEADER_BYTES
             data = self._files.read(handle, length, 0)
         finally:
             self._files.close(handle)
-        header = journal.decode_header(data, path)
+        header = decode_header(data, path)
         if header is None:
             return self._header_from_group(start, data)
         return header if header.start == start else None
 
-    def _header_from_group(self, start: int, data: bytes) -> journal.FileHeader | None:
+    def _header_from_group(self, start: int, data: bytes) -> FileHeader | None:
         """A damaged file header made up from the first group, which says the same."""
-        first = group.peek(data, journal.HEADER_BYTES)
+        first = group.peek(data, HEADER_BYTES)
         if first is None or first.position != start:
             return None
         name = self._layout.relative(self._layout.journal_file(start))
         damage = Damage(
             file=name,
             position=0,
-            length=journal.HEADER_BYTES,
+            length=HEADER_BYTES,
             reason="journal file header fails its checksum",
         )
         if damage not in self.damages:
             self.damages.append(damage)
-        return journal.FileHeader(
+        return FileHeader(
             start=start, stamp=first.stamp, recycled=True, synced=first.synced
         )
 
@@ -241,7 +254,7 @@ class _Window:
     """A journal file seen through one moving block."""
 
     def __init__(
-        self, files: FileSystem, handle: int, file: str, header: journal.FileHeader
+        self, files: FileSystem, handle: int, file: str, header: FileHeader
     ) -> None:
         self._files = files
         self._handle = handle
@@ -254,10 +267,10 @@ class _Window:
         self.size = files.size(handle)
 
     def offset_of(self, position: int) -> int:
-        return journal.HEADER_BYTES + position - self._start
+        return HEADER_BYTES + position - self._start
 
     def position_of(self, offset: int) -> int:
-        return self._start + offset - journal.HEADER_BYTES
+        return self._start + offset - HEADER_BYTES
 
     def group_at(self, position: int) -> Found | None:
         """The group at ``position`` if it is whole, ours and intact."""

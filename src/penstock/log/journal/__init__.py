@@ -1,0 +1,19 @@
+"""The journal: a port, and its first backend, files of the data directory."""
+
+from __future__ import annotations
+
+from penstock.log.journal.files import FileJournal
+from penstock.log.journal.group import FIRST_OWNED, LAST_OWNED, Entry, Kind
+from penstock.log.journal.port import Journal, Replay, Securing, StoredGroup
+
+__all__ = [
+    "FIRST_OWNED",
+    "LAST_OWNED",
+    "Entry",
+    "FileJournal",
+    "Journal",
+    "Kind",
+    "Replay",
+    "Securing",
+    "StoredGroup",
+]
