@@ -18,8 +18,7 @@ from pathlib import Path
 
 from bench.rounds import Row, Sample, Settings, Stopwatch, payloads, scratch, take_turns
 from penstock.errors import Backlogged
-from penstock.log import Batch, Columns, Log, LogOptions, TopicOptions
-from penstock.log.core import StoreWork
+from penstock.log import Batch, Columns, Log, LogOptions, StoreWork, TopicOptions
 
 NAME = "append"
 BATCH = 1000

@@ -108,7 +108,7 @@ def _fill(folder: Path, topics: int) -> None:
                 broker.subscribe(f"reader-{reader}", name, Policy(), "earliest")
             if number % 100 == 99:
                 broker.log.commit()
-        if FOLLOWED not in broker.log.catalog:
+        if not broker.log.has_topic(FOLLOWED):
             broker.create_topic(FOLLOWED)
         broker.log.commit()
 

@@ -16,9 +16,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
 from bench.rounds import Row, Sample, Settings, Stopwatch, payloads, scratch, take_turns
-from penstock.log import Columns, Log
-from penstock.log.commit import Commit
-from penstock.log.core import StoreWork
+from penstock.log import Columns, GroupCommit, Log, StoreWork
 
 NAME = "group commit"
 APPENDERS = 256
@@ -122,7 +120,7 @@ class _Publishers:
         self._commits = commits
         self._stores = stores
         self._waiting: dict[int, list[int]] = defaultdict(list)
-        self._commit: tuple[Commit, Future[None]] | None = None
+        self._commit: tuple[GroupCommit, Future[None]] | None = None
         self._store: tuple[StoreWork, Future[None]] | None = None
 
     def run(self, count: int) -> int:

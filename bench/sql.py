@@ -17,8 +17,7 @@ from pathlib import Path
 
 from bench import machine, report
 from bench.rounds import Row, Sample, Settings, Stopwatch, scratch, take_turns
-from penstock.log import Batch, Columns, Log, Reader, TopicOptions
-from penstock.log.arrow import write_parquet
+from penstock.log import Batch, Columns, Log, Reader, TopicOptions, write_parquet
 from penstock.sql.engine import Engine
 from penstock.table.connection import Connection
 

@@ -7,8 +7,7 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
-from penstock.log import Batch, Columns, Log, Reader
-from penstock.log.arrow import record_batch
+from penstock.log import Batch, Columns, Log, Reader, record_batch
 
 START_MS = 1_700_000_000_000
 CITIES = (b"Bonn", b"Graz", b"Lyon")

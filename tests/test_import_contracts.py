@@ -1,173 +1,217 @@
 """Every import contract holds, and is seen to fail on a planted violation.
 
-Each case copies the package and its configuration, adds files, and runs the linter
-there. Rooms that do not exist yet are created by the case.
+The graph of all imports is made once; each case adds modules and imports to a copy of
+it, and has the linter judge that.
 """
 
 from __future__ import annotations
 
-import os
+import ast
 import re
-import shutil
 import subprocess
 import sys
-import tomllib
+from collections.abc import Mapping
+from copy import deepcopy
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import pytest
+from grimp import ImportGraph, build_graph
+from importlinter import configuration
+from importlinter.application import use_cases
+from importlinter.application.app_config import settings
+from importlinter.application.user_options import UserOptions
 
 ROOT = Path(__file__).resolve().parent.parent
-LINT_IMPORTS = Path(sys.executable).with_name("lint-imports")
-CONTRACTS = {
-    contract["id"]: contract["name"]
-    for contract in tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"][
-        "importlinter"
-    ]["contracts"]
-}
 
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """Files to add to the package, and the contracts which that breaks."""
+    """What modules are to import besides, and the contracts which that breaks."""
 
-    files: dict[str, str]
+    imports: dict[str, list[str]]
     breaks: set[str]
 
 
 PLANTED = {
     "the log imports the broker": Violation(
-        {"log/planted.py": "import penstock.broker", "broker/planted.py": ""},
+        {"log.planted": ["penstock.broker"], "broker.planted": []},
         {"layers"},
     ),
     "the model imports its sibling": Violation(
-        {"model/planted.py": "import penstock.clock"}, {"layers"}
+        {"model.planted": ["penstock.clock"]}, {"layers"}
     ),
     "the schemas import the model": Violation(
-        {"schema/planted.py": "import penstock.model"}, {"layers"}
+        {"schema.planted": ["penstock.model"]}, {"layers"}
     ),
     "a type is asked by importing pydantic": Violation(
-        {"schema/planted.py": "import pydantic"}, {"pydantic"}
+        {"schema.planted": ["pydantic"]}, {"pydantic"}
     ),
     "accidents import the command line": Violation(
-        {"torture/planted.py": "import penstock.cli"}, {"layers"}
+        {"torture.planted": ["penstock.cli"]}, {"layers"}
     ),
-    "a room is in no layer": Violation({"utils.py": ""}, {"layers"}),
+    "a room is in no layer": Violation({"utils": []}, {"layers"}),
     "one protocol imports another": Violation(
-        {"wire/line/planted.py": "import penstock.wire.jsonq.packets"},
+        {"wire.line.planted": ["penstock.wire.jsonq.packets"]},
         {"protocols"},
     ),
-    "the broker opens a socket": Violation(
-        {"broker/planted.py": "import socket"}, {"io"}
-    ),
-    "an HTTP route opens a socket": Violation(
-        {"http/planted.py": "import socket"}, {"io"}
-    ),
-    "an HTTP route starts a thread": Violation(
-        {"http/planted.py": "import threading"}, {"io"}
-    ),
+    "the broker opens a socket": Violation({"broker.planted": ["socket"]}, {"io"}),
+    "an HTTP route opens a socket": Violation({"http.planted": ["socket"]}, {"io"}),
+    "an HTTP route starts a thread": Violation({"http.planted": ["threading"]}, {"io"}),
     "HTTP imports a gateway": Violation(
-        {"http/planted.py": "import penstock.gateway.outbox"}, {"layers"}
+        {"http.planted": ["penstock.gateway.outbox"]}, {"layers"}
     ),
     "the command line imports a web server": Violation(
-        {"cli/planted.py": "import uvicorn"}, {"web"}
+        {"cli.planted": ["uvicorn"]}, {"web"}
     ),
     "the delivery room starts a thread": Violation(
-        {"delivery/planted.py": "from concurrent.futures import Future"}, {"io"}
+        {"delivery.planted": ["concurrent"]}, {"io"}
     ),
     "the log imports asyncio": Violation(
-        {"log/planted.py": "import asyncio"}, {"io", "log-core"}
+        {"log.planted": ["asyncio"]}, {"io", "log-core"}
     ),
     "the log imports threading": Violation(
-        {"log/planted.py": "from threading import Lock"}, {"io", "log-core"}
+        {"log.planted": ["threading"]}, {"io", "log-core"}
     ),
     "the log imports pyspark": Violation(
-        {"log/planted.py": "import pyspark.sql"}, {"log-core", "spark"}
+        {"log.planted": ["pyspark"]}, {"log-core", "spark"}
     ),
-    "wire asks for the time": Violation(
-        {"wire/line/planted.py": "import time"}, {"sans-io"}
-    ),
+    "wire asks for the time": Violation({"wire.line.planted": ["time"]}, {"sans-io"}),
     "wire replaces a file": Violation(
-        {"wire/line/planted.py": "import penstock.files"}, {"sans-io"}
+        {"wire.line.planted": ["penstock.files"]}, {"sans-io"}
     ),
     "a gateway opens a socket": Violation(
-        {"gateway/planted.py": "import socket"}, {"io", "sans-io"}
+        {"gateway.planted": ["socket"]}, {"io", "sans-io"}
     ),
     "a gateway imports the clock": Violation(
-        {"gateway/planted.py": "from penstock.clock import Clock"}, {"sans-io"}
+        {"gateway.planted": ["penstock.clock"]}, {"sans-io"}
     ),
-    "the broker imports numpy": Violation(
-        {"broker/planted.py": "import numpy"}, {"arrow"}
-    ),
+    "the broker imports numpy": Violation({"broker.planted": ["numpy"]}, {"arrow"}),
     "the command line imports pyarrow": Violation(
-        {"cli/planted.py": "import pyarrow.parquet"}, {"arrow"}
+        {"cli.planted": ["pyarrow"]}, {"arrow"}
     ),
     "importing the log loads pyarrow": Violation(
-        {
-            "log/__init__.py": "import penstock.log.arrow",
-            "log/arrow.py": "import pyarrow",
-        },
-        {"arrow-lazy"},
+        {"log.batch": ["penstock.log.arrow"]}, {"arrow-lazy"}
+    ),
+    "the broker reaches below the door of the log": Violation(
+        {"broker.planted": ["penstock.log.journal"]}, {"log-door"}
+    ),
+    "the command line reads the format of a group": Violation(
+        {"cli.planted": ["penstock.log.journal.group"]}, {"log-door"}
     ),
     "a task of Spark imports the broker": Violation(
-        {"spark/planted.py": "import penstock.broker.desk_views"}, {"executors"}
+        {"spark.planted": ["penstock.broker.desk_views"]}, {"executors"}
     ),
     "the command line imports DuckDB": Violation(
-        {"cli/planted.py": "import duckdb"}, {"duckdb"}
+        {"cli.planted": ["duckdb"]}, {"duckdb"}
     ),
     "a table asks the broker": Violation(
-        {"table/planted.py": "import penstock.broker.desk"}, {"executors"}
+        {"table.planted": ["penstock.broker.desk"]}, {"executors"}
     ),
     "the command line imports pyspark": Violation(
-        {"cli/planted.py": "import pyspark"}, {"spark"}
+        {"cli.planted": ["pyspark"]}, {"spark"}
     ),
 }
 
 ALLOWED = {
-    "server/planted.py": "import asyncio, penstock.gateway.planted",
-    "gateway/planted.py": "import penstock.broker.planted",
-    "http/planted.py": "import asyncio, starlette.requests, penstock.broker.planted",
-    "broker/planted.py": "import penstock.log",
-    "client/planted.py": "import socket, threading",
-    "embedded/__init__.py": "import threading",
-    "testing/planted.py": "import asyncio, threading",
-    "torture/planted.py": "import socket, penstock.testing.planted",
-    "sql/planted.py": "import duckdb, pyarrow, penstock.table",
-    "spark/planted.py": "import pyarrow, pyspark, penstock.log",
-    "pipeline/planted.py": "import pyarrow, pyspark",
-    "log/arrow.py": "import numpy, pyarrow",
+    "server.planted": ["asyncio", "penstock.gateway.planted"],
+    "gateway.planted": ["penstock.broker.planted"],
+    "http.planted": ["asyncio", "starlette", "penstock.broker.planted"],
+    "broker.planted": ["penstock.log"],
+    "client.planted": ["socket", "threading"],
+    "embedded": ["threading"],
+    "testing.planted": ["asyncio", "threading"],
+    "torture.planted": ["socket", "penstock.testing.planted"],
+    "sql.planted": ["duckdb", "pyarrow", "penstock.table"],
+    "spark.planted": ["pyarrow", "pyspark", "penstock.log"],
+    "pipeline.planted": ["pyarrow", "pyspark"],
+    "log.arrow": ["numpy", "pyarrow"],
 }
 
 
-def test_the_package_keeps_every_contract(tmp_path: Path) -> None:
-    results = lint(copy_of_package(tmp_path))
+@pytest.fixture(scope="module")
+def options() -> UserOptions:
+    configuration.configure()
+    options = use_cases.read_user_options(str(ROOT / "pyproject.toml"))
+    use_cases._register_contract_types(options)
+    return options
 
-    assert results == dict.fromkeys(CONTRACTS, "KEPT")
+
+@pytest.fixture(scope="module")
+def imports() -> ImportGraph:
+    return build_graph("penstock", include_external_packages=True)
 
 
-def test_exceptions_of_the_contracts_are_allowed(tmp_path: Path) -> None:
-    project = copy_of_package(tmp_path)
-    plant(project, ALLOWED)
+def test_the_package_keeps_every_contract(
+    options: UserOptions, imports: ImportGraph
+) -> None:
+    assert broken(options, imports) == set()
 
-    results = lint(project)
 
-    assert results == dict.fromkeys(CONTRACTS, "KEPT")
+def test_exceptions_of_the_contracts_are_allowed(
+    options: UserOptions, imports: ImportGraph
+) -> None:
+    assert broken(options, planted(imports, ALLOWED)) == set()
 
 
 @pytest.mark.parametrize("violation", PLANTED.values(), ids=PLANTED)
-def test_a_planted_violation_breaks(violation: Violation, tmp_path: Path) -> None:
-    project = copy_of_package(tmp_path)
-    plant(project, violation.files)
+def test_a_planted_violation_breaks(
+    violation: Violation, options: UserOptions, imports: ImportGraph
+) -> None:
+    graph = planted(imports, violation.imports)
 
-    results = lint(project)
-
-    assert {name for name in results if results[name] == "BROKEN"} == violation.breaks
+    assert broken(options, graph, *violation.breaks) == violation.breaks
 
 
-def test_every_contract_has_a_planted_violation() -> None:
-    planted = set().union(*(violation.breaks for violation in PLANTED.values()))
+def test_every_contract_has_a_planted_violation(options: UserOptions) -> None:
+    bitten = set().union(*(violation.breaks for violation in PLANTED.values()))
 
-    assert planted == set(CONTRACTS)
+    assert bitten == {contract["id"] for contract in options.contracts_options}
+
+
+# Those who put a broker together, or show what a log is; all others are handed one.
+OPENS_A_LOG = {
+    "cli/demo.py",
+    "cli/demo_writer.py",
+    "cli/offline.py",
+    "embedded/local_broker.py",
+    "server/run.py",
+    "torture/on_power.py",
+}
+# Parts of a log that nobody reaches for through it.
+INSIDE = re.compile(r"\blog\.(?:intake|keeper|catalog|journal)\b|\.tail\.unwritten")
+
+
+def test_few_places_know_more_of_a_log_than_its_protocol() -> None:
+    found = {
+        name
+        for name, tree in modules().items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and node.module == "penstock.log"
+        if "Log" in {alias.name for alias in node.names}
+    }
+
+    assert found == OPENS_A_LOG
+
+
+def test_nobody_reaches_through_a_log() -> None:
+    found = {
+        name for name, tree in modules().items() if INSIDE.search(ast.unparse(tree))
+    }
+
+    assert not found
+
+
+@cache
+def modules() -> dict[str, ast.Module]:
+    """All modules of the package outside of the log."""
+    package = ROOT / "src" / "penstock"
+    return {
+        str(path.relative_to(package)): ast.parse(path.read_text())
+        for path in package.rglob("*.py")
+        if not path.is_relative_to(package / "log")
+    }
 
 
 @pytest.mark.parametrize("module", ["penstock", "penstock.log"])
@@ -181,37 +225,30 @@ def test_importing_loads_no_arrow(module: str) -> None:
     assert not {"numpy", "pyarrow", "asyncio"} & set(run.stdout.split())
 
 
-def copy_of_package(tmp_path: Path) -> Path:
-    shutil.copytree(
-        ROOT / "src", tmp_path / "src", ignore=shutil.ignore_patterns("__pycache__")
-    )
-    shutil.copy(ROOT / "pyproject.toml", tmp_path)
-    return tmp_path
+def planted(imports: ImportGraph, more: Mapping[str, list[str]]) -> ImportGraph:
+    """The graph with more imports; modules that are missing are added."""
+    graph = deepcopy(imports)
+    for importer, imported in more.items():
+        name = f"penstock.{importer}"
+        graph.add_module(name)
+        for one in imported:
+            if one not in graph.modules:
+                graph.add_module(one, is_squashed=not one.startswith("penstock."))
+            graph.add_import(importer=name, imported=one)
+    return graph
 
 
-def plant(project: Path, files: dict[str, str]) -> None:
-    """Append each text to its file, creating the packages on the way."""
-    package = project / "src" / "penstock"
-    for name, text in files.items():
-        path = package / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        for folder in path.relative_to(package).parents:
-            (package / folder / "__init__.py").touch()
-        with path.open("a") as file:
-            file.write(f"\n{text}\n")
+def broken(options: UserOptions, graph: ImportGraph, *asked: str) -> set[str]:
+    """The ids of the contracts that the graph breaks, of all or of those asked for."""
 
+    class Builder:
+        def build(self, **_: object) -> ImportGraph:
+            return graph
 
-def lint(project: Path) -> dict[str, str]:
-    """KEPT or BROKEN for each contract id."""
-    run = subprocess.run(
-        [LINT_IMPORTS, "--no-cache", "--no-logo"],
-        cwd=project,
-        env={**os.environ, "PYTHONPATH": str(project / "src"), "COLUMNS": "200"},
-        capture_output=True,
-        text=True,
-    )
-    verdicts = dict(re.findall(r"^(.+) (KEPT|BROKEN)\b", run.stdout, re.MULTILINE))
-    results = {id: verdicts[name] for id, name in CONTRACTS.items() if name in verdicts}
-    assert results.keys() == CONTRACTS.keys(), run.stdout + run.stderr
-    assert (run.returncode == 0) == ("BROKEN" not in results.values()), run.stdout
-    return results
+    settings.configure(GRAPH_BUILDER=Builder())
+    report = use_cases.create_report(options, asked, cache_dir=None)
+    assert not report.could_not_run, report.invalid_contract_options
+    ids = {contract["name"]: contract["id"] for contract in options.contracts_options}
+    checks = list(report.get_contracts_and_checks())
+    assert len(checks) == len(asked or ids)
+    return {ids[contract.name] for contract, check in checks if not check.kept}

@@ -330,6 +330,7 @@ CASES: list[tuple[PenstockError, str]] = [
         errors.InvalidBatch("payload size", 9, "at most 5"),
         "payload size is 9: must be at most 5",
     ),
+    (errors.BeingDeleted("t"), "topic t is being deleted"),
     (errors.Backlogged(30, 20), "30 bytes wait to be written, the limit is 20"),
     (
         errors.CorruptRecord("f.seg", 8, 4, "bad"),
@@ -361,6 +362,14 @@ CASES: list[tuple[PenstockError, str]] = [
         errors.DiskFull("f", "writing", "No space left on device"),
         "writing f failed: No space left on device",
     ),
+    (
+        errors.InDoubt("the journal", 7, "no answer came"),
+        "whether group 7 is in the journal is not known yet: no answer came",
+    ),
+    (
+        errors.Fenced("the journal", "appending to", "another writer has taken over"),
+        "appending to the journal failed: another writer has taken over",
+    ),
 ]
 FAMILIES = {
     errors.PenstockError,
@@ -373,7 +382,9 @@ FAMILIES = {
     errors.LogError,
 }
 RETRIABLE = {
+    errors.InDoubt,
     errors.Backlogged,
+    errors.BeingDeleted,
     errors.Moved,
     errors.NotSettled,
     errors.Ending,

@@ -115,9 +115,9 @@ class Account:
         now_s = self._accounts.now_s()
         looked_s = self._looked_s
         if looked_s is None or not 0 <= now_s - looked_s < LOOK_S:
-            catalog = self._accounts.log.catalog
+            log = self._accounts.log
             made = self._accounts.cards.made_by(self.user)
-            found = [catalog.get(name) for name in made if name in catalog]
+            found = [log.topic(name) for name in made if log.has_topic(name)]
             self._stored = sum(map(bytes_of, found))
             self._looked_s, self._since = now_s, 0
         return self._stored + self._since
@@ -134,8 +134,8 @@ class Account:
         Topics that others have made do not count; ``letters``, bytes of dead letters,
         have to fit in with the user's own topics. Raises QuotaReached.
         """
-        catalog = self._accounts.log.catalog
-        new = [name for name in sizes if name not in catalog]
+        log = self._accounts.log
+        new = [name for name in sizes if not log.has_topic(name)]
         if new:
             self.check_topics(len(new))
         most = self.quota.stored_bytes

@@ -16,12 +16,12 @@ from penstock.broker.access import Grants
 from penstock.broker.account import Account
 from penstock.broker.cards import Cards
 from penstock.broker.quota import NONE, Name, Quota
-from penstock.log import Columns, Log
+from penstock.log import BrokerLog, Columns
 
 
 class Accounts:
     def __init__(
-        self, log: Log, cards: Cards, subscribed: tuple[Mapping[str, int], ...]
+        self, log: BrokerLog, cards: Cards, subscribed: tuple[Mapping[str, int], ...]
     ) -> None:
         self.log = log
         self.cards = cards

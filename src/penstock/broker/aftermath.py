@@ -41,6 +41,7 @@ class Aftermath:
             ),
         )
 
+        self._letters_start = self._first_letter()
         self._gaps: dict[Subscription, None] = {}
         """Of which an event is gone that others may wait for."""
 
@@ -56,6 +57,8 @@ class Aftermath:
         broker = self._broker
         if self._gaps:
             self._close_gaps()
+        if (start := self._first_letter()) > self._letters_start:
+            self._say_gone(start)
         for subscription in broker.timers.due(now_s):
             expired = subscription.expire(now_s)
             for one in expired.released:
@@ -65,8 +68,25 @@ class Aftermath:
             self.carry_out(subscription, expired.failed, now_s)
         for message in broker.pending.expired(now_s - broker.options.pending_ttl_s):
             letter = letters.stale(message, now_s)
-            if letters.kept(broker.log, letter, broker.topic_options):
+            if letters.kept(broker.log, letter, broker.letter_options):
                 broker.pending.give_up(message)
+
+    def _first_letter(self) -> int:
+        log, name = self._broker.log, letters.TOPIC
+        return log.topic(name).start_offset if log.has_topic(name) else 0
+
+    def _say_gone(self, start: int) -> None:
+        """Say how many open letters retention has taken."""
+        lost = self._broker.letters.open_between(self._letters_start, start)
+        self._letters_start = start
+        if lost:
+            logger.warning(
+                "%d open dead letters are gone: there is room for "
+                "broker.dead_letter_retention_bytes of them, and time for "
+                "broker.dead_letter_retention_age_s",
+                lost,
+                extra={"action": "letters_expired", "count": lost},
+            )
 
     def carry_out(
         self, subscription: Subscription, failures: list[Failed], now_s: float
@@ -118,10 +138,9 @@ class Aftermath:
     def _bury(self, subscription: Subscription, failed: Failed, now_s: float) -> int:
         """Keep the letter of an event that is given up, if that can be; its size."""
         log = self._broker.log
-        most = log.options.max_event_bytes
-        letter = letters.buried(subscription, failed, now_s, most)
+        letter = letters.buried(subscription, failed, now_s)
         gone = failed.errors[-1].kind == GONE
-        size = letters.kept(log, letter, self._broker.topic_options)
+        size = letters.kept(log, letter, self._broker.letter_options)
         if size:
             self._broker.graves.add(self._broker.group, subscription, failed)
             if gone and subscription.policy.in_order:

@@ -21,6 +21,7 @@ from penstock.broker.cards import Cards
 from penstock.broker.chains import Chains
 from penstock.broker.once import publish_once
 from penstock.broker.options import BrokerOptions
+from penstock.broker.publishing import Accepted, How, accept
 from penstock.broker.release import release
 from penstock.broker.retained import Retained
 from penstock.broker.seldom import Seldom
@@ -39,10 +40,13 @@ from penstock.delivery.pages import Pages
 from penstock.delivery.pending import Message, Pending
 from penstock.delivery.subscription import Subscription
 from penstock.delivery.subscriptions import Subscriptions
-from penstock.errors import LimitReached, UnknownSubscription, UnknownTopic
-from penstock.log import Appended, Columns, Owner, TopicOptions
-from penstock.log.commit import Commit
-from penstock.log.owner import OpenLog
+from penstock.errors import (
+    BeingDeleted,
+    LimitReached,
+    UnknownSubscription,
+    UnknownTopic,
+)
+from penstock.log import Appended, Columns, GroupCommit, OpenLog, Owner, TopicOptions
 from penstock.model.failure import Failure
 from penstock.model.policy import Policy
 
@@ -59,6 +63,9 @@ class Broker:
     ) -> None:
         self.options = options or BrokerOptions()
         self.topic_options = topic_options or TopicOptions()
+        self.letter_options = self._bounded_options(self.topic_options)
+        self._bounded: set[str] = set()
+        """Topics that are made with these options too."""
         self.subscriptions = Subscriptions(self.options.max_subscriptions)
         self.pending = Pending(self.options.max_pending, self.options.max_pending_bytes)
         self.dedup = Dedup(self.options.dedup_count, self.options.dedup_age_s)
@@ -72,6 +79,8 @@ class Broker:
         self.timers = Timers()
         self.seldom = Seldom()
         """Where clients can have something said: they do not fill the log."""
+        self._deleted: list[str] = []
+        """Topics that went with the group whose commit has just ended."""
         self.graves = letters.Graves()
         self.parcels = letters.Parcels()
         undoing = self.pending, self.dedup, self.letters
@@ -98,6 +107,7 @@ class Broker:
         self.chains = Chains(self.log)
         self.aftermath = Aftermath(self)
         self._drop_orphans()
+        self._bound(letters.TOPIC)
         self.levels.wire(self.log, self.pages)
         self.subscriptions.wire(self.pages, self.levels.get)
         self.retained = Retained(self.log, self.options.max_retained)
@@ -143,7 +153,7 @@ class Broker:
         """Whether there is anything a commit would write."""
         return self.urgent or self.subscriptions.dirty or self.sessions.dirty
 
-    def _on_commit(self, commit: Commit) -> None:
+    def _on_commit(self, commit: GroupCommit) -> None:
         self.awake.update(self.waiting)
         self.waiting.clear()
         self.traffic.committed(commit)
@@ -152,9 +162,12 @@ class Broker:
             return
         for owner in self._undoing:
             owner.confirmed()
-        self.graves.confirmed(commit.group.number)
-        self.parcels.confirmed(commit.group.number, self.wake)
+        self.graves.confirmed(commit.number)
+        self.parcels.confirmed(commit.number, self.wake)
+        gone = self._deleted
         for topic, batch, columns in commit.batches():
+            if gone and topic.name in gone:
+                continue
             self.chains.note(topic)
             self.levels.add(topic.name, batch)
             self.retained.add(batch)
@@ -162,6 +175,8 @@ class Broker:
                 self.pages.add(batch, columns)
             for subscription in subscriptions:
                 self.wake(subscription)
+        while gone:
+            self._forget_topic(gone.pop())
 
     def _after_failure(self) -> None:
         """Topics may be gone and shorter than they were."""
@@ -176,45 +191,74 @@ class Broker:
         self.dedup.drop_orphans(self.log.topics())
         self.cards.drop_orphans(self.log.topics())
         for one in list(self.subscriptions):
-            if one.topic not in self.log.catalog:
+            if not self.log.has_topic(one.topic):
                 self._end(one, "the topic is gone")
 
     # Publishing
 
     def publish(
-        self, topic: str, events: Columns, *, relaxed: bool = False, keep: bool = False
+        self,
+        topic: str,
+        events: Columns,
+        *,
+        relaxed: bool = False,
+        keep: bool = False,
+        charged: bool = False,
     ) -> Appended:
-        """Append events to a topic, which is made if need be.
+        """Append events to a topic, which is made if need be: all of them, or none.
 
-        ``relaxed``: no promise that they are on disk; ``keep``: the last is retained.
+        ``relaxed``: no promise that they are on disk; ``keep``: the last is retained;
+        ``charged``: to the account of whoever sent them, at an earlier time.
         Raises InvalidName, ReservedName, LimitReached, InvalidBatch, InvalidPayload,
         WriteFailed: then none of them is stored.
         """
         accounts = self.accounts
         size = 0 if accounts.payer is None else accounts.admitted(topic, events)
-        appended = self.store(topic, events, relaxed=relaxed, keep=keep)
-        if size:
+        appended = self._store(topic, events, relaxed=relaxed, keep=keep)
+        if size and charged:
+            accounts.kept(topic, size)
+        elif size:
             accounts.published(topic, len(events), size)
         return appended
 
-    def store(
-        self, topic: str, events: Columns, *, relaxed: bool = False, keep: bool = False
+    def _store(
+        self, topic: str, events: Columns, *, relaxed: bool, keep: bool
     ) -> Appended:
-        """As ``publish``, of what was admitted and charged for already."""
-        if topic not in self.log.catalog:
-            self.create_topic(topic)
+        new = None
+        if not self.log.has_topic(topic):
+            self._check_new(topic)
+            new = self.options_for(topic)
         elif topic[0] == "$":
             accepted_topic(topic)
         self.check_payloads(topic, events.payloads)
-        return (self.retained if keep else self.log).append(
-            topic, events, relaxed=relaxed
+        appended = (self.retained if keep else self.log).append(
+            topic, events, relaxed=relaxed, create=new
         )
+        if new is not None:
+            self._made(topic)
+        return appended
 
     def check_payloads(self, topic: str, payloads: Sequence[bytes]) -> None:
         """Raises InvalidPayload for the first that does not fit the topic's schema."""
         gate = self.cards.gates.get(topic)
         if gate is not None:
             gate.check(payloads)
+
+    def accept(
+        self,
+        topic: str,
+        events: Columns,
+        *,
+        units: Sequence[int] = (),
+        dedup_ids: list[str | None] | None = None,
+        now_s: float = 0.0,
+        relaxed: bool = False,
+        keep: bool = False,
+        charged: bool = False,
+    ) -> Accepted:
+        """Store what can be of a publisher's batch; see penstock.broker.publishing."""
+        how = How(self, topic, now_s, relaxed, keep, charged)
+        return accept(how, events, units, dedup_ids)
 
     def publish_once(
         self, topic: str, events: Columns, dedup_ids: list[str | None], now_s: float
@@ -228,18 +272,27 @@ class Broker:
         One of an earlier version may have any name that a log can keep.
         """
         accepted_topic(name)
-        if not self.options.control_characters and name not in self.log.catalog:
+        if not self.options.control_characters and not self.log.has_topic(name):
             check_plain(name)
 
     def create_topic(self, name: str, options: TopicOptions | None = None) -> None:
         """Make a topic; raises TopicExists, InvalidName, LimitReached."""
+        self._check_new(name)
+        self.log.create_topic(name, options or self.options_for(name))
+        self._made(name)
+
+    def _check_new(self, name: str) -> None:
+        """Raises InvalidName, LimitReached, if no topic of that name can be made."""
         self.check_topic(name)
-        if len(self.log.catalog) >= self.options.max_topics:
+        if self.log.topic_count >= self.options.max_topics:
             raise LimitReached("topics", self.options.max_topics, "max_topics")
         payer = self.accounts.payer
-        if payer is not None and name not in self.log.catalog:
+        if payer is not None and not self.log.has_topic(name):
             payer.check_topics(1)
-        self.log.create_topic(name, options or self.topic_options)
+
+    def _made(self, name: str) -> None:
+        """A topic is made, in the group that is open now."""
+        payer = self.accounts.payer
         self.seldom.log(
             *(logger, logging.INFO, "Topic %s is created", name),
             about=name,
@@ -248,18 +301,55 @@ class Broker:
         if payer is not None:
             self.cards.make(name, payer.user)
 
+    def bound(self, name: str) -> None:
+        """Have a topic bounded as dead letters are, unless its owner has chosen."""
+        if name in self._bounded:
+            return
+        topic = self.log.topic(name) if self.log.has_topic(name) else None
+        if topic is not None and topic.going:
+            return  # whoever comes next
+        self._bounded.add(name)
+        if topic is not None:
+            options = topic.options
+            if options.retention_age_s is None and options.retention_bytes is None:
+                self._bound(name)
+
+    def _bound(self, name: str) -> None:
+        if self.log.has_topic(name):
+            options = self.log.topic(name).options
+            wanted = self._bounded_options(options)
+            if options != wanted:
+                self.log.set_options(name, wanted)
+
+    def options_for(self, name: str) -> TopicOptions:
+        """With which a topic is made, unless its owner chooses."""
+        bounded = name == letters.TOPIC or name in self._bounded
+        return self.letter_options if bounded else self.topic_options
+
+    def _bounded_options(self, options: TopicOptions) -> TopicOptions:
+        return letters.bounded(
+            options,
+            self.options.dead_letter_retention_age_s,
+            self.options.dead_letter_retention_bytes,
+        )
+
     def delete_topic(self, name: str) -> None:
-        """Remove a topic, its events and its subscriptions; needs an idle log."""
-        self.log.delete_topic(name)
+        """Remove a topic, its events and its subscriptions, with the open group.
+
+        Raises UnknownTopic, BeingDeleted.
+        """
+        self.log.drop_topic(name, lambda: self._deleted.append(name))
+
+    def _forget_topic(self, name: str) -> None:
         for one in list(self.subscriptions.of_topic(name)):
             self._end(one, "the topic was deleted")
         for keeper in (self.levels, self.pages, self.dedup, self.cards):
             keeper.forget(name)
         self.sessions.routes.forget(name)
 
-    def release(self, message: Message, now_s: float) -> Appended:
+    def release(self, message: Message, now_s: float) -> None:
         """Publish a pending message; raises InvalidPayload if it is a dead letter."""
-        return release(self, message, now_s)
+        release(self, message, now_s)
 
     # Subscribing
 
@@ -276,11 +366,13 @@ class Broker:
 
         ``start`` counts for a new one: ``latest``, ``earliest``, an offset, or
         ``time:`` with milliseconds.
-        Raises UnknownTopic, WrongOrder, WrongQos, TakenInOrder, LimitReached,
-        QuotaReached.
+        Raises UnknownTopic, BeingDeleted, WrongOrder, WrongQos, TakenInOrder,
+        LimitReached, QuotaReached.
         """
-        if topic not in self.log.catalog:
+        if not self.log.has_topic(topic):
             raise UnknownTopic(topic)
+        if self.log.topic(topic).going:
+            raise BeingDeleted(topic)
         known = self.subscriptions.get(subscriber, topic)
         if known is None:
             place = resolved(self.log, topic, start)
@@ -434,5 +526,5 @@ class Broker:
 
     def dead_letter(self, *, gateway: str, reason: str, raw: bytes) -> None:
         """Keep raw input that makes no sense; raises Backlogged, WriteFailed."""
-        letters.keep_raw(self.log, gateway, reason, raw, self.topic_options)
+        letters.keep_raw(self.log, gateway, reason, raw, self.letter_options)
         self.accounts.charge(1, len(raw))

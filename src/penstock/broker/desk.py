@@ -33,6 +33,7 @@ from penstock.broker.desk_start import accepted_start
 from penstock.broker.desk_users import UserDesk
 from penstock.broker.desk_verbs import Promise, Verb, call, find, verb, verbs_of
 from penstock.broker.desk_views import (
+    MAX_ROWS,
     Moved,
     OwedRow,
     State,
@@ -48,10 +49,8 @@ from penstock.broker.figures import Figures
 from penstock.broker.progress import progress
 from penstock.delivery.handshake import Stage
 from penstock.delivery.subscription import Subscription
-from penstock.log.topic import Topic
+from penstock.log import StoredTopic
 
-# Rows of one answer.
-MAX_ROWS = 1000
 Limit = Annotated[int, Meta(ge=1, le=MAX_ROWS)]
 Number = Annotated[int, Meta(ge=0)]
 
@@ -116,7 +115,7 @@ class Desk:
         """Topics by name, behind ``after``; ``own``: Penstock's as well."""
         found = [
             topic
-            for topic in self._broker.log.catalog
+            for topic in self._broker.log.each_topic()
             if topic.name > after and (own or topic.name[0] != "$")
         ]
         rows = nsmallest(limit, found, key=lambda topic: topic.name)
@@ -183,22 +182,22 @@ class Desk:
         }
         said = {key: value for key, value in given.items() if value is not None}
         # The values are those of the annotations above, which mypy cannot follow.
-        options = replace(self._broker.topic_options, **said)  # type: ignore[arg-type]
+        options = replace(self._broker.options_for(name), **said)  # type: ignore[arg-type]
         self._broker.create_topic(name, options)
         return self.topic(name=name)
 
-    @verb("topics.delete", exclusive=True)
+    @verb("topics.delete", Promise.STORED)
     def delete_topic(self, *, name: str) -> TopicRow:
-        """Remove a topic with its events and subscriptions; needs an idle log.
+        """Remove a topic with its events and subscriptions, for good.
 
-        It is done for good when this returns. Raises UnknownTopic, ReservedName.
+        Raises UnknownTopic, ReservedName, BeingDeleted.
         """
         row = self._topic(self._broker.log.topic(accepted_topic(name)))
         self._broker.delete_topic(name)
         return row
 
-    def _topic(self, topic: Topic) -> TopicRow:
-        waiting = sum(frame.header.length for frame in topic.tail.unwritten())
+    def _topic(self, topic: StoredTopic) -> TopicRow:
+        waiting = topic.unwritten_bytes
         return TopicRow(
             name=topic.name,
             number=topic.id,

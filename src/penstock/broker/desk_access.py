@@ -143,8 +143,8 @@ def _begins(broker: Broker, verb: str, said: Arguments) -> bool:
     card = broker.cards[topic]
     known = card.latest if verb == REGISTER else card.documentation
     if known is None:
-        catalog = broker.log.catalog
-        return topic not in catalog or not broker.log.topic(topic).next_offset
+        log = broker.log
+        return not log.has_topic(topic) or not log.topic(topic).next_offset
     return verb == REGISTER and _is_latest(broker, topic, said)
 
 

@@ -111,7 +111,7 @@ class AuditDesk:
         Raises what the log raises; then nothing may be done.
         """
         log = self._broker.log
-        if TOPIC not in log.catalog:
+        if not log.has_topic(TOPIC):
             options = replace(
                 self._broker.topic_options,
                 durability="sync",

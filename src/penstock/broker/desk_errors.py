@@ -155,7 +155,7 @@ class ErrorDesk:
         """
         log = self._broker.log
         if end is None:
-            end = log.topic(TOPIC).end_offset if TOPIC in log.catalog else 0
+            end = log.topic(TOPIC).end_offset if log.has_topic(TOPIC) else 0
         budget = Budget(MAX_GROUPED)
         found: dict[_Key, ErrorGroup] = {}
         first = max(start, since(log, TOPIC, filter.since_ms))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from penstock.log import Log
+from penstock.log import BrokerLog
 
 # Events looked at for one answer, and their bytes: about 20 ms of work.
 MAX_SCAN = 10_000
@@ -36,10 +36,10 @@ class Budget:
 
 
 def forwards(
-    log: Log, topic: str, start: int = 0, end: int | None = None
+    log: BrokerLog, topic: str, start: int = 0, end: int | None = None
 ) -> Iterator[Found]:
     """Offset and payload of the events from ``start`` on, in front of ``end``."""
-    if topic not in log.catalog:
+    if not log.has_topic(topic):
         return
     known = log.topic(topic)
     offset = max(start, known.start_offset)
@@ -54,10 +54,10 @@ def forwards(
 
 
 def backwards(
-    log: Log, topic: str, before: int | None = None, start: int = 0
+    log: BrokerLog, topic: str, before: int | None = None, start: int = 0
 ) -> Iterator[Found]:
     """The events in front of ``before``, the newest first, down to ``start``."""
-    if topic not in log.catalog:
+    if not log.has_topic(topic):
         return
     known = log.topic(topic)
     start = max(start, known.start_offset)
@@ -68,8 +68,8 @@ def backwards(
         end = first
 
 
-def since(log: Log, topic: str, timestamp_ms: int | None) -> int:
+def since(log: BrokerLog, topic: str, timestamp_ms: int | None) -> int:
     """The first offset that may be of that time or later."""
-    if timestamp_ms is None or topic not in log.catalog:
+    if timestamp_ms is None or not log.has_topic(topic):
         return 0
     return log.offset_at(topic, timestamp_ms)

@@ -86,7 +86,7 @@ class SchemaDesk:
         """
         self._broker.check_topic(topic)
         text = self._cards.accepted(topic, schema, mode)  # make no topic in vain
-        if topic not in self._broker.log.catalog:
+        if not self._broker.log.has_topic(topic):
             self._broker.create_topic(topic)
         if mode is not None:
             self._cards.set_mode(topic, mode)

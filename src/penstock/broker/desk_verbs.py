@@ -38,8 +38,6 @@ class Promise(Enum):
 class Verb(NamedTuple):
     name: str
     promise: Promise
-    exclusive: bool
-    """Whether it has to be done while no commit is under way."""
     method: Callable[..., object]
 
     @property
@@ -48,13 +46,11 @@ class Verb(NamedTuple):
         return _arguments_of(getattr(self.method, "__func__", self.method))
 
 
-def verb(
-    name: str, promise: Promise = Promise.NOTHING, *, exclusive: bool = False
-) -> Callable[[Method], Method]:
+def verb(name: str, promise: Promise = Promise.NOTHING) -> Callable[[Method], Method]:
     """Have a method asked for by that name."""
 
     def marked(method: Method) -> Method:
-        setattr(method, _MARK, (name, promise, exclusive))
+        setattr(method, _MARK, (name, promise))
         if BY in inspect.signature(method).parameters:
             SIGNED.add(name)
         return method
@@ -68,8 +64,8 @@ def verbs_of(desk: object) -> dict[str, Verb]:
     for _, method in inspect.getmembers(desk, inspect.ismethod):
         mark = getattr(method, _MARK, None)
         if mark is not None:
-            name, promise, exclusive = mark
-            found[name] = Verb(name, promise, exclusive, method)
+            name, promise = mark
+            found[name] = Verb(name, promise, method)
     return found
 
 

@@ -10,6 +10,8 @@ from typing import Literal
 
 import msgspec
 
+# Rows of one answer.
+MAX_ROWS = 1000
 Status = Literal["open", "republished", "dropped", "closed"]
 State = Literal["connected", "away", "unsubscribed", "suspended"]
 

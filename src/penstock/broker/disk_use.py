@@ -7,16 +7,14 @@ from pathlib import Path
 
 from penstock.broker.figure_views import DiskRow
 from penstock.files import Files
-from penstock.log import Log
-from penstock.log.layout import Layout
-from penstock.log.topic import Topic
+from penstock.log import BrokerLog, Layout, StoredTopic
 
 # Between two looks: every topic has to be asked, and the file system.
 LOOK_MS = 5_000
 
 
 class DiskUse:
-    def __init__(self, log: Log) -> None:
+    def __init__(self, log: BrokerLog) -> None:
         self._log = log
         self._row: DiskRow | None = None
         self._looked_ms = 0
@@ -30,7 +28,7 @@ class DiskUse:
         return self._row
 
     def _look(self) -> DiskRow:
-        used = sum(topic.bytes for topic in self._log.catalog)
+        used = sum(topic.bytes for topic in self._log.each_topic())
         if not isinstance(self._log.files, Files):
             return DiskRow(used_bytes=used, free_bytes=None)
         journal = Layout(self._log.directory).journal
@@ -42,7 +40,6 @@ class DiskUse:
         return DiskRow(used_bytes=used, free_bytes=room.f_bavail * room.f_frsize)
 
 
-def bytes_of(topic: Topic) -> int:
+def bytes_of(topic: StoredTopic) -> int:
     """What a topic takes, in segments and in memory on its way there."""
-    waiting = sum(frame.header.length for frame in topic.tail.unwritten())
-    return topic.bytes + waiting
+    return topic.bytes + topic.unwritten_bytes

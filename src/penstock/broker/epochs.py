@@ -107,9 +107,9 @@ def commit(
         batches.append(
             (letters.TOPIC, Batch.of(letters.TOPIC, filed.encode(0, _NO_ID)))
         )
-    made = [name for name in sizes if name not in broker.log.catalog]
+    made = [name for name in sizes if not broker.log.has_topic(name)]
     if batches:
-        broker.log.append_large(batches, broker.topic_options)
+        broker.log.append_large(batches, broker.options_for)
     if payer is not None:
         for name in made:
             broker.cards.make(name, payer.user)
@@ -142,8 +142,8 @@ def _at(batch: Batch, at_ms: int) -> Batch:
 
 def _check(broker: Broker, pieces: Iterable[Piece], topics: set[str]) -> None:
     """Raise what storing these pieces would be refused for by now."""
-    new = [name for name in topics if name not in broker.log.catalog]
-    if len(broker.log.catalog) + len(new) > broker.options.max_topics:
+    new = [name for name in topics if not broker.log.has_topic(name)]
+    if broker.log.topic_count + len(new) > broker.options.max_topics:
         raise LimitReached("topics", broker.options.max_topics, "max_topics")
     for piece in pieces:
         batch = piece.batch

@@ -141,18 +141,20 @@ class Figures:
 
     def names(self) -> list[str]:
         """All topics but Penstock's own, in order; made anew when they change."""
-        catalog = self._broker.log.catalog
-        mark = (len(catalog), catalog.next_id)
+        log = self._broker.log
+        mark = (log.topic_count, log.topics_made)
         if mark != self._named:
             self._named = mark
-            self._names = sorted(one.name for one in catalog if one.name[0] != "$")
+            self._names = sorted(
+                one.name for one in log.each_topic() if one.name[0] != "$"
+            )
         return self._names
 
     def most_active(self, limit: int) -> list[str]:
         """Topics by what goes in and out, then by name."""
-        catalog, activity = self._broker.log.catalog, self._activity()
+        log, activity = self._broker.log, self._activity()
         busy = nlargest(limit, activity, key=lambda name: (activity[name], name))
-        found = [name for name in busy if name in catalog]
+        found = [name for name in busy if log.has_topic(name)]
         if len(found) < limit:
             known = set(found)
             rest = (name for name in self.names() if name not in known)
@@ -207,14 +209,14 @@ class Figures:
 
     def rows(self, names: Iterable[str]) -> list[TopicFigures]:
         """One row for each of these topics."""
-        traffic, catalog = self._broker.traffic, self._broker.log.catalog
+        traffic, log = self._broker.traffic, self._broker.log
         stored, sent = traffic.stored_by_topic(), self.sent_by_topic()
         letters, standings = self._letters.by_topic(), self.standings()
         idle = [0.0] * len(traffic.topics)
         lately = set().union(*traffic.topics)
         rows = []
         for name in names:
-            topic, standing = catalog.get(name), standings.get(name, _NOBODY)
+            topic, standing = log.topic(name), standings.get(name, _NOBODY)
             rows.append(
                 TopicFigures(
                     name=name,

@@ -34,7 +34,7 @@ def finish(
         payer.admit(sizes)
     count = sum(map(len, events.values()))
     for topic in events:
-        if topic not in broker.log.catalog:
+        if not broker.log.has_topic(topic):
             broker.create_topic(topic)
     broker.log.append_group(events)
     if payer is not None and count:
@@ -52,8 +52,8 @@ def finish(
 
 def check(broker: Broker, events: Mapping[str, Columns]) -> None:
     """Raise what publishing these events would be refused for."""
-    new = [name for name in events if name not in broker.log.catalog]
-    if len(broker.log.catalog) + len(new) > broker.options.max_topics:
+    new = [name for name in events if not broker.log.has_topic(name)]
+    if broker.log.topic_count + len(new) > broker.options.max_topics:
         raise LimitReached("topics", broker.options.max_topics, "max_topics")
     for topic, columns in events.items():
         broker.check_topic(topic)

@@ -13,9 +13,7 @@ from typing import TypeVar
 
 from penstock.broker.broker import Broker
 from penstock.broker.chains.keys import uuid_value
-from penstock.log.batch import Batch
-from penstock.log.frame import Column
-from penstock.log.topic import Topic
+from penstock.log import Batch, Column, StoredTopic
 
 Key = TypeVar("Key", int, str)
 Value = TypeVar("Value")
@@ -72,11 +70,11 @@ class Sampler:
         self._homes: OrderedDict[str, str | None] = OrderedDict()
         """Ids that were looked up -> topic."""
 
-    def of(self, topic: Topic) -> Samples:
+    def of(self, topic: StoredTopic) -> Samples:
         """What was seen of a topic."""
         return self._samples.setdefault(topic.id, Samples())
 
-    def look(self, topics: list[Topic]) -> None:
+    def look(self, topics: list[StoredTopic]) -> None:
         """Sample what came to these topics since the last look."""
         waiting: list[tuple[Samples, list[str | None], list[str]]] = []
         for topic in topics:
@@ -91,7 +89,7 @@ class Sampler:
             lookups = self._note_causes(samples, parents, types, lookups)
             samples.age()
 
-    def _parts(self, topic: Topic, offset: int) -> Iterator[Batch]:
+    def _parts(self, topic: StoredTopic, offset: int) -> Iterator[Batch]:
         offset = max(offset, topic.start_offset)
         while offset < topic.end_offset:
             page = self._broker.pages.at(topic.name, offset)

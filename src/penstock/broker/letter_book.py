@@ -69,7 +69,7 @@ class LetterBook:
     def end(self) -> int:
         """Behind the last letter there is now."""
         log = self._broker.log
-        return log.topic(TOPIC).end_offset if TOPIC in log.catalog else 0
+        return log.topic(TOPIC).end_offset if log.has_topic(TOPIC) else 0
 
     def status(self, number: int) -> Status:
         """What became of a letter; of old ones only the audit trail may know."""
@@ -168,7 +168,7 @@ class LetterBook:
         topic, offset = head.topic, head.offset
         if topic is None or offset is None or head.amended or head.kind == GONE:
             return None
-        if topic not in self._broker.log.catalog:
+        if not self._broker.log.has_topic(topic):
             return None
         page = self._broker.pages.at(topic, offset)
         if page is None:
@@ -190,7 +190,7 @@ class LetterBook:
 
     def _data(self, number: int) -> bytes:
         broker = self._broker
-        page = broker.pages.at(TOPIC, number) if TOPIC in broker.log.catalog else None
+        page = broker.pages.at(TOPIC, number) if broker.log.has_topic(TOPIC) else None
         index = 0 if page is None else page.batch.index_of(number)
         if page is None or page.batch.offset_of(index) != number:
             raise UnknownDeadLetter(number, "does not exist")

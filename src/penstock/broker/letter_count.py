@@ -31,19 +31,19 @@ class LetterCount:
 
     def open(self) -> int:
         """How many there are in all."""
-        catalog = self._broker.log.catalog
-        if TOPIC not in catalog:
+        log = self._broker.log
+        if not log.has_topic(TOPIC):
             return 0
-        topic = catalog.get(TOPIC)
+        topic = log.topic(TOPIC)
         return self._broker.letters.open_between(topic.start_offset, topic.end_offset)
 
     def by_topic(self) -> dict[str, int]:
         """How many each topic has, as far as they were read."""
-        catalog = self._broker.log.catalog
-        if TOPIC not in catalog:
+        log = self._broker.log
+        if not log.has_topic(TOPIC):
             return {}
-        grown = self._read_on(catalog.get(TOPIC).end_offset)
-        shrunk = self._drop_closed(catalog.get(TOPIC).start_offset)
+        grown = self._read_on(log.topic(TOPIC).end_offset)
+        shrunk = self._drop_closed(log.topic(TOPIC).start_offset)
         if grown or shrunk:
             self._counts = dict(Counter(self._topics.values()))
         return self._counts

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from penstock.log.options import MAX_GROUP_BYTES
+from penstock.log import MAX_GROUP_BYTES
 from penstock.model.option import check_options, option
 
 MIB = 1 << 20
@@ -38,6 +38,15 @@ class BrokerOptions:
     )
     pending_ttl_s: float = option(
         86_400.0, "how long a message waits for its PUBREL", above=0
+    )
+    dead_letter_retention_age_s: float | None = option(
+        None, "how long a dead letter is kept; `off`: as long as there is room", above=0
+    )
+    dead_letter_retention_bytes: int = option(
+        1024 * MIB,
+        "how large `$dead-letters` may be, and the topic for lines that cannot be "
+        "understood; the oldest letters go first",
+        least=MIB,
     )
     error_retention_age_s: float = option(
         7 * 86_400.0, "how long the error log keeps a failed try", above=0

@@ -21,7 +21,7 @@ def progress(broker: Broker, subscriber: str, topic: str, offset: int) -> Subscr
     ReservedName, UnknownTopic, LimitReached, NotMoved.
     """
     accepted_subscriber(subscriber)
-    if topic not in broker.log.catalog:
+    if not broker.log.has_topic(topic):
         raise UnknownTopic(topic)
     place = resolved(broker.log, topic, offset)
     one = broker.subscriptions.get(subscriber, topic)

@@ -12,25 +12,21 @@ from typing import TYPE_CHECKING
 from penstock.delivery import letters
 from penstock.delivery.pending import Message
 from penstock.errors import InvalidPayload
-from penstock.log import Appended, Columns
+from penstock.log import Columns
 
 if TYPE_CHECKING:
     from penstock.broker.broker import Broker
 
 
-def release(broker: Broker, message: Message, now_s: float) -> Appended:
+def release(broker: Broker, message: Message, now_s: float) -> None:
     """Publish a pending message; raises InvalidPayload if it is a dead letter now."""
     columns = Columns([message.payload], int(now_s * 1000))
     try:
         # Charged for at its PUB, perhaps to somebody else.
-        size = broker.accounts.admitted(message.topic, columns)
-        appended = broker.store(message.topic, columns)
+        broker.accept(message.topic, columns, charged=True).whole()
     except InvalidPayload as error:
         letter = letters.unfit(message, str(error), now_s)
-        letters.keep(broker.log, letter, broker.topic_options)
+        letters.keep(broker.log, letter, broker.letter_options)
         broker.pending.give_up(message)
         raise
     broker.pending.remove(message)
-    if size:
-        broker.accounts.kept(message.topic, size)
-    return appended

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable
 
 from penstock.broker.filters import TopicTree
 from penstock.errors import LimitReached
-from penstock.log import Appended, Batch, Columns, Log, TopicOptions
+from penstock.log import Appended, Batch, BrokerLog, Columns, TopicOptions
 
 TOPIC = "$retained"
 _OPTIONS = TopicOptions(compact=True, segment_bytes=8 << 20, segment_age_s=3600.0)
@@ -22,12 +22,12 @@ _OPTIONS = TopicOptions(compact=True, segment_bytes=8 << 20, segment_age_s=3600.
 class Retained:
     """Knows which topics have one, and where it is in ``$retained``."""
 
-    def __init__(self, log: Log, limit: int) -> None:
+    def __init__(self, log: BrokerLog, limit: int) -> None:
         self._log = log
         self._limit = limit
         self._offsets: dict[str, int] = {}
         self._names = TopicTree()
-        if TOPIC in log.catalog:
+        if log.has_topic(TOPIC):
             topic = log.topic(TOPIC)
             offset = topic.start_offset
             while batches := log.read(TOPIC, offset):
@@ -43,18 +43,27 @@ class Retained:
         if payload and topic not in self._offsets and len(self) >= self._limit:
             raise LimitReached("retained messages", self._limit, "max_retained")
 
-    def append(self, topic: str, events: Columns, *, relaxed: bool = False) -> Appended:
+    def append(
+        self,
+        topic: str,
+        events: Columns,
+        *,
+        relaxed: bool = False,
+        create: TopicOptions | None = None,
+    ) -> Appended:
         """Append events to a topic and retain the last; without a payload, none.
 
         In one group, which a crash keeps or loses whole. What is retained is synced.
         """
         last = events.pick([len(events) - 1])
         last.keys = [topic.encode()]
-        if TOPIC not in self._log.catalog:
+        made = {} if create is None else {topic: create}
+        if not self._log.has_topic(TOPIC):
             if not last.payloads[0]:
-                return self._log.append(topic, events, relaxed=relaxed)
-            self._log.create_topic(TOPIC, _OPTIONS)
-        return self._log.append_group({topic: events, TOPIC: last})[topic]
+                return self._log.append(topic, events, relaxed=relaxed, create=create)
+            made[TOPIC] = _OPTIONS
+        batches = {topic: events, TOPIC: last}
+        return self._log.append_group(batches, create=made)[topic]
 
     def add(self, batch: Batch) -> None:
         """Take note of events that were committed."""
@@ -73,7 +82,7 @@ class Retained:
     @property
     def end(self) -> int:
         """Behind the last that was put."""
-        if TOPIC not in self._log.catalog:
+        if not self._log.has_topic(TOPIC):
             return 0
         return self._log.topic(TOPIC).next_offset
 
@@ -105,6 +114,6 @@ class Retained:
 
     def forget(self, topic: str) -> None:
         """Retain nothing of a topic any more; it gets no event for that."""
-        if TOPIC in self._log.catalog:
+        if self._log.has_topic(TOPIC):
             gone = Columns([b""], self._log.now_ms(), keys=[topic.encode()])
             self._log.append(TOPIC, gone)

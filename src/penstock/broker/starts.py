@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from penstock.delivery.subscription import Subscription
 from penstock.errors import TakenInOrder, WrongOrder, WrongQos
-from penstock.log import Log
+from penstock.log import BrokerLog
 from penstock.model.policy import Policy
 
 TIME = "time:"
 
 
-def resolved(log: Log, topic: str, start: str | int) -> int:
+def resolved(log: BrokerLog, topic: str, start: str | int) -> int:
     """The offset that ``latest``, ``earliest``, an offset or ``time:<ms>`` means."""
     owner = log.topic(topic)
     if start == "latest":

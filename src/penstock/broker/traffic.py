@@ -15,9 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from penstock.delivery.owed import Portion
 from penstock.delivery.subscription import Subscription
-from penstock.log import Batch
-from penstock.log.commit import Commit
-from penstock.log.frame import Column
+from penstock.log import Batch, Column, GroupCommit
 
 if TYPE_CHECKING:
     from penstock.tracing.spans import Tracing
@@ -115,14 +113,14 @@ class Traffic:
 
     # Counting
 
-    def committed(self, commit: Commit) -> None:
+    def committed(self, commit: GroupCommit) -> None:
         """A group has ended: what it holds is stored, unless it failed."""
         if commit.error is not None:
             self.failed_commits += 1
             return
         self.commits += 1
         by_topic = self._by_topic
-        for topic, (header, _) in commit.frames:
+        for topic, header in commit.headers():
             name = topic.name
             if name[0] != "$":
                 self.stored += header.events

@@ -30,8 +30,7 @@ from penstock.cli.refusal import Refusal
 from penstock.client import Client, Subscription
 from penstock.client.address import Local
 from penstock.errors import PenstockError, ServerRefused, UnknownTopic
-from penstock.log.layout import Layout
-from penstock.log.lock import holder_pid
+from penstock.log import Layout, holder_pid
 
 BATCHES = (1, 100, 1000)
 # Events that are there to be read, at most: a backlog of some seconds.

@@ -19,9 +19,7 @@ from penstock.cli.jsonl import line_of
 from penstock.cli.messages import limited_to
 from penstock.cli.output import say
 from penstock.cli.refusal import Refusal
-from penstock.log import Batch, Columns, Log
-from penstock.log.damage import RecoveryReport
-from penstock.log.verify import verify
+from penstock.log import Batch, Columns, Log, RecoveryReport, verify
 
 AUDIT = "audit"
 ORDERS = 60

@@ -8,8 +8,7 @@ from itertools import chain, islice
 import msgspec
 
 from penstock.cli import show
-from penstock.log.batch import Batch
-from penstock.log.frame import Column
+from penstock.log import Batch, Column
 from penstock.model.event import Event
 from penstock.model.ids import event_id
 

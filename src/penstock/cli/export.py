@@ -20,7 +20,7 @@ from penstock.cli.jsonl import line_of
 from penstock.cli.output import StandardOutput
 from penstock.cli.refusal import Refusal
 from penstock.files import Files, remove_if_there
-from penstock.log.batch import Batch
+from penstock.log import Batch
 
 Format = Literal["jsonl", "parquet", "arrow"]
 FORMATS: tuple[Format, ...] = get_args(Format)
@@ -65,11 +65,9 @@ def _writer(format_: Format) -> _Write:
     if format_ == "jsonl":
         return _write_lines
     # Here, because Arrow is an extra: MissingExtra if it is not installed.
-    from penstock.log import arrow
+    from penstock.log import write_arrow, write_parquet
 
-    if format_ == "parquet":
-        return arrow.write_parquet
-    return arrow.write_arrow
+    return write_parquet if format_ == "parquet" else write_arrow
 
 
 def _write_lines(sink: Sink, topic: str, batches: Iterable[Batch]) -> None:

@@ -16,8 +16,7 @@ from penstock.cli.jsonl import line_of
 from penstock.cli.messages import limited_to
 from penstock.cli.output import StandardOutput, say, say_text, write_line
 from penstock.cli.source import batches_of, opened, topic_of
-from penstock.log.tally import VerifyResult
-from penstock.log.verify import bytes_to_verify, verify
+from penstock.log import VerifyResult, bytes_to_verify, stat_of, verify
 
 # How much of a topic "dump" shows unless told.
 DUMP_COUNT = 20
@@ -56,7 +55,7 @@ def stat_command(directory: str, *, as_json: bool) -> None:
       penstock log stat data --json | jq '.topics[].events'
     """
     with opened(directory) as reader:
-        found = stat.stat_of(reader)
+        found = stat_of(reader)
     if as_json:
         write_line(msgspec.json.encode(found))
         return

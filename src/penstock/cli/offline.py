@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
-from pathlib import Path
 
 import msgspec
 
@@ -20,7 +19,6 @@ from penstock.broker.kinds import MAZE
 from penstock.config import load
 from penstock.gateway.maze import MazeState
 from penstock.log import Log
-from penstock.log.layout import Layout
 
 
 class OfflineDesk:
@@ -31,17 +29,10 @@ class OfflineDesk:
     def ask(self, verb: str, **arguments: object) -> object:
         """The answer as a client would get it; raises what the desk raises."""
         found = self._desk.find(verb)
-        if found.exclusive:
-            self._log.commit()
         result = call(found, arguments)
-        if found.exclusive or found.promise is not Promise.NOTHING:
+        if found.promise is not Promise.NOTHING:
             self._log.commit()
         return msgspec.to_builtins(result, builtin_types=(bytes,))
-
-
-def holds_log(directory: str) -> bool:
-    """Whether somebody has kept a log there."""
-    return Path(Layout(directory).journal).is_dir()
 
 
 @contextmanager

@@ -22,8 +22,7 @@ from penstock.client.address import is_loopback
 from penstock.config import Settings
 from penstock.errors import DirectoryLocked, NotProtected
 from penstock.http.links import dashboard
-from penstock.log.layout import Layout
-from penstock.log.lock import named
+from penstock.log import Layout, lock_holder
 from penstock.server.options import LOGIN_PORTS, ServerOptions
 from penstock.server.ready import ROLE, Ready
 from penstock.server.users import Users
@@ -186,7 +185,7 @@ def _run(
 
 def _way_out(error: DirectoryLocked) -> str:
     """What to do about a directory that is taken."""
-    holder = named(Layout(error.path).lock)
+    holder = lock_holder(Layout(error.path).lock)
     if holder is None or holder.role != ROLE:
         return error.hint
     return (

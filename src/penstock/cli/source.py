@@ -9,9 +9,7 @@ from contextlib import contextmanager
 from penstock.cli.output import say
 from penstock.cli.refusal import Refusal
 from penstock.errors import OffsetOutOfRange, UnknownTopic
-from penstock.log.batch import Batch
-from penstock.log.reader import Reader
-from penstock.log.topic import Topic
+from penstock.log import Batch, Reader, StoredTopic
 
 # Names listed when the topic asked for does not exist.
 MAX_SUGGESTIONS = 5
@@ -26,7 +24,7 @@ def opened(directory: str) -> Iterator[Reader]:
             say(f"warning: left out: {damage}", err=True)
 
 
-def topic_of(reader: Reader, name: str) -> Topic:
+def topic_of(reader: Reader, name: str) -> StoredTopic:
     """The topic, or a refusal that lists names like the one asked for."""
     try:
         return reader.topic(name)
@@ -35,7 +33,7 @@ def topic_of(reader: Reader, name: str) -> Topic:
 
 
 def batches_of(
-    reader: Reader, topic: Topic, start: int | None, stop: int | None
+    reader: Reader, topic: StoredTopic, start: int | None, stop: int | None
 ) -> Iterator[Batch]:
     """Batches of the offsets from ``start`` up to ``stop``, in bounded memory.
 

@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from penstock import sql
-from penstock.broker.desk import MAX_ROWS
-from penstock.broker.desk_views import TopicPage
+from penstock.broker.desk_views import MAX_ROWS, TopicPage
 from penstock.broker.schema_views import SchemaPage, SchemaView
 from penstock.cli.connect import Asker, ask, at_desk, credentials, no_token, whereabouts
 from penstock.cli.sql_aside import Aside

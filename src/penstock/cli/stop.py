@@ -12,8 +12,7 @@ from penstock.cli.duration import Duration
 from penstock.cli.output import say
 from penstock.cli.refusal import Refusal
 from penstock.config import load
-from penstock.log.layout import Layout
-from penstock.log.lock import is_locked, named
+from penstock.log import Layout, is_locked, lock_holder
 from penstock.server.ready import ROLE
 
 # Longer than a server waits for connections that do not end (server.drain_s).
@@ -70,7 +69,7 @@ def stop(data: str | None, timeout_s: float) -> None:
 def _server(directory: str) -> int:
     """The process that serves a directory; raises Refusal if none does."""
     path = Layout(directory).lock
-    holder = named(path)
+    holder = lock_holder(path)
     if holder is None or not is_locked(path):
         raise _nobody(directory)
     if holder.role != ROLE:

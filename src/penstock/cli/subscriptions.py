@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import click
 
-from penstock.broker.desk import MAX_ROWS
 from penstock.broker.desk_views import (
+    MAX_ROWS,
     Moved,
     SubscriptionPage,
     SubscriptionRow,

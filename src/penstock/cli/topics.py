@@ -6,8 +6,7 @@ from collections.abc import Iterator
 
 import click
 
-from penstock.broker.desk import MAX_ROWS
-from penstock.broker.desk_views import TopicPage, TopicRow, TopicView
+from penstock.broker.desk_views import MAX_ROWS, TopicPage, TopicRow, TopicView
 from penstock.cli import show
 from penstock.cli.connect import (
     Asker,

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from penstock.errors import RemoteProtocolError
-from penstock.log.batch import Batch
-from penstock.log.frame import HEADER_BYTES, TABLE_ENTRY, FrameHeader, intact, peek
+from penstock.errors import InvalidBatch, RemoteProtocolError
+from penstock.log import Batch
 from penstock.model.event import Event
 from penstock.wire.native import Fetched
 
@@ -42,14 +41,14 @@ def checked(message: Fetched, topic: str, offset: int, end: int) -> Range:
     reached = offset
     batches: list[Batch] = []
     for frame in message.frames:
-        view = memoryview(frame)
-        header = _header(view)
+        batch = _received(topic, frame)
+        header = batch.header
         if header.base_offset >= end or header.end_offset <= reached:
             raise _junk(f"a frame from {header.base_offset} to {header.end_offset}")
         if batches and header.base_offset < reached:
             raise _junk(f"a frame at {header.base_offset} behind one up to {reached}")
         reached = header.end_offset
-        batches.append(Batch.whole(topic, header, view[HEADER_BYTES:]))
+        batches.append(batch)
     goes_on = min(reached, end) if batches else min(message.end_offset, end)
     if message.next != goes_on or goes_on < offset:
         raise _junk(f"next offset {message.next}, wanted {goes_on} from {offset} on")
@@ -63,19 +62,12 @@ def checked(message: Fetched, topic: str, offset: int, end: int) -> Range:
     )
 
 
-def _header(frame: memoryview) -> FrameHeader:
-    """The header of a frame that is whole and right."""
-    header = peek(frame, 0)
-    if header is None or header.length != len(frame) or not intact(frame, 0, header):
-        raise _junk(f"{len(frame)} bytes that are no frame")
-    table = HEADER_BYTES + header.columns * TABLE_ENTRY.size
-    lengths = [
-        TABLE_ENTRY.unpack_from(frame, at)[3]
-        for at in range(HEADER_BYTES, min(table, len(frame)), TABLE_ENTRY.size)
-    ]
-    if table + sum(length + -length % 8 for length in lengths) != len(frame):
-        raise _junk(f"a frame of {len(frame)} bytes with columns of other lengths")
-    return header
+def _received(topic: str, frame: bytes) -> Batch:
+    """The batch of a frame that is whole and right."""
+    try:
+        return Batch.received(topic, memoryview(frame))
+    except InvalidBatch as error:
+        raise _junk(str(error.value)) from None
 
 
 def _junk(text: str) -> RemoteProtocolError:

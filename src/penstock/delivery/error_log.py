@@ -17,7 +17,7 @@ from penstock.delivery.amend import amended_page
 from penstock.delivery.owed import Failed
 from penstock.delivery.subscription import Subscription
 from penstock.errors import Backlogged, LogError, PenstockError
-from penstock.log import Columns, Log, TopicOptions
+from penstock.log import BrokerLog, Columns, TopicOptions
 
 logger = logging.getLogger(__name__)
 
@@ -60,11 +60,11 @@ def topic_options(age_s: float, max_bytes: int) -> TopicOptions:
 
 
 class ErrorLog:
-    def __init__(self, log: Log, options: TopicOptions) -> None:
+    def __init__(self, log: BrokerLog, options: TopicOptions) -> None:
         self._log = log
         self._options = options
         self._warned_s = -inf
-        if TOPIC in log.catalog and log.topic(TOPIC).options != options:
+        if log.has_topic(TOPIC) and log.topic(TOPIC).options != options:
             log.set_options(TOPIC, options)
 
     def add(
@@ -83,7 +83,7 @@ class ErrorLog:
         waiting, limit = self._log.pending_bytes, self._log.options.group_bytes
         if waiting > limit:
             raise Backlogged(waiting, limit)
-        if TOPIC not in self._log.catalog:
+        if not self._log.has_topic(TOPIC):
             self._log.create_topic(TOPIC, self._options)
         self._log.append(TOPIC, Columns(rows, at_ms))
 

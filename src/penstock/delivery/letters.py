@@ -11,6 +11,7 @@ Crash promise: precious. Replayed from the journal, carried by every checkpoint.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Literal
 
 import msgspec
@@ -22,17 +23,22 @@ from penstock.delivery.pending import Message
 from penstock.delivery.subscription import Subscription
 from penstock.delivery.unconfirmed import Unconfirmed
 from penstock.errors import LogError
-from penstock.log import Columns, Log, Record, TopicOptions
+from penstock.log import Batch, BrokerLog, Columns, Record, TopicOptions
 from penstock.model.failure import Failure
 
 TOPIC = "$dead-letters"
+# Of a letter with its copy: the largest event there may be has room in it.
+MAX_LETTER_BYTES = 240 << 20
+# Retention takes whole segments: so many there are of what may be kept, about.
+PARTS = 16
 
 
 class DeadLetter(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What is known of one: an event (topic and offset) or raw input.
 
     ``errors`` are the failures as lines; letters of older versions have nothing else.
-    ``event`` is a copy of the event as it was delivered, unless it is too large.
+    ``event`` is a copy of the event as it was delivered; letters of older versions may
+    have none.
     """
 
     gateway: str
@@ -64,13 +70,11 @@ class DeadLetter(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         ]
 
 
-def buried(
-    subscription: Subscription, failed: Failed, now_s: float, max_bytes: int
-) -> DeadLetter:
-    """The letter of an event whose last try has failed, of ``max_bytes`` at most."""
+def buried(subscription: Subscription, failed: Failed, now_s: float) -> DeadLetter:
+    """The letter of an event whose last try has failed."""
     last = failed.errors[-1]
     event = _delivered(subscription, failed)
-    letter = DeadLetter(
+    return DeadLetter(
         gateway="delivery",
         reason=last.line,
         at_ms=int(now_s * 1000),
@@ -85,9 +89,6 @@ def buried(
         event=event,
         amended=failed.amended is not None,
     )
-    if len(letter.encode()) <= max_bytes:
-        return letter
-    return msgspec.structs.replace(letter, event=None)
 
 
 def _delivered(subscription: Subscription, failed: Failed) -> EventCopy | None:
@@ -122,17 +123,36 @@ def unfit(message: Message, reason: str, now_s: float) -> DeadLetter:
     )
 
 
-def keep(log: Log, letter: DeadLetter, options: TopicOptions) -> int:
+def bounded(options: TopicOptions, age_s: float | None, max_bytes: int) -> TopicOptions:
+    """Options of a topic for what could not be handled, with a bound of its own."""
+    part = max(max_bytes // PARTS, 1 << 10)
+    return replace(
+        options,
+        retention_age_s=age_s,
+        retention_bytes=max_bytes,
+        segment_bytes=min(options.segment_bytes, part),
+        segment_age_s=options.segment_age_s if age_s is None else age_s / PARTS,
+    )
+
+
+def keep(log: BrokerLog, letter: DeadLetter, options: TopicOptions) -> int:
     """Store a letter, of so many bytes; raises what the log raises."""
-    if TOPIC not in log.catalog:
+    if not log.has_topic(TOPIC):
         log.create_topic(TOPIC, options)
     data = letter.encode()
-    log.append(TOPIC, Columns([data], letter.at_ms))
+    if len(data) > MAX_LETTER_BYTES:
+        letter = msgspec.structs.replace(letter, event=None)
+        data = letter.encode()
+    columns = Columns([data], letter.at_ms)
+    if len(data) <= log.options.max_event_bytes:
+        log.append(TOPIC, columns)
+    else:  # it has a copy of an event that is as large as one may be
+        log.append(TOPIC, Batch.of(TOPIC, columns.encode(0, bytes(16))))
     return len(data)
 
 
 def keep_raw(
-    log: Log, gateway: str, reason: str, raw: bytes, options: TopicOptions
+    log: BrokerLog, gateway: str, reason: str, raw: bytes, options: TopicOptions
 ) -> None:
     """Store input that makes no sense; raises what the log raises."""
     at_ms = log.now_ms()
@@ -140,7 +160,7 @@ def keep_raw(
     keep(log, letter, options)
 
 
-def kept(log: Log, letter: DeadLetter, options: TopicOptions) -> int:
+def kept(log: BrokerLog, letter: DeadLetter, options: TopicOptions) -> int:
     """Store a letter; 0 if the log refuses it now: then nothing may be lost."""
     try:
         return keep(log, letter, options)

@@ -13,7 +13,7 @@ import msgspec
 from penstock.delivery.levels import Levels, has_priorities
 from penstock.delivery.pages import Pages
 from penstock.errors import OffsetOutOfRange
-from penstock.log import Batch, Log, Record
+from penstock.log import Batch, BrokerLog, Record
 
 
 class Row(msgspec.Struct, array_like=True, frozen=True):
@@ -35,13 +35,13 @@ class LevelBook:
     def __init__(self) -> None:
         self._indexes: dict[str, Levels] = {}
         self._restored: dict[str, Row] = {}
-        self._log: Log | None = None
+        self._log: BrokerLog | None = None
         self._pages: Pages | None = None
 
-    def wire(self, log: Log, pages: Pages) -> None:
+    def wire(self, log: BrokerLog, pages: Pages) -> None:
         """Take up the log once it is open, and read what is new in it."""
         self._log, self._pages = log, pages
-        for topic in log.catalog:
+        for topic in log.each_topic():
             name = topic.name
             row = self._restored.get(name, Row(topic.id, 0))
             if row.topic_id != topic.id:
@@ -94,7 +94,7 @@ class LevelBook:
     def snapshot(self) -> bytes:
         assert self._log is not None, "checkpoints come after wire"
         rows = {}
-        for topic in self._log.catalog:
+        for topic in self._log.each_topic():
             index = self._indexes.get(topic.name)
             if index is None:
                 rows[topic.name] = Row(topic.id, topic.end_offset)

@@ -21,8 +21,7 @@ from collections.abc import Sequence
 from itertools import groupby
 
 from penstock.delivery.pages import Pages
-from penstock.log import Batch
-from penstock.log.frame import Column
+from penstock.log import Batch, Column
 
 BLOCK = 4096
 # Lists of old blocks remembered per topic: one per level is what a reader needs.

@@ -10,7 +10,7 @@ from __future__ import annotations
 from bisect import bisect_right, insort
 from collections import OrderedDict
 
-from penstock.log import Batch, Columns, Log
+from penstock.log import Batch, BrokerLog, Columns
 
 # One block of an old backlog.
 READ_BYTES = 1 << 18
@@ -117,7 +117,7 @@ class Page:
 class Pages:
     """The pages read lately, oldest out first."""
 
-    def __init__(self, log: Log, max_bytes: int) -> None:
+    def __init__(self, log: BrokerLog, max_bytes: int) -> None:
         self._log = log
         self._max_bytes = max_bytes
         self._bytes = 0

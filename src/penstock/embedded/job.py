@@ -11,8 +11,7 @@ from penstock.delivery.owed import Portion
 from penstock.delivery.pages import Page
 from penstock.embedded.event import Event
 from penstock.embedded.payload import Codec
-from penstock.log import Batch
-from penstock.log.frame import Column
+from penstock.log import Batch, Column
 
 
 # One is made for every event: a Struct costs a third of a class of Python.

@@ -16,8 +16,10 @@ from functools import partial
 from penstock.broker.access import ADMINISTRATOR
 from penstock.broker.broker import Broker
 from penstock.broker.desk import Desk
-from penstock.broker.desk_verbs import Promise, Verb, call
+from penstock.broker.desk_verbs import Promise, call
 from penstock.broker.figures import Figures
+from penstock.broker.promised import Promised
+from penstock.broker.publishing import ids_at
 from penstock.clock import Clock, SystemClock
 from penstock.embedded.link import Channel
 from penstock.embedded.local_broker import LocalOptions, open_broker
@@ -56,8 +58,8 @@ class LocalLink:
         self._desk = Desk(broker, Figures(broker, ServerAround(self.engine)))
         self._upkeep = Upkeep(broker.log, broker.chains)
         self._open: dict[tuple[str, bool], Posting] = {}
-        self._sent: list[tuple[int, Posting]] = []
-        self._waiting: list[tuple[int, asyncio.Future[None]]] = []
+        self._sent: Promised[Posting] = Promised(broker.log)
+        self._waiting: Promised[asyncio.Future[None]] = Promised(broker.log)
         self._posting = False
         self._posted = asyncio.Event()
         """Set while nothing waits to be handed to the log."""
@@ -151,9 +153,10 @@ class LocalLink:
             except Backlogged:  # too much to write already
                 self._open[key] = posting
                 continue
-            except PenstockError:
-                self._one_by_one(posting)
-            self._sent.append((self.broker.promised, posting))
+            except PenstockError as error:
+                posting.errors = dict.fromkeys(range(len(posting.intents)), error)
+                posting.placed([-1] * len(posting.intents), None)
+            self._sent.put(0 if posting.refused else self.broker.promised, posting)
         if self._open:
             self._posting = True
             self._loop.call_later(BACKLOG_S, self._post)
@@ -163,72 +166,48 @@ class LocalLink:
         self.engine.kick()
 
     def _store(self, posting: Posting) -> None:
-        broker, intents = self.broker, posting.intents
-        now_s = self.clock.now_s()
+        """Store what can be; raises why none of it can."""
+        intents, now_s = posting.intents, self.clock.now_s()
         columns = columns_of(intents, int(now_s * 1000), self.producer)
-        if posting.topic not in broker.log.catalog:
-            columns.check(broker.log.options.max_event_bytes)  # make none in vain
-        if intents[0].dedup_id is None:
-            appended = broker.publish(posting.topic, columns)
-            first = appended.base_offset
-            stored = range(first, first + appended.count)
-            posting.placed(stored, appended.generated_ids())
+        once = intents[0].dedup_id is not None
+        outcome = self.broker.accept(
+            posting.topic,
+            columns,
+            dedup_ids=[one.dedup_id for one in intents] if once else None,
+            now_s=now_s,
+        )
+        posting.errors = dict(outcome.refused)
+        if not outcome.refused and not once:
+            (piece,) = outcome.pieces
+            assert piece.appended is not None, "no ids were given to tell them by"
+            posting.placed(piece.offsets, piece.appended.generated_ids())
             return
-        dedup_ids = [one.dedup_id for one in intents]
-        offsets = broker.publish_once(posting.topic, columns, dedup_ids, now_s)
-        posting.placed(offsets, None)
-
-    def _one_by_one(self, posting: Posting) -> None:
-        """Store those that are not refused."""
-        offsets: list[int] = []
-        groups: dict[int, int] = {}
-        for index, intent in enumerate(posting.intents):
-            alone = Posting(posting.topic)
-            alone.add(intent)
-            try:
-                self._store(alone)
-                offsets.append(alone.offset(0))
-                groups[index] = self.broker.promised
-            except PenstockError as error:
-                posting.errors[index] = error
-                offsets.append(-1)
-        for index, group in groups.items():
-            # It was full, was written for those behind it, and failed.
-            if self.broker.log.outcome(group) == "failed":
-                posting.errors[index] = self._failure()
-                offsets[index] = -1
+        offsets = [-1] * len(intents)
+        for piece in outcome.pieces:
+            for index, offset in zip(piece.units, piece.offsets, strict=True):
+                offsets[index] = offset
         posting.placed(offsets, None)
 
     def _id_at(self, topic: str, offset: int) -> str:
-        page = self.broker.pages.at(topic, offset) if offset >= 0 else None
-        return "" if page is None else page.ids[page.batch.index_of(offset)]
+        return (ids_at(self.broker, topic, [offset])[0] if offset >= 0 else None) or ""
 
     # The pump's side
 
     def flush(self, now_s: float) -> None:
         """A commit has ended: tell those who waited for it."""
-        log = self.broker.log
         self._changed.set()
-        sent, self._sent = self._sent, []
-        for group, posting in sent:
-            if posting.refused:
-                posting.stored(self._id_at)
-            elif log.outcome(group) == "failed":
-                posting.lost(self._failure())
-            elif group <= log.written:
+        for posting, holds in self._sent.take_any():
+            if holds:
                 posting.stored(self._id_at)
             else:
-                self._sent.append((group, posting))
-        waiting, self._waiting = self._waiting, []
-        for group, future in waiting:
+                posting.lost(self._failure())
+        for future, holds in self._waiting.take_any():
             if future.done():
                 continue
-            if log.outcome(group) == "failed":
-                future.set_exception(self._failure())
-            elif group <= log.written:
+            if holds:
                 future.set_result(None)
             else:
-                self._waiting.append((group, future))
+                future.set_exception(self._failure())
         if self._sent or self._waiting:
             self.broker.waiting[self] = None
 
@@ -277,10 +256,10 @@ class LocalLink:
         self._ticks += 1
         self._changed.set()
         self._upkeep.index(idle=self.engine.idle)
-        if self._ticks % UPKEEP_TICKS == 0 and self.engine.idle:
+        if self._ticks % UPKEEP_TICKS == 0:
             if self._listeners is not None:
                 self._listeners.check_idle(now_s)
-            self._upkeep.step(now_s)
+            self._upkeep.step(now_s, idle=self.engine.idle)
 
     # Subscribing
 
@@ -292,7 +271,7 @@ class LocalLink:
     async def _subscribed(self, runner: Runner) -> LocalChannel:
         options, topic = runner.handler.options, runner.handler.topic
         broker = self.broker
-        if topic not in broker.log.catalog:
+        if not broker.log.has_topic(topic):
             broker.create_topic(topic)
         policy = options.policy(options.window)
         subscription = broker.subscribe(runner.subscriber, topic, policy, options.start)
@@ -303,15 +282,15 @@ class LocalLink:
         self._runners.remove(runner)
 
     def mark(self, topic: str) -> object:
-        catalog = self.broker.log.catalog
-        return catalog.get(topic).id if topic in catalog else None
+        log = self.broker.log
+        return log.topic(topic).id if log.has_topic(topic) else None
 
     async def _committed(self, group: int) -> None:
         """Return when a group is on disk; raises WriteFailed."""
         if group <= self.broker.log.written:
             return
         future: asyncio.Future[None] = self._loop.create_future()
-        self._waiting.append((group, future))
+        self._waiting.put(group, future)
         self.broker.waiting[self] = None
         self.engine.kick()
         await future
@@ -320,18 +299,10 @@ class LocalLink:
 
     async def ask(self, verb: str, arguments: Mapping[str, object]) -> object:
         found = self._desk.find(verb)
-        if found.exclusive:
-            return await self._alone(found, arguments)
         result = call(found, arguments)
         if found.promise is not Promise.NOTHING:
             await self._committed(self.broker.promised)
         return result
-
-    async def _alone(self, verb: Verb, arguments: Mapping[str, object]) -> object:
-        """Orders that need an idle log."""
-        while not self.engine.idle:
-            await self.turn()
-        return call(verb, arguments)
 
     # Waiting and ending
 

@@ -8,11 +8,11 @@ handlers have done is told to the broker once for all of it, each turn of the pu
 from __future__ import annotations
 
 import logging
-from collections import deque
 from typing import TYPE_CHECKING
 
 from penstock.broker.finish import finish
 from penstock.broker.peer import Peer
+from penstock.broker.promised import Promised
 from penstock.delivery.consumer import Consumer
 from penstock.delivery.owed import Owed, Portion
 from penstock.delivery.subscription import Subscription
@@ -41,15 +41,15 @@ class LocalChannel:
         self._runner = runner
         self._ordered = runner.handler.options.ordered
         self._by_key = runner.handler.options.order == "key"
-        self._taken: deque[tuple[int, list[Portion]]] = deque()
-        """Events whose tries are being written, by their group."""
+        self._taken: Promised[list[Portion]] = Promised(self._broker.log)
+        """Events whose tries are being written."""
         self._underway = 0
         """How many those are."""
         self._plain: list[int] = []
         """Offsets to be settled."""
         self._done: list[Done] = []
         """Events to be settled together with publishing something."""
-        self._unsure: deque[tuple[int, list[Job], bool]] = deque()
+        self._unsure: Promised[tuple[list[Job], bool]] = Promised(self._broker.log)
         """Events that are settled, or given up, once their group is written."""
         self._refused: list[tuple[Job, Failure, bool]] = []
         self.peer = Peer("embedded", link.clock.now_s(), name=runner.subscriber)
@@ -79,7 +79,7 @@ class LocalChannel:
     def put_back(self, jobs: list[Job]) -> None:
         self._tell(self._link.clock.now_s())
         self._subscription.put_back([job.offset for job in jobs], self._consumer)
-        unread = [portion for _, portions in self._taken for portion in portions]
+        unread = [portion for portions in self._taken for portion in portions]
         self._taken.clear()
         self._underway = 0
         offsets = [one.offset for one in jobs_of("", unread, by_key=False)]
@@ -90,9 +90,7 @@ class LocalChannel:
         self._link.engine.kick()
 
     def owes(self, offset: int) -> bool:
-        unsure = any(
-            job.offset == offset for _, jobs, _ in self._unsure for job in jobs
-        )
+        unsure = any(job.offset == offset for jobs, _ in self._unsure for job in jobs)
         return unsure or offset in self._subscription.owed
 
     async def close(self) -> None:
@@ -110,7 +108,7 @@ class LocalChannel:
         self._link.engine.members.pop(self, None)
         self._runner.ended(reason)
         left = [jobs for jobs, _ in self._done] + [
-            jobs for _, jobs, at_hand in self._unsure if at_hand
+            jobs for jobs, at_hand in self._unsure if at_hand
         ]
         self._done.clear()
         self._unsure.clear()
@@ -120,7 +118,8 @@ class LocalChannel:
     def moved(self, consumer: Consumer) -> None:
         self._taken.clear()
         self._underway = 0
-        for what in (self._plain, self._done, self._unsure, self._refused):
+        self._unsure.clear()
+        for what in (self._plain, self._done, self._refused):
             what.clear()
         self._runner.moved()
 
@@ -155,24 +154,15 @@ class LocalChannel:
         if not portions:
             return
         self._subscription.note_tries()
-        self._taken.append((self._broker.group, portions))
+        self._taken.put(self._broker.group, portions, again=True)
         self._underway += sum(one.hi - one.lo for one in portions)
         self._broker.waiting[self] = None
         self._link.engine.kick()
 
     def _hand_over(self) -> None:
-        log = self._broker.log
-        ready: list[Portion] = []
-        while self._taken:
-            group, portions = self._taken[0]
-            while log.outcome(group) == "failed":
-                group += 1  # said again by the first group that did not fail
-            if group > log.written:
-                self._taken[0] = group, portions
-                self._broker.waiting[self] = None
-                break
-            self._taken.popleft()
-            ready.extend(portions)
+        ready = [one for portions, _ in self._taken.take() for one in portions]
+        if self._taken:
+            self._broker.waiting[self] = None
         if ready:
             self._underway -= sum(one.hi - one.lo for one in ready)
             topic = self._subscription.topic
@@ -193,7 +183,7 @@ class LocalChannel:
                     self._consumer, job.offset, failure, now_s, final=final
                 )
                 if self._ordered and self._runner.is_last(job, final=final):
-                    self._unsure.append((self._broker.promised, [job], False))
+                    self._unsure.put(self._broker.promised, ([job], False))
 
     # Settling with publishing
 
@@ -231,7 +221,7 @@ class LocalChannel:
         finish(self._broker, self._consumer, offsets, events)
         for jobs, _ in done:
             if self._ordered:
-                self._unsure.append((self._broker.promised, jobs, True))
+                self._unsure.put(self._broker.promised, (jobs, True))
                 self._broker.waiting[self] = None
             else:
                 self._runner.finished(jobs)
@@ -242,20 +232,16 @@ class LocalChannel:
         If the commit failed it comes again, and nothing is to overtake it: what was
         not begun goes back, and comes behind it.
         """
-        log = self._broker.log
-        while self._unsure:
-            group, jobs, at_hand = self._unsure[0]
-            if log.outcome(group) == "failed":
+        for (jobs, at_hand), holds in self._unsure.take():
+            if not holds:
                 # One of what was not begun may be sent alone, and wait for these.
                 self.put_back(self._runner.taken_back(jobs if at_hand else []))
-            elif group > log.written:
-                self._broker.waiting[self] = None
-                return
             elif at_hand:
                 self._runner.finished(jobs)
             else:
                 self._runner.passed(jobs)
-            self._unsure.popleft()
+        if self._unsure:
+            self._broker.waiting[self] = None
 
     def _columns(self, intents: list[Intent]) -> dict[str, Columns]:
         now_ms = int(self._link.clock.now_s() * 1000)

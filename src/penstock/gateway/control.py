@@ -125,7 +125,7 @@ class ControlGateway(Gateway):
     def _show(self) -> None:
         """Subscribe to what comes from now on."""
         broker, topic = self._broker, self._options.topic
-        if topic not in broker.log.catalog:
+        if not broker.log.has_topic(topic):
             broker.create_topic(topic)
         policy = Policy(order="log", window=self._options.window, qos=0)
         name = f"$control-{self._number}"

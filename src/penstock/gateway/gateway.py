@@ -4,15 +4,13 @@ The server calls ``output`` after every ``receive`` and whenever the gateway is 
 ``broker.awake``. A gateway that has to check a password sets ``login`` and gets no
 more input until the server has called ``logged_in``: checking takes a while on purpose
 and happens elsewhere. What the user may do is in ``grants`` by then, and the gateway
-asks it before it publishes, subscribes or reads for the peer. Work that needs an idle
-log goes into ``errands``. What may take a while the gateway holds, and is ``busy``: the
-server has it ``go_on`` in its turn, and hands it nothing more meanwhile.
+asks it before it publishes, subscribes or reads for the peer. What may take a while
+the gateway holds, and is ``busy``: the server has it ``go_on`` in its turn, and hands
+it nothing more meanwhile.
 """
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable
 from typing import NamedTuple
 
 from penstock.broker.access import OPEN, Grants
@@ -57,8 +55,6 @@ class Gateway:
     """Whether the peer is heard out when we close, so that it gets our last word."""
     patience_s = 0.0
     """How long the peer may be silent before it has timed out; 0 for any time."""
-    errands: deque[Callable[[], None]] | None = None
-    """What is to be done while no commit is under way."""
 
     @property
     def busy(self) -> bool:

@@ -185,7 +185,7 @@ class ConsumerGateway(JsonGateway[ConsumerPacket, Share]):
             self._outbox.now(replies.OK)
             return
         self.grants.check_subscribe(topic, self._user)
-        if topic not in self._broker.log.catalog:
+        if not self._broker.log.has_topic(topic):
             self._broker.create_topic(topic)
         share = self._attach(topic, now_s, answer=replies.OK)
         share.blocked += 1

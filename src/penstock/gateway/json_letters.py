@@ -33,6 +33,7 @@ class RawLetters:
         self._broker = broker
         self._topic = options.dead_letter_topic
         self._limit = options.max_line_bytes
+        broker.bound(self._topic)
 
     def add(self, line: bytes, side: str, refusal: Refusal, sender: Grants) -> None:
         """Keep a line that could not be understood."""

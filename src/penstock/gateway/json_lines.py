@@ -111,12 +111,12 @@ class JsonGateway(HeldLines, Generic[Packet, Mark]):
         self._outbox.now(answer if refusal is None else replies.error(str(refusal)))
 
     def _lines(self, lines: list[bytes], now_s: float) -> None:
-        catalog = self._broker.log.catalog
-        most = len(catalog) + NEW_TOPICS
+        log = self._broker.log
+        most = log.topic_count + NEW_TOPICS
         for at, line in enumerate(lines):
             if self.closing:
                 return
-            if self.login is not None or len(catalog) >= most:
+            if self.login is not None or log.topic_count >= most:
                 self._held = lines[at:]
                 return
             if line.strip() == replies.HELP and self._help():

@@ -190,21 +190,21 @@ class LineGateway(HeldLines):
 
     def _lines(self, lines: list[bytes], now_s: float) -> None:
         at, end = 0, len(lines)
-        catalog = self._broker.log.catalog
-        most = len(catalog) + NEW_TOPICS
+        log = self._broker.log
+        most = log.topic_count + NEW_TOPICS
         while at < end and not self.closing:
             if self.settled:
                 topics, events, at = publishes(lines, at, NEW_TOPICS, self._words)
                 if events:
                     self._publisher.publish(topics, events, now_s)
                 at = self._acks(lines, at, now_s)
-            if at < end and len(catalog) < most:
+            if at < end and log.topic_count < most:
                 self._command(lines[at], now_s)
                 at += 1
                 if not self.settled and self.login is None:
                     self._strays += 1
                     self.closing |= self._strays >= STRAY_LINES
-            if self.login is not None or len(catalog) >= most:
+            if self.login is not None or log.topic_count >= most:
                 self._held = lines[at:]
                 return
 
@@ -297,7 +297,7 @@ class LineGateway(HeldLines):
     def _sub(self, parts: list[bytes]) -> None:
         topic = text("topic", parts[1])
         self.grants.check_subscribe(topic, self._name)
-        if topic not in self._broker.log.catalog:
+        if not self._broker.log.has_topic(topic):
             if not self._options.create_on_sub:
                 self._outbox.now(replies.no_topic(topic))
                 return

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from penstock.broker.access import OPEN
 from penstock.broker.broker import Broker
-from penstock.errors import InvalidPayload, PenstockError, RemoteProtocolError
+from penstock.broker.publishing import Accepted, take_out_failed
+from penstock.errors import (
+    InvalidPayload,
+    PenstockError,
+    RemoteProtocolError,
+    WriteFailed,
+)
 from penstock.gateway.outbox import Outbox
 from penstock.log import Columns
 from penstock.wire.line import Decoded, decode_mixed, replies, text
@@ -51,15 +58,20 @@ class Publisher:
         count = len(decoded.msgs)
         try:
             self.grants.check_publish(topic)
-            appended = self._broker.publish(topic, _columns(decoded, now_s))
-        except InvalidPayload:
-            self._answer(self._by_topic([topic] * count, decoded, now_s))
-            return
+            outcome = self._broker.accept(topic, _columns(decoded, now_s))
         except PenstockError as error:
-            self._outbox.now(replies.error(error.told) * count)
+            self._outbox.now(replies.error(_told(error)) * count)
+            return
+        if outcome.refused:
+            answers = [b""] * count
+            self._say(topic, range(count), outcome, decoded.ids, answers)
+            self._answer(answers)
             return
         if not self.confirm:
             return
+        (piece,) = outcome.pieces
+        appended = piece.appended
+        assert appended is not None, "nothing is told from anything else here"
         ids = [
             appended.generated_id(index) if id_ is None else id_
             for index, id_ in enumerate(decoded.ids)
@@ -106,60 +118,51 @@ class Publisher:
         for row, name in enumerate(names):
             rows.setdefault(name, []).append(row)
         whole = _columns(decoded, now_s)
-        groups: dict[int, int] = {}
+        outcomes: dict[str, Accepted] = {}
         for name, mine in rows.items():
-            self._rows(name, mine, whole, answers, groups)
-        self._forget_failed(answers, groups)
+            try:
+                self.grants.check_publish(name)
+                outcomes[name] = self._broker.accept(name, whole.pick(mine))
+            except PenstockError as failure:
+                for row in mine:
+                    answers[row] = replies.error(_told(failure))
+        for name, outcome in outcomes.items():
+            if self.confirm:  # others are promised nothing
+                take_out_failed(self._broker, outcome)
+            self._say(name, rows[name], outcome, decoded.ids, answers)
         return answers
 
-    def _forget_failed(self, answers: list[bytes], groups: dict[int, int]) -> None:
-        """Confirm none of a group that was full, was written meanwhile, and failed."""
-        outcome = self._broker.log.outcome
-        failed = {group for group in groups.values() if outcome(group) == "failed"}
-        for row, group in groups.items():
-            if group in failed:
-                answers[row] = _LOST
-
-    def _rows(
+    def _say(
         self,
         topic: str,
-        rows: list[int],
-        whole: Columns,
+        rows: Sequence[int],
+        outcome: Accepted,
+        ids: Sequence[str | None],
         answers: list[bytes],
-        groups: dict[int, int],
     ) -> None:
-        """Publish some rows to one topic, those that fit its schema; answer each.
-
-        ``groups`` gets those that confirmed rows are in.
-        """
-        mine = whole.pick(rows)
-        try:
-            self.grants.check_publish(topic)
-            appended = self._broker.publish(topic, mine)
-        except InvalidPayload:
-            refused = self._broker.cards.refused(topic, mine.payloads)
-            for place, refusal in refused.items():
-                answers[rows[place]] = replies.error(str(refusal.at(0)))
-            fit = [row for place, row in enumerate(rows) if place not in refused]
-            if fit:
-                self._rows(topic, fit, whole, answers, groups)
+        """Answer some rows of one topic, each with what became of it."""
+        for place, refusal in outcome.refused.items():
+            answers[rows[place]] = (
+                _LOST
+                if isinstance(refusal, WriteFailed)
+                else replies.error(_told(refusal))
+            )
+        if not self.confirm:
             return
-        except PenstockError as failure:
-            for row in rows:
-                answers[row] = replies.error(str(failure))
-            return
-        if self.confirm:
-            groups.update(dict.fromkeys(rows, appended.group))
-            for place, row in enumerate(rows):
-                id_ = appended.generated_id(place)
-                if whole.ids is not None:
-                    id_ = whole.ids[row] or id_
-                offset = appended.base_offset + place
-                answers[row] = b"published %b %b %d\r\n" % (
+        for piece in outcome.pieces:
+            for at, (place, offset) in enumerate(
+                zip(piece.units, piece.offsets, strict=True)
+            ):
+                id_ = ids[rows[place]] or piece.id_at(self._broker, topic, at) or ""
+                answers[rows[place]] = b"published %b %b %d\r\n" % (
                     topic.encode(),
                     id_.encode(),
                     offset,
                 )
+
+
+def _told(error: PenstockError) -> str:
+    return str(error.at(0)) if isinstance(error, InvalidPayload) else error.told
 
 
 def _columns(decoded: Decoded, now_s: float) -> Columns:

@@ -8,7 +8,7 @@ from penstock.broker.broker import Broker
 from penstock.delivery.consumer import Consumer
 from penstock.delivery.owed import Portion
 from penstock.delivery.pages import Page
-from penstock.log.frame import Column
+from penstock.log import Column
 from penstock.model.event import MESSAGE_FIELD
 from penstock.wire.line import render_events, replies
 

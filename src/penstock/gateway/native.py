@@ -1,9 +1,8 @@
 """The native gateway: publishing, consuming and the desk, for Penstock's own clients.
 
 Everything that has a ``seq`` is answered once, by what it asked for or by a Problem.
-Answers keep the order of what they answer, but for orders that need an idle log
-(deleting a topic), which are answered when they are done, and for fetches, which are
-answered when there is room for what they bring.
+Answers keep the order of what they answer, but for fetches, which are answered when
+there is room for what they bring.
 
 A question may take a while, and many of them fit into one read: each waits for its
 turn, with all that follows it, and between two of them everybody else is served.
@@ -15,7 +14,6 @@ answer; whoever has to know that they count unsubscribes, or asks for ``settled`
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable
 from itertools import count
 from typing import assert_never, cast
@@ -101,7 +99,6 @@ class NativeGateway(Gateway):
         """``grants``: of whoever comes in without a login."""
         self.settled = False
         self.grants = grants
-        self.errands: deque[Callable[[], None]] = deque()
         self._broker = broker
         self._desk = desk
         self._options = options
@@ -202,7 +199,6 @@ class NativeGateway(Gateway):
         for channel in self._channels.values():
             self._broker.detach(channel.consumer)
         self._channels.clear()
-        self.errands.clear()
         self._held = []
 
     def released(self, consumer: Consumer, owed: list[Owed]) -> None:
@@ -424,18 +420,12 @@ class NativeGateway(Gateway):
             return
         verb = self._desk.find(message.verb)
         check_verb(self.grants, self._broker, verb.name, message.arguments)
-        if verb.exclusive:
-            self.errands.append(lambda: self._errand(verb, message))
-        else:
-            self._answer(verb, message)
+        self._answer(verb, message)
 
     def _ask_large(self, message: LargeAsk) -> None:
         verb = self._desk.find(message.verb)
         arguments = unpacked(verb, message.arguments)
         self._ask(Ask(message.seq, verb.name, arguments))
-
-    def _errand(self, verb: Verb, message: Ask) -> None:
-        self._guarded(message.seq, lambda: self._answer(verb, message))
 
     def _answer(self, verb: Verb, message: Ask) -> None:
         arguments = message.arguments

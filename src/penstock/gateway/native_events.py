@@ -17,8 +17,7 @@ import msgspec
 
 from penstock.delivery.owed import Portion
 from penstock.delivery.pages import Page
-from penstock.log import Batch
-from penstock.log.frame import Column
+from penstock.log import Batch, Column
 from penstock.model.ids import event_id
 from penstock.wire.native import Events, encode
 

@@ -19,7 +19,6 @@ from penstock.errors import (
 )
 from penstock.gateway.native_pub import problem
 from penstock.gateway.options import NativeOptions
-from penstock.log.frame import pack
 from penstock.wire.native import Fetch, Fetched, encode
 
 
@@ -66,5 +65,5 @@ class Fetcher:
         most = min(max(message.max_bytes, 1), self._options.max_fetch_bytes)
         batches = topic.whole_batches(offset, most, end) if offset < end else []
         reached = batches[-1].header.end_offset if batches else stop
-        frames = [b"".join((pack(one.header), one.body)) for one in batches]
+        frames = [one.frame() for one in batches]
         return Fetched(message.seq, frames, min(reached, end), start, stop)

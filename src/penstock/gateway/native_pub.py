@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from penstock.broker.acceptance import check_ids
 from penstock.broker.access import OPEN
 from penstock.broker.broker import Broker
 from penstock.broker.finish import finish
+from penstock.broker.publishing import Piece
 from penstock.delivery.consumer import Consumer
 from penstock.errors import InvalidBatch, PenstockError, WriteFailed
 from penstock.gateway.outbox import Outbox
@@ -65,24 +67,24 @@ class Publisher:
             columns = Columns(
                 payloads, int(now_s * 1000), ids=ids, producer=self.producer
             )
-            appended = self._broker.publish(run[0].topic, columns)
+            units = [len(one.payloads) for one in run]
+            outcome = self._broker.accept(run[0].topic, columns, units=units)
         except PenstockError:
             for one in run:  # each gets its own, and the good ones through
                 self._one(one, now_s)
             return
-        answers, place = [], 0
-        for one in run:
-            offset = appended.base_offset + place
-            first = None
-            if one.ids is None or None in one.ids:
-                first = [appended.generated_id(place)]
-            answers.append(encode(Published(one.seq, offset, first)))
-            place += len(one.payloads)
+        answers = {
+            unit: problem(run[unit].seq, error)
+            for unit, error in outcome.refused.items()
+        }
+        for piece in outcome.pieces:
+            answers.update(_published(run, piece))
 
         def lost() -> bytes:
             return b"".join(not_stored(one.seq) for one in run)
 
-        self._outbox.after(appended.group, b"".join(answers), lost)
+        data = b"".join([answers[unit] for unit in range(len(run))])
+        self._outbox.after(outcome.group, data, lost)
 
     def _one(self, message: Publish, now_s: float) -> None:
         try:
@@ -91,22 +93,21 @@ class Publisher:
             self._outbox.now(problem(message.seq, error))
 
     def _publish(self, message: Publish, now_s: float) -> None:
-        broker = self._broker
         self._check(message)
         columns = self._columns(message, now_s)
-        if message.topic not in broker.log.catalog:
-            columns.check(broker.log.options.max_event_bytes)  # make no topic in vain
-        if message.dedup_ids is not None:
-            offsets = broker.publish_once(
-                message.topic, columns, message.dedup_ids, now_s
-            )
-            answer = encode(Published(message.seq, offsets))
-            self._outbox.after(broker.promised, answer, not_stored(message.seq))
-            return
-        appended = broker.publish(message.topic, columns)
-        ids = [appended.generated_id(0)]
-        answer = encode(Published(message.seq, appended.base_offset, ids))
-        self._outbox.after(appended.group, answer, not_stored(message.seq))
+        piece = self._broker.accept(
+            message.topic,
+            columns,
+            units=[len(columns)],
+            dedup_ids=message.dedup_ids,
+            now_s=now_s,
+        ).whole()
+        if piece.appended is None:
+            answer = encode(Published(message.seq, list(piece.offsets)))
+        else:
+            ids = [piece.appended.generated_id(0)]
+            answer = encode(Published(message.seq, piece.offsets[0], ids))
+        self._outbox.after(piece.group, answer, not_stored(message.seq))
 
     def finish(self, message: Finish, consumer: Consumer | None, now_s: float) -> None:
         """Settle and publish in one step; raises what publishing is refused for."""
@@ -151,6 +152,19 @@ class Publisher:
         ):
             if ids is not None:
                 check_ids(what, ids)
+
+
+def _published(run: list[Publish], piece: Piece) -> Iterator[tuple[int, bytes]]:
+    """The answers to those of a run that were stored together."""
+    assert piece.appended is not None, "no ids were given to tell them by"
+    place = 0
+    for unit in piece.units:
+        one = run[unit]
+        first = None
+        if one.ids is None or None in one.ids:
+            first = [piece.appended.generated_id(place)]
+        yield unit, encode(Published(one.seq, piece.offsets[place], first))
+        place += len(one.payloads)
 
 
 def problem(seq: int, error: PenstockError) -> bytes:

@@ -7,38 +7,30 @@ settlement is written again by the next commit, so its answer goes on waiting.
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable
-from typing import Generic, NamedTuple, TypeVar
+from typing import Generic, TypeVar
 
-from penstock.log import Log
+from penstock.broker.promised import Promised
+from penstock.log import BrokerLog
 
 Mark = TypeVar("Mark")
 Lost = bytes | Callable[[], bytes] | None
 
 
-class _Item(NamedTuple, Generic[Mark]):
-    group: int
-    data: bytes
-    lost: Lost
-    mark: Mark | None
-
-
 class Outbox(Generic[Mark]):
     """``now`` and ``after`` put answers in, ``take`` gives those that may go."""
 
-    __slots__ = ("_items", "_log")
+    __slots__ = ("_answers",)
 
-    def __init__(self, log: Log) -> None:
-        self._log = log
-        self._items: deque[_Item[Mark]] = deque()
+    def __init__(self, log: BrokerLog) -> None:
+        self._answers: Promised[tuple[bytes, Lost, Mark | None]] = Promised(log)
 
     def __bool__(self) -> bool:
-        return bool(self._items)
+        return len(self._answers) > 0
 
     def now(self, data: bytes, mark: Mark | None = None) -> None:
         """An answer that promises nothing."""
-        self._items.append(_Item(0, data, None, mark))
+        self._answers.put(0, (data, None, mark))
 
     def after(
         self,
@@ -51,23 +43,16 @@ class Outbox(Generic[Mark]):
 
         What is rarely needed may be given as a function that makes it.
         """
-        self._items.append(_Item(group, data, lost, mark))
+        self._answers.put(group, (data, lost, mark), again=lost is None)
 
     def take(self) -> list[tuple[bytes, Mark | None]]:
         """The answers that may go now, each with the mark that was put on it."""
-        ready: list[tuple[bytes, Mark | None]] = []
-        items, log = self._items, self._log
-        while items:
-            group, data, lost, mark = items[0]
-            if group and (group > log.written or log.outcome(group) == "failed"):
-                if log.outcome(group) != "failed":
-                    break
-                if lost is None:  # said again by the first group that did not fail
-                    while log.outcome(group) == "failed":
-                        group += 1
-                    items[0] = _Item(group, data, None, mark)
-                    continue
-                data = lost if isinstance(lost, bytes) else lost()
-            items.popleft()
-            ready.append((data, mark))
-        return ready
+        return [
+            (data if holds else _error(lost), mark)
+            for (data, lost, mark), holds in self._answers.take()
+        ]
+
+
+def _error(lost: Lost) -> bytes:
+    assert lost is not None, "said again until it holds"
+    return lost if isinstance(lost, bytes) else lost()

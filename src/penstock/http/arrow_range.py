@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from penstock.log import Batch
 
 if TYPE_CHECKING:
-    from penstock.log.arrow import ArrowPieces
+    from penstock.log import ArrowPieces
 
 MEDIA_TYPE = "application/vnd.apache.arrow.stream"
 
@@ -19,7 +19,7 @@ MEDIA_TYPE = "application/vnd.apache.arrow.stream"
 def pieces(topic: str, views: AsyncIterator[Batch]) -> AsyncGenerator[bytes, None]:
     """The views as an Arrow IPC stream; raises MissingExtra at once."""
     # Here, because Arrow is an extra: MissingExtra if it is not installed.
-    from penstock.log.arrow import ArrowPieces
+    from penstock.log import ArrowPieces
 
     return _written(ArrowPieces(topic), views)
 

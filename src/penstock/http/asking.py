@@ -69,11 +69,8 @@ class Asking:
             arguments[BY] = call.who.name
         if route.arrange is not None:
             arguments = route.arrange(arguments)
-        if verb.exclusive:
-            result = await house.promises.alone(lambda: call_verb(verb, arguments))
-        else:
-            with house.broker.accounts.acting(call.account):
-                result = call_verb(verb, arguments)
+        with house.broker.accounts.acting(call.account):
+            result = call_verb(verb, arguments)
         if verb.promise is Promise.STORED:
             await house.promises.kept(house.broker.promised)
         elif verb.promise is Promise.KEPT:

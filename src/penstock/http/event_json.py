@@ -15,8 +15,7 @@ from msgspec import UNSET, Raw, UnsetType
 
 from penstock.delivery.owed import Portion
 from penstock.delivery.pages import Page
-from penstock.log import Batch
-from penstock.log.frame import Column
+from penstock.log import Batch, Column
 from penstock.wire.json_text import NOT_JSON, all_utf8
 
 # Of a payload, in a list that was not asked for whole ones.

@@ -27,7 +27,7 @@ from penstock.http.house import House
 from penstock.http.reading import query_of, typed
 from penstock.http.scanning import MAX_ANSWER_BYTES, Look, backwards, forwards
 from penstock.http.sieve import Sieve
-from penstock.log.topic import Topic
+from penstock.log import StoredTopic
 
 MAX_EVENTS = 1000
 # Events of one id.
@@ -144,7 +144,7 @@ async def _previous(
     return await backwards(house.broker.log, name, low, first, back)
 
 
-def start_of(topic: Topic, offset: int | None, timestamp: int | None) -> int:
+def start_of(topic: StoredTopic, offset: int | None, timestamp: int | None) -> int:
     if timestamp is not None:
         return topic.offset_at(timestamp)
     return topic.start_offset if offset is None else offset
@@ -227,7 +227,7 @@ async def _parts_of_id(
         await asyncio.sleep(0)
 
 
-async def _page_of_id(house: House, topic: Topic, query: PageQuery) -> EventPage:
+async def _page_of_id(house: House, topic: StoredTopic, query: PageQuery) -> EventPage:
     assert query.id is not None, "asked for only then"
     low = max(start_of(topic, query.offset, query.timestamp), topic.start_offset)
     high = _until(topic, query.until)
@@ -284,7 +284,7 @@ def _check_one(query: PageQuery) -> None:
         raise InvalidArgument("events", reason)
 
 
-def _until(topic: Topic, until: int | None) -> int:
+def _until(topic: StoredTopic, until: int | None) -> int:
     if until is None:
         return topic.end_offset
     return max(min(until, topic.end_offset), topic.start_offset)

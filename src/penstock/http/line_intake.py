@@ -14,11 +14,12 @@ from typing import NamedTuple
 import msgspec
 
 from penstock.broker.account import Account
+from penstock.broker.promised import is_lost
 from penstock.errors import InvalidPayload, PenstockError, TooLarge, WriteFailed
 from penstock.http.house import House
-from penstock.http.incoming import Incoming, arrived, arrived_lines, read_one
+from penstock.http.incoming import Arrived, Incoming, arrived, arrived_lines, read_one
 from penstock.http.pacing import paced
-from penstock.http.storing import Stored, store, store_in_time
+from penstock.http.storing import Stored, store_each, store_in_time
 from penstock.http.trace_context import put_into
 from penstock.wire.lines import TOO_LONG, LineSplitter
 
@@ -149,36 +150,45 @@ class Intake:
     def _stored_of(
         self, rows: list[tuple[int, Incoming]], refusals: dict[int, bytes]
     ) -> dict[int, tuple[Stored, int]]:
-        """Store good rows: line -> where it is; those that are refused are added.
-
-        By halves: few bad ones are found in a few steps, and many cost no more than
-        twice as many steps as there are.
-        """
-        if not rows:
-            return {}
-        try:
-            stored = self._store([row for _, row in rows])
-        except PenstockError as error:
-            if len(rows) == 1:
-                number = rows[0][0]
-                alone = error.at(0) if isinstance(error, InvalidPayload) else error
-                refusals[number] = refusal(alone, number)
-                return {}
-            half = len(rows) // 2
-            places = self._stored_of(rows[:half], refusals)
-            places.update(self._stored_of(rows[half:], refusals))
-            return places
-        return {number: (stored, place) for place, (number, _) in enumerate(rows)}
-
-    def _store(self, rows: list[Incoming]) -> Stored:
+        """Store good rows: line -> where it is; those that are refused are added."""
         promises = self._house.promises
         now_s = promises.now_s()
-        new = arrived(rows, int(now_s * 1000), self._producer)
-        put_into(new.columns, self._context)
         try:
-            return store(self._house.broker, self._topic, new, now_s, self._account)
-        finally:
-            promises.kick()
+            new = self._arrived([row for _, row in rows], now_s)
+        except PenstockError:
+            rows = self._that_make_sense(rows, refusals)
+            new = self._arrived([row for _, row in rows], now_s)
+        if not rows:
+            return {}
+        put_into(new.columns, self._context)
+        pieces, refused = store_each(
+            self._house.broker, self._topic, new, now_s, self._account
+        )
+        promises.kick()
+        for place, error in refused.items():
+            alone = error.at(0) if isinstance(error, InvalidPayload) else error
+            refusals[rows[place][0]] = refusal(alone, rows[place][0])
+        return {
+            rows[place][0]: (stored, at)
+            for places, stored in pieces
+            for at, place in enumerate(places)
+        }
+
+    def _arrived(self, rows: list[Incoming], now_s: float) -> Arrived:
+        return arrived(rows, int(now_s * 1000), self._producer)
+
+    def _that_make_sense(
+        self, rows: list[tuple[int, Incoming]], refusals: dict[int, bytes]
+    ) -> list[tuple[int, Incoming]]:
+        """Those that can be events; the others are added to what is refused."""
+        found = []
+        for number, row in rows:
+            try:
+                self._arrived([row], 0.0)
+                found.append((number, row))
+            except PenstockError as error:
+                refusals[number] = refusal(error, number)
+        return found
 
     def _answers(
         self, places: dict[int, tuple[Stored, int]], refusals: dict[int, bytes]
@@ -197,7 +207,7 @@ class Intake:
             kept = {
                 number: place
                 for number, place in places.items()
-                if log.outcome(place[0].group) != "failed"
+                if not is_lost(log, place[0].group)
             }
             gone = {number: refusal(error, number) for number in places}
             answers = {**refusals, **gone, **self._said_of(kept)}

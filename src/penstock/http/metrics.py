@@ -27,7 +27,7 @@ from penstock.broker.disk_use import bytes_of
 from penstock.broker.figures import Figures, Standing
 from penstock.broker.quota import NAMES
 from penstock.broker.traffic import SYNC_BUCKETS
-from penstock.log.topic import Topic
+from penstock.log import StoredTopic
 
 OTHER = "_other"
 NOBODY = Standing(0, 0, 0)
@@ -162,7 +162,7 @@ class BrokerCollector(Collector):
             yield family
 
     def _topics(self) -> Iterator[Metric]:
-        catalog = [one for one in self._broker.log.catalog if one.name[0] != "$"]
+        catalog = [one for one in self._broker.log.each_topic() if one.name[0] != "$"]
         standings = self._figures.standings()
         chosen, others = self._chosen.choose(catalog)
         rows = [(one.name, [one], float(one.end_offset)) for one in chosen]
@@ -204,7 +204,9 @@ class ChosenTopics:
         self.other_total = 0.0
         """What the others got, ever growing whoever is among them."""
 
-    def choose(self, catalog: list[Topic]) -> tuple[list[Topic], list[Topic]]:
+    def choose(
+        self, catalog: list[StoredTopic]
+    ) -> tuple[list[StoredTopic], list[StoredTopic]]:
         """Those of their own, by name, and the others."""
         there = {one.id for one in catalog}
         self._chosen = {id_: None for id_ in self._chosen if id_ in there}
@@ -217,7 +219,7 @@ class ChosenTopics:
         self._count(others)
         return sorted(chosen, key=lambda topic: topic.name), others
 
-    def _count(self, others: list[Topic]) -> None:
+    def _count(self, others: list[StoredTopic]) -> None:
         for one in others:
             before = self._ends.get(one.id, 0)
             self.other_total += max(one.end_offset - before, 0)

@@ -20,6 +20,7 @@ from contextlib import ExitStack
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
+from penstock.broker.promised import has_ended, is_lost
 from penstock.errors import Ending, WriteFailed
 from penstock.http.bell import Bell
 from penstock.http.call import Call
@@ -156,7 +157,8 @@ class LinesResponse(Response):
         size = len(parts[0])
         self._lines -= self._waiting.popleft().lines
         while self._waiting and size < WRITE_BYTES:
-            if not self._is_kept(self._waiting[0].group):
+            group, log = self._waiting[0].group, self._house.broker.log
+            if not has_ended(log, group) or is_lost(log, group):
                 break
             answers = self._waiting.popleft()
             parts.append(answers.said())
@@ -177,10 +179,6 @@ class LinesResponse(Response):
             except TimeoutError:
                 if not self._alive:
                     return False
-
-    def _is_kept(self, group: int) -> bool:
-        log = self._house.broker.log
-        return group <= log.written and log.outcome(group) != "failed"
 
 
 def _intake(call: Call, most_s: float | None = None) -> Intake:

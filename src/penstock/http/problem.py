@@ -64,9 +64,11 @@ STATUS: Mapping[type[PenstockError], int] = {
     errors.TooManyAttempts: 429,
     errors.MissingExtra: 501,
     errors.Backlogged: 503,
+    errors.BeingDeleted: 503,
     errors.Busy: 503,
     errors.LogClosed: 503,
     errors.Ending: 503,
+    errors.InDoubt: 503,
     errors.WriteFailed: 503,
     errors.DiskFull: 507,
 }

@@ -1,4 +1,4 @@
-"""What a request waits for: that a group is on disk, or that the log is idle.
+"""What a request waits for: that a group is on disk, or that there is room.
 
 A request does something to the broker, notes the group that holds it, and waits. All
 requests of a group share one future: nothing is kept per event.
@@ -6,12 +6,9 @@ requests of a group share one future: nothing is kept per event.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Protocol, TypeVar
+from typing import Protocol
 
 from penstock.errors import WriteFailed
-
-Result = TypeVar("Result")
 
 
 class Member(Protocol):
@@ -38,9 +35,6 @@ class Promises(Protocol):
 
         For what the broker writes until it succeeds: settling, seeking, forgetting.
         """
-
-    async def alone(self, step: Callable[[], Result]) -> Result:
-        """Do a step while no work of the log is under way; raises what it raises."""
 
     async def room(self) -> None:
         """Return when there is room for more: whoever publishes asks first."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from penstock.http.event_json import CUT_BYTES, events_json
 from penstock.http.sieve import Sieve, picked
-from penstock.log import Batch, Log
+from penstock.log import Batch, BrokerLog
 
 # One read, and so about what is looked at between two turns of the loop.
 READ_BYTES = 1 << 18
@@ -62,7 +62,9 @@ class Look:
         return events_json(batch, None if self.whole else CUT_BYTES)
 
 
-async def batches(log: Log, topic: str, start: int, end: int) -> AsyncIterator[Batch]:
+async def batches(
+    log: BrokerLog, topic: str, start: int, end: int
+) -> AsyncIterator[Batch]:
     """The events from ``start`` on, in front of ``end``, as views of batches.
 
     What retention takes meanwhile is left out. Raises UnknownTopic.
@@ -84,7 +86,7 @@ async def batches(log: Log, topic: str, start: int, end: int) -> AsyncIterator[B
         offset = found[-1].header.end_offset
 
 
-async def forwards(log: Log, topic: str, start: int, end: int, look: Look) -> int:
+async def forwards(log: BrokerLog, topic: str, start: int, end: int, look: Look) -> int:
     """Fill the look from ``start`` on; where to go on, ``end`` if that is all."""
     async for batch in batches(log, topic, start, end):
         rest = batch
@@ -95,7 +97,9 @@ async def forwards(log: Log, topic: str, start: int, end: int, look: Look) -> in
     return end
 
 
-async def backwards(log: Log, topic: str, start: int, end: int, look: Look) -> int:
+async def backwards(
+    log: BrokerLog, topic: str, start: int, end: int, look: Look
+) -> int:
     """Fill the look with the last events in front of ``end``; where they begin.
 
     That is ``start`` if there are no more, or else where to go on.
@@ -123,10 +127,10 @@ async def backwards(log: Log, topic: str, start: int, end: int, look: Look) -> i
     return end
 
 
-def _fewer(log: Log, topic: str, step: int) -> int:
+def _fewer(log: BrokerLog, topic: str, step: int) -> int:
     """A step of not too many bytes, if events are about as large as they mostly are."""
     known = log.topic(topic)
-    size = known.bytes + known.tail.unwritten_bytes
+    size = known.bytes + known.unwritten_bytes
     events = known.end_offset - known.start_offset
     return max(1, min(step, MAX_STEP_BYTES * events // max(size, 1)))
 

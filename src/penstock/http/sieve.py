@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from penstock.http.search import Search
-from penstock.log import Batch
-from penstock.log.frame import Column
+from penstock.log import Batch, Column
 
 # The header in which an event may say what it is.
 TYPE = "type"

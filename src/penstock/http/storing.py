@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 from penstock.broker.account import Account
 from penstock.broker.broker import Broker
-from penstock.errors import Backlogged
+from penstock.broker.publishing import Accepted, Piece, ids_at
+from penstock.errors import Backlogged, PenstockError
 from penstock.http.house import House
 from penstock.http.incoming import Arrived
 from penstock.http.pacing import paced
-from penstock.log.intake import Appended
 
 # How often room is waited for before a publisher is told to come again.
 MOST_WAITS = 20
@@ -22,18 +22,28 @@ class Stored:
     """Events in the log: true once their group is committed."""
 
     topic: str
-    group: int
-    offsets: Sequence[int]
-    once: bool
-    """Whether some of them may have been stored before: then they keep their ids."""
+    piece: Piece
     _given: list[str | None] | None
-    _appended: Appended | None
+
+    @property
+    def group(self) -> int:
+        return self.piece.group
+
+    @property
+    def offsets(self) -> Sequence[int]:
+        return self.piece.offsets
+
+    @property
+    def once(self) -> bool:
+        """Whether some may have been stored before: then they keep their ids."""
+        return self.piece.appended is None
 
     def ids(self, broker: Broker) -> list[str | None]:
         """The ids of the events; to be asked for when they are committed."""
-        if self._appended is None:
+        appended = self.piece.appended
+        if appended is None:
             return ids_at(broker, self.topic, self.offsets)
-        made = self._appended.generated_ids()
+        made = appended.generated_ids()
         if self._given is None:
             return list(made)
         pairs = zip(self._given, made, strict=True)
@@ -52,21 +62,45 @@ def store(
     Raises InvalidName, ReservedName, LimitReached, InvalidBatch, InvalidPayload,
     Backlogged, WriteFailed: then none of them is stored.
     """
+    outcome = _accepted(broker, topic, new, now_s, account, [len(new.columns)])
+    return Stored(topic, outcome.whole(), new.columns.ids)
+
+
+def store_each(
+    broker: Broker,
+    topic: str,
+    new: Arrived,
+    now_s: float,
+    account: Account | None = None,
+) -> tuple[list[tuple[Sequence[int], Stored]], dict[int, PenstockError]]:
+    """As ``store``, of events that have nothing to do with one another.
+
+    Those that were stored, by their places and together, and why the others were not.
+    """
+    try:
+        outcome = _accepted(broker, topic, new, now_s, account, ())
+    except PenstockError as error:
+        return [], dict.fromkeys(range(len(new.columns)), error)
+    given = new.columns.ids
+    stored = []
+    for piece in outcome.pieces:
+        mine = None if given is None else [given[place] for place in piece.units]
+        stored.append((piece.units, Stored(topic, piece, mine)))
+    return stored, outcome.refused
+
+
+def _accepted(
+    broker: Broker,
+    topic: str,
+    new: Arrived,
+    now_s: float,
+    account: Account | None,
+    units: Sequence[int],
+) -> Accepted:
     with broker.accounts.acting(account):
-        return _store(broker, topic, new, now_s)
-
-
-def _store(broker: Broker, topic: str, new: Arrived, now_s: float) -> Stored:
-    columns = new.columns
-    if topic not in broker.log.catalog:
-        columns.check(broker.log.options.max_event_bytes)  # make no topic in vain
-    if new.dedup_ids is not None:
-        offsets = broker.publish_once(topic, columns, new.dedup_ids, now_s)
-        return Stored(topic, broker.promised, offsets, True, None, None)
-    appended = broker.publish(topic, columns)
-    base = appended.base_offset
-    places = range(base, base + appended.count)
-    return Stored(topic, appended.group, places, False, columns.ids, appended)
+        return broker.accept(
+            topic, new.columns, units=units, dedup_ids=new.dedup_ids, now_s=now_s
+        )
 
 
 async def store_in_time(
@@ -96,19 +130,3 @@ async def store_in_time(
         finally:
             promises.kick()
     return store(house.broker, topic, new, promises.now_s(), account)
-
-
-def ids_at(broker: Broker, topic: str, offsets: Sequence[int]) -> list[str | None]:
-    """The ids of events that are in the log; None for those that are gone."""
-    found: list[str | None] = []
-    page = None
-    for offset in offsets:
-        if page is None or not page.base <= offset < page.end:
-            gone = topic not in broker.log.catalog
-            page = None if gone else broker.pages.at(topic, offset)
-        index = 0 if page is None else page.batch.index_of(offset)
-        if page is None or page.batch.offset_of(index) != offset:
-            found.append(None)
-            continue
-        found.append(page.ids[index])
-    return found

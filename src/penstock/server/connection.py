@@ -402,8 +402,6 @@ class Connection(asyncio.BufferedProtocol):
             self._log_in(gateway.login)
         if not self._known and gateway.settled and self._transport is not None:
             self._limit(self._transport)
-        if gateway.errands:
-            engine.errand(gateway)
         if gateway.busy:
             engine.line_up(self)
         self.flush(now_s)

@@ -3,6 +3,7 @@
 One turn of the pump follows every read and every commit that has ended, however many
 connections took part:
 
+    go on with retention and compaction, if it is time for that
     begin a commit if somebody waits for one and none is under way
     write out segments if that is due
     let every connection that was woken send what it has
@@ -18,16 +19,14 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections import deque
-from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Protocol
 
 from penstock.broker.broker import Broker
 from penstock.clock import Clock, SystemClock
+from penstock.errors import InDoubt
 from penstock.gateway.gateway import Gateway
-from penstock.log.commit import Commit
-from penstock.log.core import StoreWork
+from penstock.log import GroupCommit, StoreWork
 from penstock.server.workers import Worker
 
 if TYPE_CHECKING:
@@ -40,13 +39,6 @@ class Member(Protocol):
     """Whoever is no connection and has something to do when it was woken."""
 
     def flush(self, now_s: float) -> None: ...
-
-
-class Errander(Protocol):
-    """Whoever has something to do that needs an idle log."""
-
-    @property
-    def errands(self) -> deque[Callable[[], None]] | None: ...
 
 
 class Resting(Protocol):
@@ -83,10 +75,15 @@ class Engine:
         self._log = broker.log
         self._syncer = Worker(loop, "penstock-sync")
         self._writer = Worker(loop, "penstock-write")
-        self._commit: Commit | None = None
+        self._commit: GroupCommit | None = None
+        self._doubted = False
+        """Whether that commit waits for being looked after again."""
         self._began_s = 0.0
         """When the commit that is under way was begun, by a clock of no date."""
         self._store: StoreWork | None = None
+        self._tidier: Worker | None = None
+        """For retention and compaction, of which many have none."""
+        self._upkeep: StoreWork | None = None
         self._scheduled = False
         self._held_until_s = 0.0
         self._lazy_since_s = 0.0
@@ -95,7 +92,6 @@ class Engine:
         """Those whose users have to wait, as they publish faster than they may."""
         self._asking: dict[Connection, None] = {}
         """Those who have asked something, in the order of their turns."""
-        self._errands: dict[Errander, None] = {}
         self._ended = asyncio.Event()
         """Set whenever a piece of work has ended."""
         self._draining = False
@@ -114,7 +110,7 @@ class Engine:
         log = self._log
         return (
             log.pending_bytes > self._most_pending
-            or log.keeper.unwritten_bytes > self._most_unwritten
+            or log.unwritten_bytes > self._most_unwritten
         ) and (not self.idle or self.now_s() < self._held_until_s)
 
     @property
@@ -165,11 +161,6 @@ class Engine:
     def line_up(self, connection: Connection) -> None:
         """Have a connection go on when it is its turn."""
         self._asking[connection] = None
-        self.kick()
-
-    def errand(self, errander: Errander) -> None:
-        """Do the gateway's errands as soon as no work is under way."""
-        self._errands[errander] = None
         self.kick()
 
     def kick(self) -> None:
@@ -242,15 +233,19 @@ class Engine:
         self._stopped = True
         self._syncer.stop()
         self._writer.stop()
-        while not self.idle:  # done in the threads, and to be noted here
+        if self._tidier is not None:
+            self._tidier.stop()
+        # Done in the threads, and to be noted here; what is in doubt stays so.
+        while self._store or self._upkeep or (self._commit and not self._doubted):
             self._ended.clear()
             await self._ended.wait()
 
     def _turn(self) -> None:
         self._scheduled = False
-        if self._errands and self.idle:
-            self._run_errands()
-        if not self._errands and not self._stopped:
+        if self._doubted and not self._stopped:
+            self._look_again()
+        if not self._stopped:
+            self._begin_upkeep()  # which may have something for the other two
             self._begin_commit()
             self._begin_store()
         self._send()
@@ -285,7 +280,7 @@ class Engine:
         if commit is not None:
             self._commit = commit
             self._lazy_since_s = 0.0
-            if commit.sync:
+            if commit.blocks:
                 self._began_s = time.perf_counter()
                 self._syncer.submit(commit.run, self._commit_done)
             else:  # a write to the page cache takes less time than the way to a thread
@@ -293,7 +288,7 @@ class Engine:
                 self._commit_done()
 
     def _wanted(self, now_s: float) -> bool:
-        if self.broker.urgent:
+        if self.broker.urgent or self._log.checkpoint_wanted:
             return True
         if not self.broker.dirty:
             return False
@@ -301,14 +296,31 @@ class Engine:
         return self._draining or now_s - self._lazy_since_s >= LAZY_S
 
     def _commit_done(self) -> None:
-        commit, self._commit = self._commit, None
+        commit = self._commit
         assert commit is not None, "one commit at a time"
+        if commit.doubt is not None:
+            self._doubt(commit.doubt)
+            return
+        self._commit = None
         if commit.sync:
             self.broker.traffic.synced(time.perf_counter() - self._began_s)
         self._log.end_commit(commit)
-        if self._log.outcome(commit.group.number) == "failed":
+        if self._log.outcome(commit.number) == "failed":
             self._held_until_s = self.now_s() + RETRY_S
         self._after_work()
+
+    def _doubt(self, doubt: InDoubt) -> None:
+        """Nobody knows what became of the group: nothing is told, it is tried again."""
+        self._doubted = True
+        self._held_until_s = self.now_s() + RETRY_S
+        logger.error("nothing is confirmed: %s", doubt, extra={"action": "in_doubt"})
+        self._after_work()
+
+    def _look_again(self) -> None:
+        """Find out what became of the commit in doubt, when it is time."""
+        if self._commit is not None and self.now_s() >= self._held_until_s:
+            self._doubted = False
+            self._syncer.submit(self._commit.run, self._commit_done)
 
     def _begin_store(self) -> None:
         if self._store is None and (work := self._log.begin_store()) is not None:
@@ -319,6 +331,19 @@ class Engine:
         work, self._store = self._store, None
         assert work is not None, "one piece of work at a time"
         self._log.end_store(work)
+        self._after_work()
+
+    def _begin_upkeep(self) -> None:
+        if self._upkeep is None and (work := self._log.begin_upkeep()) is not None:
+            self._upkeep = work
+            if self._tidier is None:
+                self._tidier = Worker(self.loop, "penstock-tidy")
+            self._tidier.submit(work.run, self._upkeep_done)
+
+    def _upkeep_done(self) -> None:
+        work, self._upkeep = self._upkeep, None
+        assert work is not None, "one step at a time"
+        self._log.end_upkeep(work)
         self._after_work()
 
     def _after_work(self) -> None:
@@ -340,20 +365,3 @@ class Engine:
                 woken.flush(now_s)
         if awake:  # some of them have more
             self.kick()
-
-    def _run_errands(self) -> None:
-        errands, self._errands = self._errands, {}
-        for errander in errands:
-            while errander.errands:
-                try:
-                    errander.errands.popleft()()
-                except Exception:
-                    logger.exception(
-                        "an errand failed", extra={"action": "errand_failed"}
-                    )
-                    connection = self.connections.get(
-                        errander  # type: ignore[call-overload]
-                    )
-                    if connection is not None:
-                        connection.abort()
-            self.broker.awake[errander] = None

@@ -159,10 +159,10 @@ def _maze_hub(settings: Settings, broker: Broker, state: MazeState) -> MazeHub:
     options, log = settings.maze, broker.log
 
     def topic_id() -> int:
-        return log.topic(options.topic).id if options.topic in log.catalog else 0
+        return log.topic(options.topic).id if log.has_topic(options.topic) else 0
 
     state.belongs_to(topic_id)
-    if options.topic in log.catalog:
+    if log.has_topic(options.topic):
         topic = log.topic(options.topic)
         offset = min(max(state.applied, topic.start_offset), topic.end_offset)
         while batches := log.read(options.topic, offset):

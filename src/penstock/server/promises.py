@@ -1,4 +1,4 @@
-"""Promises of the engine to coroutines: a group is on disk, or the log is idle.
+"""Promises of the engine to coroutines: a group is on disk, or there is room.
 
 One future per group that somebody waits for, whoever waits; the engine's turn after a
 commit settles them all.
@@ -7,26 +7,22 @@ commit settles them all.
 from __future__ import annotations
 
 import asyncio
-from collections import deque
-from collections.abc import Callable
 from contextlib import suppress
-from typing import TypeVar
 
+from penstock.broker.promised import Promised, carrier, has_ended, is_lost
 from penstock.errors import WriteFailed
 from penstock.server.engine import TICK_S, Engine, Member
-
-Result = TypeVar("Result")
 
 
 class EnginePromises:
     """A member of the engine; see penstock.http.promises for what it promises."""
 
     def __init__(self, engine: Engine) -> None:
-        self.errands: deque[Callable[[], None]] = deque()
         self._engine = engine
         self._broker = engine.broker
         self._log = engine.broker.log
         self._groups: dict[int, asyncio.Future[None]] = {}
+        self._ends: Promised[int] = Promised(self._log)
         self._room: asyncio.Future[None] | None = None
         engine.members[self] = self
 
@@ -36,31 +32,16 @@ class EnginePromises:
 
     async def kept(self, group: int) -> None:
         await self._ended(group)
-        if self._log.outcome(group) == "failed":
+        if is_lost(self._log, group):
             failure = self._log.failure
             assert failure is not None, "a commit has failed"
             raise failure
 
     async def kept_at_last(self, group: int) -> None:
         await self._ended(group)
-        while self._log.outcome(group) == "failed":
-            group += 1
+        while is_lost(self._log, group):
+            group = carrier(self._log, group)
             await self._ended(group)
-
-    async def alone(self, step: Callable[[], Result]) -> Result:
-        done: asyncio.Future[Result] = self._engine.loop.create_future()
-
-        def errand() -> None:
-            if done.done():  # whoever wanted it has gone
-                return
-            try:
-                done.set_result(step())
-            except Exception as error:
-                done.set_exception(error)
-
-        self.errands.append(errand)
-        self._engine.errand(self)
-        return await done
 
     async def room(self) -> None:
         while self._engine.congested:
@@ -84,14 +65,11 @@ class EnginePromises:
 
     def flush(self, now_s: float) -> None:
         """A commit has ended: tell those who waited for it."""
-        groups, self._groups = self._groups, {}
-        for group, future in groups.items():
-            if self._has_ended(group):
-                if not future.done():
-                    future.set_result(None)
-            else:
-                self._groups[group] = future
-        if self._groups:
+        for group, _ in self._ends.take_any():
+            future = self._groups.pop(group)
+            if not future.done():
+                future.set_result(None)
+        if self._ends:
             self._broker.waiting[self] = None
 
     def resume(self) -> None:
@@ -102,14 +80,12 @@ class EnginePromises:
 
     async def _ended(self, group: int) -> None:
         self._engine.kick()
-        if self._has_ended(group):
+        if has_ended(self._log, group):
             return
         future = self._groups.get(group)
         if future is None:
             future = self._groups[group] = self._engine.loop.create_future()
+            self._ends.put(group, group)
             self._broker.waiting[self] = None
         # Shielded: one who gives up does not take it from the others.
         await asyncio.shield(future)
-
-    def _has_ended(self, group: int) -> bool:
-        return group <= self._log.written or self._log.outcome(group) == "failed"

@@ -32,9 +32,7 @@ from penstock.files import replace_file
 from penstock.gateway.maze import MazeState
 from penstock.http.key_file import KeyFile, PrivateFiles
 from penstock.http.keys import Keys
-from penstock.log import Log
-from penstock.log.layout import Layout
-from penstock.log.lock import holder_pid, is_held, is_locked
+from penstock.log import Layout, Log, holder_pid, is_held, is_locked
 from penstock.server.around import ServerAround
 from penstock.server.descriptors import raise_limit
 from penstock.server.engine import TICK_S, Engine
@@ -286,8 +284,7 @@ class Server:
                 ports.tick(now_s)
                 await web.tick()
                 garbage.tick(engine.loop.time(), listeners.closed)
-                if engine.idle:
-                    upkeep.step(now_s)
+                upkeep.step(now_s, idle=engine.idle)
             try:
                 await asyncio.wait_for(self._stop.wait(), TICK_S)
             except TimeoutError:

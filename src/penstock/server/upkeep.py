@@ -1,4 +1,4 @@
-"""What the log wants done while nobody needs it: retention, and a look at old bytes.
+"""What the log wants done now and then: retention, and a look at old bytes.
 
 The index of chains is filled here too, a little at every turn.
 """
@@ -8,8 +8,7 @@ from __future__ import annotations
 import logging
 
 from penstock.broker.chains import Chains
-from penstock.errors import LogError
-from penstock.log import Log, TopicOptions
+from penstock.log import BrokerLog, TopicOptions
 from penstock.model.moment import is_due
 
 logger = logging.getLogger(__name__)
@@ -25,20 +24,20 @@ BUSY_TURNS = 10
 
 
 class Upkeep:
-    def __init__(self, log: Log, chains: Chains | None = None) -> None:
+    def __init__(self, log: BrokerLog, chains: Chains | None = None) -> None:
         self._log = log
         self._chains = chains
         self._maintain_at_s = 0.0
         self._scrub_at_s = 0.0
         self._turns = 0
 
-    def step(self, now_s: float) -> None:
-        """Do a little; called every second or so while no work is under way."""
+    def step(self, now_s: float, *, idle: bool) -> None:
+        """Do a little; called every second or so. Old bytes are for idle moments."""
         if is_due(self._maintain_at_s, MAINTAIN_S, now_s):
             self._maintain_at_s = now_s + MAINTAIN_S
-            if any(_wants(topic.options) for topic in self._log.catalog):
-                self._maintain()
-        due = is_due(self._scrub_at_s, SCRUB_PAUSE_S, now_s)
+            if any(_wants(topic.options) for topic in self._log.each_topic()):
+                self._log.maintain_soon()
+        due = idle and is_due(self._scrub_at_s, SCRUB_PAUSE_S, now_s)
         if due and self._log.scrub(SCRUB_BYTES):
             self._scrub_at_s = now_s + SCRUB_PAUSE_S
 
@@ -57,16 +56,6 @@ class Upkeep:
             self._chains = None
             logger.exception(
                 "chains are not indexed any more", extra={"action": "chains_failed"}
-            )
-
-    def _maintain(self) -> None:
-        try:
-            self._log.maintain()
-        except LogError as error:
-            logger.error(
-                "retention and compaction failed: %s",
-                error,
-                extra={"action": "maintain_failed"},
             )
 
 

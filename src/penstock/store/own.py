@@ -45,7 +45,7 @@ from penstock.files import (
     make_file,
     replace_file,
 )
-from penstock.log.lock import DirectoryLock
+from penstock.log import DirectoryLock
 from penstock.store import orphans
 from penstock.store.binaries import Binaries, account_for, binaries_for
 from penstock.store.retry import retried

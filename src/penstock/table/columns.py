@@ -13,8 +13,7 @@ from functools import cached_property
 
 import pyarrow as pa
 
-from penstock.log import Batch
-from penstock.log.arrow import record_batch
+from penstock.log import Batch, record_batch
 from penstock.table.naming import CORRUPT
 from penstock.table.payloads import Decoder
 

@@ -156,7 +156,7 @@ class Files:
 
     def _extent(self, name: str) -> Extent:
         topic = self._reader.topic(name)
-        waiting = topic.tail.unwritten_bytes
+        waiting = topic.unwritten_bytes
         return Extent(
             start=topic.start_offset,
             end=topic.end_offset,

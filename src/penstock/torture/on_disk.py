@@ -16,9 +16,7 @@ from pathlib import Path
 from random import Random
 
 from penstock.errors import CorruptRecord
-from penstock.log import Reader
-from penstock.log.layout import JOURNAL_SUFFIX, SEGMENT_SUFFIX, Layout
-from penstock.log.verify import verify
+from penstock.log import JOURNAL_SUFFIX, SEGMENT_SUFFIX, Layout, Reader, verify
 from penstock.torture.child import AHEAD
 from penstock.torture.client import Client
 from penstock.torture.load import Load

@@ -11,10 +11,10 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
-from penstock.log import Log, Reader
-from penstock.torture.promise import holds
+from penstock.log import BrokerLog, Reader
+from penstock.torture.promise import PromiseBroken, holds
 
 
 class Place(NamedTuple):
@@ -72,16 +72,28 @@ class Stored(NamedTuple):
         return str(json.loads(self.payload))
 
 
+T = TypeVar("T")
+
+
+class _Found(dict[str, T]):
+    """By the names of topics. One that somebody was told of has to be there."""
+
+    def __missing__(self, topic: str) -> T:
+        raise PromiseBroken(f"topic {topic} is gone")
+
+
 class Truth:
     """All topics, as somebody finds them who reads the log."""
 
-    def __init__(self, log: Log | Reader) -> None:
+    def __init__(self, log: BrokerLog | Reader) -> None:
         names = [name for name in log.topics() if name[0] != "$"]
-        self.topics = {name: list(_stored(log, name)) for name in names}
-        self.by_id = {
-            name: {one.id: one for one in events}
-            for name, events in self.topics.items()
-        }
+        self.topics = _Found({name: list(_stored(log, name)) for name in names})
+        self.by_id = _Found(
+            {
+                name: {one.id: one for one in events}
+                for name, events in self.topics.items()
+            }
+        )
 
     @classmethod
     def of(cls, data: Path) -> Truth:
@@ -161,7 +173,7 @@ def _rank(event: Stored) -> tuple[int, int, str]:
     return -event.priority, event.offset, event.id
 
 
-def _stored(log: Log | Reader, name: str) -> Iterator[Stored]:
+def _stored(log: BrokerLog | Reader, name: str) -> Iterator[Stored]:
     offset = 0
     while batches := log.read(name, offset):
         for batch in batches:

@@ -9,7 +9,6 @@ from penstock.delivery.consumer import Consumer
 from penstock.delivery.failing import MAX_ERRORS_BYTES
 from penstock.delivery.handshake import Stage
 from penstock.delivery.letters import decode_letter
-from penstock.log import Columns, LogOptions
 from penstock.model.failure import Failure, refused
 from penstock.model.policy import Policy
 from tests.unit.delivery.scene import SMALL, Outlet, Scene, offsets, outlet
@@ -125,20 +124,6 @@ def test_event_that_is_gone_waits_until_its_letter_can_be_kept() -> None:
     kinds = [(one.tries, one.kind) for one in letter.failures]
     assert kinds == [(1, "Refused"), (2, "Gone")]
     assert scene.subscription().drained
-
-
-def test_letter_that_would_not_fit_the_log_is_kept_without_the_event() -> None:
-    limit = 100_000
-    scene = Scene(log=LogOptions(max_event_bytes=limit))
-    consumer = scene.subscribe(Policy(tries=1))
-    scene.broker.publish("t", Columns([bytes(limit)]))
-    scene.commit()
-    scene.take(consumer)
-
-    scene.broker.refuse(consumer, 0, refused("no"), scene.now_s)
-
-    (letter,) = map(decode_letter, scene.letters())
-    assert (letter.offset, letter.event) == (0, None)
 
 
 def test_suspension_dismisses_everybody_and_is_logged(

@@ -119,10 +119,27 @@ def test_deleted_topic_takes_its_subscriptions_along(restart: str) -> None:
 
     scene.broker.delete_topic("t")
 
+    scene.commit()
+
     assert outlet(consumer).endings == ["the topic was deleted"]
     assert consumer.outlet in scene.broker.awake
     assert len(scene.broker.subscriptions) == 0
     scene.restart(restart)
+    assert scene.log.topics() == []
+    assert len(scene.broker.subscriptions) == 0
+
+
+def test_a_topic_is_deleted_with_events_of_its_last_group() -> None:
+    """Whose priorities would go behind others of the same block."""
+    scene = Scene()
+    consumer = scene.subscribe(PRIORITY)
+    scene.publish(3, 1, 2)
+    scene.take(consumer)
+
+    scene.broker.publish("t", Columns([b"x"], priorities=[3]))
+    scene.broker.delete_topic("t")
+    scene.commit()
+
     assert scene.log.topics() == []
     assert len(scene.broker.subscriptions) == 0
 
@@ -134,6 +151,7 @@ def test_topic_made_anew_under_a_deleted_name_starts_afresh(restart: str) -> Non
     scene.drain(scene.subscribe(PRIORITY))
     scene.commit()
     scene.broker.delete_topic("t")
+    scene.commit()
     scene.publish(0, 0)
     consumer = scene.subscribe(PRIORITY)
     assert scene.take(consumer) == [0]
@@ -153,12 +171,14 @@ def test_topic_that_cannot_be_deleted_keeps_its_subscriptions() -> None:
 
     with pytest.raises(WriteFailed):
         scene.broker.delete_topic("t")
+        scene.commit()
 
     scene.disk.fail(None)
     assert outlet(consumer).endings == []
     assert scene.take(consumer) == [0]
     with pytest.raises(UnknownTopic):
         scene.broker.delete_topic("nobody's")
+        scene.commit()
 
 
 def test_crash_between_a_deletion_and_its_subscriptions_end_leaves_no_orphan() -> None:

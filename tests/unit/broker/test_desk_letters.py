@@ -67,6 +67,7 @@ def test_a_letter_has_the_event_that_its_topic_has_lost(three: Office) -> None:
 
 def test_an_event_of_a_new_topic_of_that_name_is_another_one(three: Office) -> None:
     three.desk.delete_topic(name="t")
+    three.commit()
     three.clock.advance(1)
     three.publish("t", b"new", b"newer")
 

@@ -217,6 +217,8 @@ def test_a_topic_that_is_gone_owes_nothing(scene: Scene) -> None:
 
     scene.broker.delete_topic("u")
 
+    scene.commit()
+
     view = ask(scene, "mqtt.sessions.show", client="ann")
     assert (view.lag, view.topics) == (0, [])
 

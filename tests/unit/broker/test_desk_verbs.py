@@ -10,7 +10,7 @@ from penstock.errors import InvalidArgument, UnknownVerb
 
 
 class Counter:
-    @verb("add", Promise.STORED, exclusive=True)
+    @verb("add", Promise.STORED)
     def add(self, *, number: Annotated[int, Meta(ge=0)], twice: bool = False) -> int:
         return number * 2 if twice else number
 
@@ -27,8 +27,8 @@ VERBS = verbs_of(Counter())
 
 def test_only_marked_methods_are_verbs() -> None:
     assert sorted(VERBS) == ["add", "zero"]
-    assert (VERBS["add"].promise, VERBS["add"].exclusive) == (Promise.STORED, True)
-    assert (VERBS["zero"].promise, VERBS["zero"].exclusive) == (Promise.NOTHING, False)
+    assert VERBS["add"].promise is Promise.STORED
+    assert VERBS["zero"].promise is Promise.NOTHING
 
 
 def test_arguments_reach_the_method_and_defaults_stay() -> None:

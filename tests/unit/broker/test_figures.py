@@ -128,6 +128,8 @@ def test_topics_come_and_go(office: Office) -> None:
 
     office.broker.delete_topic("a")
 
+    office.commit()
+
     assert figures.names() == ["b"]
     assert [row.name for row in figures.overview().topics] == ["b"]
 

@@ -32,7 +32,7 @@ def busy(scene: Scene, policy: Policy = WINDOW, count: int = 3) -> Consumer:
 
 
 def payloads(scene: Scene, topic: str = "out") -> list[bytes]:
-    if topic not in scene.log.catalog:
+    if not scene.log.has_topic(topic):
         return []
     batches = scene.log.read(topic, 0)
     return [payload for batch in batches for payload in batch.payloads()]

@@ -108,6 +108,7 @@ def test_an_event_of_a_deleted_topic_is_in_its_letter(
     office: Office, book: LetterBook
 ) -> None:
     office.desk.delete_topic(name="t")
+    office.commit()
 
     located = book.event(0, book.head(0))
 

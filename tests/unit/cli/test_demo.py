@@ -7,7 +7,7 @@ import pytest
 from click.testing import CliRunner
 
 from penstock.cli.demo import demo
-from penstock.log.reader import Reader
+from penstock.log import Reader
 
 
 def test_a_directory_in_use_is_refused(tmp_path: Path) -> None:

@@ -1,8 +1,7 @@
 from __future__ import annotations
 
 from penstock.cli.dump import event_lines, events_of, frame_lines, frame_of
-from penstock.log.batch import Batch
-from penstock.log.columns import Columns
+from penstock.log import Batch, Columns
 from penstock.model.event import Event
 
 ID_BASE = bytes.fromhex("018bcfe568007abc8123456709abcdef")

@@ -11,8 +11,7 @@ from penstock.cli import export as exporting
 from penstock.cli.refusal import Refusal
 from penstock.errors import MissingExtra
 from penstock.files import Files
-from penstock.log.batch import Batch
-from penstock.log.columns import Columns
+from penstock.log import Batch, Columns
 
 
 @pytest.mark.parametrize("format_", exporting.FORMATS)

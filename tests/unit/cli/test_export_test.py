@@ -74,6 +74,7 @@ def test_bytes_are_bytes() -> None:
     assert "payload=PAYLOAD,\n" in found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "payload",
     [
@@ -111,6 +112,7 @@ def test_any_payload_gives_a_test_that_checkers_accept(
     assert subprocess.run(ruff, capture_output=True).stdout == b""
 
 
+@pytest.mark.slow
 def test_the_usual_test_is_formatted(tmp_path: Path) -> None:
     file = tmp_path / "test_it.py"
     file.write_text(text(), encoding="utf-8")

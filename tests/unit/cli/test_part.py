@@ -65,6 +65,7 @@ def test_a_signal_asks_for_the_end(number: int) -> None:
     assert signal.getsignal(number) is before
 
 
+@pytest.mark.slow
 def test_one_that_does_not_end_in_time_is_cut_off(tmp_path: Path) -> None:
     script = (
         "import os, signal, sys, time\n"
@@ -91,6 +92,7 @@ def test_one_that_does_not_end_in_time_is_cut_off(tmp_path: Path) -> None:
     assert not ready.exists()
 
 
+@pytest.mark.slow
 def test_one_that_ends_in_time_is_not_cut_off() -> None:
     script = (
         "import os, signal, time\n"
@@ -105,6 +107,7 @@ def test_one_that_ends_in_time_is_not_cut_off() -> None:
     assert done.returncode == 0
 
 
+@pytest.mark.slow
 def test_the_second_signal_ends_it_at_once() -> None:
     script = (
         "import os, signal, time\n"

@@ -8,8 +8,7 @@ import pytest
 from penstock.cli.refusal import Refusal
 from penstock.cli.source import batches_of, topic_of
 from penstock.errors import OffsetOutOfRange
-from penstock.log import Columns, Log
-from penstock.log.reader import Reader
+from penstock.log import Columns, Log, Reader
 
 TOPICS = ("orders", "orders-archive", "audit", "x1", "x2", "x3")
 

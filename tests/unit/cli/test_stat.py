@@ -5,9 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from penstock.cli.stat import Stat, lines_of, stat_of
-from penstock.log import Columns, Log, TopicOptions
-from penstock.log.reader import Reader
+from penstock.cli.stat import lines_of
+from penstock.log import Columns, Log, Reader, Stat, TopicOptions, stat_of
 
 
 def test_topics_say_what_they_hold(tmp_path: Path) -> None:

@@ -60,7 +60,9 @@ class Scene:
 
     @property
     def log(self) -> Log:
-        return self.broker.log
+        log = self.broker.log
+        assert isinstance(log, Log)
+        return log
 
     @property
     def now_s(self) -> float:
@@ -143,7 +145,7 @@ class Scene:
     def letters(self) -> list[bytes]:
         """The dead letters so far."""
         self.commit()
-        if "$dead-letters" not in self.log.catalog:
+        if not self.log.has_topic("$dead-letters"):
             return []
         batches = self.log.read("$dead-letters", 0)
         return [payload for batch in batches for payload in batch.payloads()]

@@ -198,6 +198,8 @@ def test_ids_of_a_deleted_topic_are_void(
     scene.commit()
 
     scene.broker.delete_topic("t")
+
+    scene.commit()
     if again:
         scene.broker.create_topic("t")
         publish(scene, None, "b")

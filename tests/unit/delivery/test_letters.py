@@ -1,8 +1,11 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import msgspec
 import pytest
 
+from penstock.broker.options import BrokerOptions
 from penstock.delivery.amend import EventCopy, amended_frame
 from penstock.delivery.letters import (
     TOPIC,
@@ -16,10 +19,11 @@ from penstock.delivery.letters import (
 )
 from penstock.delivery.pending import Message
 from penstock.errors import DiskFull
-from penstock.log import Columns, TopicOptions
+from penstock.log import Columns, LogOptions, TopicOptions
 from penstock.model.failure import Failure, refused
 from penstock.model.policy import Policy
 from tests.unit.delivery.scene import RESTARTS, SMALL, Scene
+from tests.upkeep import keep_up
 
 RAW = DeadLetter(gateway="line", reason="nonsense", at_ms=5, raw=b"\xff")
 
@@ -36,7 +40,7 @@ def test_letter_of_an_event_knows_everything_about_it() -> None:
     failed = consumer.subscription.refuse(0, refused("no"), scene.now_s)
     assert failed is not None
 
-    letter = buried(consumer.subscription, failed, 7.5, 10_000)
+    letter = buried(consumer.subscription, failed, 7.5)
 
     assert letter == DeadLetter(
         gateway="delivery",
@@ -54,21 +58,90 @@ def test_letter_of_an_event_knows_everything_about_it() -> None:
     )
     assert decode_letter(letter.encode()) == letter
     scene.log.trim("t", 1)
-    assert buried(consumer.subscription, failed, 7.5, 10_000).id is None
+    assert buried(consumer.subscription, failed, 7.5).id is None
 
 
-def test_letter_that_would_be_too_large_has_no_copy_of_its_event() -> None:
-    scene = Scene()
-    scene.broker.publish("t", Columns([bytes(10_000)], ids=["abc"]))
+def test_letter_of_an_event_as_large_as_one_may_be_has_a_copy_of_it() -> None:
+    scene = Scene(log=replace(SMALL, max_event_bytes=10_000))
+    payload = bytes(9_900)
+    scene.broker.publish("t", Columns([payload], ids=["abc"]))
     scene.commit()
     consumer = scene.subscribe(Policy(tries=1))
     scene.take(consumer)
-    failed = consumer.subscription.refuse(0, refused("no"), scene.now_s)
-    assert failed is not None
 
-    letter = buried(consumer.subscription, failed, 7.5, 10_000)
+    scene.broker.refuse(consumer, 0, refused("no"), scene.now_s)
+    scene.commit()
+    scene.restart()
 
-    assert (letter.id, letter.event, letter.reason) == ("abc", None, "no")
+    (batch,) = scene.log.read(TOPIC, 0)
+    letter = decode_letter(batch.payloads()[0])
+    assert len(letter.encode()) > 10_000
+    assert letter.event is not None
+    assert letter.event.payload == payload
+
+
+# How long they are kept
+
+SMALL_BOUND = BrokerOptions(dead_letter_retention_bytes=1 << 20)
+
+
+def test_the_oldest_letters_go_when_there_is_no_room_for_more(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    scene = Scene(SMALL_BOUND, LogOptions(write_out_bytes=1 << 16))
+    sizes = []
+    for number in range(100):
+        raw = b"%d" % number + bytes(30_000)
+        scene.broker.dead_letter(gateway="line", reason="nonsense", raw=raw)
+        scene.commit()
+        if number % 10 == 9:
+            scene.log.maintain_soon()
+            keep_up(scene.log)
+            scene.broker.tick(scene.now_s)
+            sizes.append(scene.log.topic(TOPIC).bytes)
+
+    start = scene.log.topic(TOPIC).start_offset
+    assert 0 < start < 90
+    assert scene.log.topic(TOPIC).end_offset == 100
+    assert max(sizes) < 3 << 19
+    lost = [one for one in caplog.records if one.levelname == "WARNING"]
+    assert sum(vars(one)["count"] for one in lost) == start
+
+
+def test_letters_have_no_retention_of_other_topics() -> None:
+    scene = Scene(BrokerOptions(dead_letter_retention_age_s=1600.0))
+    scene.broker.topic_options = TopicOptions(retention_age_s=1.0)
+    scene.broker.dead_letter(gateway="line", reason="nonsense", raw=b"x")
+    scene.commit()
+
+    starts = []
+    for _ in range(2):
+        scene.clock.advance(1500)
+        scene.log.maintain_soon()
+        keep_up(scene.log)
+        starts.append(scene.log.topic(TOPIC).start_offset)
+
+    assert starts == [0, 1]
+
+
+def test_letters_of_an_earlier_version_get_a_bound_with_the_next_start() -> None:
+    scene = Scene(SMALL_BOUND)
+    scene.log.create_topic(TOPIC, TopicOptions(durability="os"))
+    scene.log.create_topic("lines", TopicOptions())
+    scene.log.create_topic("mine", TopicOptions(retention_bytes=7))
+    scene.commit()
+
+    scene.restart()
+    scene.broker.bound("lines")
+    scene.broker.bound("mine")
+    scene.broker.bound("lines")
+    scene.commit()
+
+    found = {name: scene.log.topic(name).options for name in scene.log.topics()}
+    assert found[TOPIC].retention_bytes == found["lines"].retention_bytes == 1 << 20
+    assert found[TOPIC].durability == "os"
+    assert found["mine"].retention_bytes == 7
+    assert found["t"].retention_bytes is None
 
 
 def test_letter_of_an_amended_event_holds_what_was_delivered() -> None:

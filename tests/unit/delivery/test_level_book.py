@@ -85,6 +85,7 @@ def test_another_topic_of_the_same_name_has_another_index(restart: str) -> None:
     scene.publish(5)
     scene.log.checkpoint()
     scene.broker.delete_topic("t")
+    scene.commit()
     scene.broker.create_topic("t")
     scene.publish(0)
 

@@ -51,9 +51,6 @@ class NativePeer:
     def say(self, *messages: ClientMessage) -> list[ServerMessage]:
         """Send messages in one read; what has come since."""
         self.peer.send(b"".join(map(encode, messages)))
-        while self.gateway.errands:
-            self.gateway.errands.popleft()()
-            self.peer.pull()
         return self.read()
 
     def read(self) -> list[ServerMessage]:

@@ -132,6 +132,8 @@ def test_a_topic_that_is_deleted_ends_the_stream(scene: Scene) -> None:
     peer.say("twitter")
 
     scene.broker.delete_topic("tweets")
+
+    scene.commit()
     scene.pump()
 
     [line] = said(peer)

@@ -16,7 +16,6 @@ def test_a_gateway_greets_nobody_and_asks_for_nothing_unless_it_says_so() -> Non
     assert not gateway.closing
     assert gateway.settled
     assert gateway.login is None
-    assert gateway.errands is None
     assert gateway.grants is OPEN
     assert (gateway.lingers, gateway.patience_s) == (False, 0.0)
 

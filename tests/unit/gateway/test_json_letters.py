@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,23 @@ from penstock.gateway.options import JsonOptions
 from penstock.wire.jsonq import Refusal
 from tests.unit.gateway.scene import Rules, Scene, limited
 from tests.unit.log.faults import batches, payloads
+
+
+def test_the_topic_is_bounded_whoever_makes_it(scene: Scene) -> None:
+    broker = scene.broker
+    broker.create_topic("mine", replace(broker.topic_options, retention_bytes=1 << 30))
+    for name in ("deadLetterChan", "mine", "later"):
+        RawLetters(broker, JsonOptions(dead_letter_topic=name))
+
+    for name in ("deadLetterChan", "later"):
+        broker.create_topic(name)
+    scene.commit()
+
+    bound = broker.options.dead_letter_retention_bytes
+    found = {name: broker.log.topic(name).options for name in broker.log.topics()}
+    assert found["deadLetterChan"].retention_bytes == bound
+    assert found["later"].retention_bytes == bound
+    assert found["mine"].retention_bytes == 1 << 30
 
 
 @pytest.mark.parametrize(

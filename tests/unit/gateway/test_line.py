@@ -368,6 +368,8 @@ def test_a_subscriber_hears_that_its_topic_is_gone(scene: Scene, writer: Peer) -
     reader.read()
 
     scene.broker.delete_topic("t")
+
+    scene.commit()
     scene.pump()
 
     assert reader.read() == ["error: subscription to t ended: the topic was deleted"]

@@ -659,29 +659,18 @@ def test_a_change_of_a_subscription_outlives_a_failed_write(scene: Scene) -> Non
     assert len(scene.broker.subscriptions) == 0
 
 
-def test_deleting_a_topic_waits_for_an_idle_log(scene: Scene) -> None:
+def test_deleting_a_topic_is_answered_when_it_is_stored(scene: Scene) -> None:
     publish(scene, b"a")
     peer = NativePeer(scene, grants=ADMINISTRATOR)
+    scene.commits = False
 
     peer.peer.send(encode(Ask(1, "topics.delete", {"name": "t"})))
 
     assert peer.read() == []
     assert scene.broker.log.topics() == ["t"]
-    peer.gateway.errands.popleft()()
-    peer.peer.pull()
+    scene.commit()
     assert [type(one) for one in peer.read()] == [Answer]
     assert scene.broker.log.topics() == []
-
-
-def test_errands_of_a_connection_that_is_gone_are_not_done(scene: Scene) -> None:
-    publish(scene, b"a")
-    peer = NativePeer(scene, grants=ADMINISTRATOR)
-    peer.peer.send(encode(Ask(1, "topics.delete", {"name": "t"})))
-    assert peer.gateway.errands
-
-    peer.peer.disconnect()
-
-    assert not peer.gateway.errands
 
 
 def test_limits_of_the_broker_count(tmp_path: Path) -> None:

@@ -5,9 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from penstock.broker.publishing import ids_at
 from penstock.errors import InvalidBatch, InvalidPayload, ReservedName
 from penstock.http.incoming import Incoming, arrived
-from penstock.http.storing import ids_at, store, store_in_time
+from penstock.http.storing import store, store_in_time
 from tests.unit.http.scene import HttpHouse, http_house
 from tests.unit.server.scene import run
 

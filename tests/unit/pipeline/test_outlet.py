@@ -22,6 +22,7 @@ from penstock.pipeline.notes import WINDOW_MS, Took, roughly
 from penstock.pipeline.options import Broker
 from penstock.pipeline.outlet import Outlet, Told, feed_name
 from penstock.pipeline.statistics import Windows, closed
+from tests.effort import effort
 from tests.local_server import local_server
 
 
@@ -134,10 +135,11 @@ def test_a_note_is_small_enough_for_a_feed_whatever_happens() -> None:
         times |= {ms * 10**digits: 10**6 for ms in range(10, 100)}
     assert times.keys() == {roughly(ms) for ms in times}
     # Of a topic with few tweets, a batch is of many windows: all but one are told.
-    for number in range(10_000):
+    count = effort(300, 10_000)
+    for number in range(count):
         begin_ms = (1 << 42) + number * WINDOW_MS
         windows.add(begin_ms, Took(times, {9: 10**9}, {9: 10**9}))
-        if number % 1_000 == 0:
+        if number % (count // 10) == 0:
             closed(windows, windows.reached_ms)
     closed(windows, windows.reached_ms)
 

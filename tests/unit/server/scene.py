@@ -16,7 +16,7 @@ import uvloop
 from penstock.broker.broker import Broker
 from penstock.clock import ManualClock
 from penstock.gateway.gateway import Gateway, LoginRequest
-from penstock.log import Log, LogOptions
+from penstock.log import Journal, Log, LogOptions
 from penstock.server.connection import Connection
 from penstock.server.engine import Engine
 from penstock.server.listeners import Listeners, Port, bind
@@ -94,12 +94,14 @@ class House:
         options: ServerOptions,
         users: Users | None,
         log: LogOptions | None,
+        journal: Journal | None = None,
     ) -> None:
         self.clock = ManualClock()
         self.files = FaultyFiles()
-        self.broker = Broker(
-            partial(Log.open, folder, log, files=self.files, clock=self.clock)
+        open_log = partial(
+            Log.open, folder, log, files=self.files, clock=self.clock, journal=journal
         )
+        self.broker = Broker(open_log)
         self.engine = Engine(self.broker, self.clock, asyncio.get_running_loop())
         self.listeners = Listeners(self.engine, options, users)
         self.gateways: list[Gateway] = []
@@ -201,8 +203,9 @@ async def house(
     options: ServerOptions | None = None,
     users: Users | None = None,
     log: LogOptions | None = None,
+    journal: Journal | None = None,
 ) -> AsyncIterator[House]:
-    one = House(folder, options or ServerOptions(), users, log)
+    one = House(folder, options or ServerOptions(), users, log, journal)
     try:
         yield one
     finally:

@@ -1,22 +1,27 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
-from collections import deque
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from penstock.clock import SystemClock
+from penstock.errors import InDoubt
 from penstock.gateway.gateway import Gateway
 from penstock.gateway.line import LineGateway
 from penstock.gateway.options import LineOptions
-from penstock.log import Columns, LogOptions
+from penstock.log import Columns, Log, LogOptions, TopicOptions
 from penstock.model.policy import Policy
 from penstock.server.engine import LAZY_S, RETRY_S
-from tests.unit.server.scene import Echo, House, house, run, turns
+from penstock.testing import MemoryJournal
+from tests.unit.server.scene import House, house, run, turns
 
 EVENT = Columns([b"x"], 0)
+LOOP = threading.main_thread()
 
 
 def test_a_publish_is_committed_without_being_asked_twice(tmp_path: Path) -> None:
@@ -156,6 +161,84 @@ def test_a_failed_commit_is_told_to_whoever_waits_for_it(tmp_path: Path) -> None
     run(scene())
 
 
+@pytest.mark.parametrize(
+    ("stored", "answer"),
+    [
+        (True, b"published t 2 1"),
+        (False, b"error: not stored: the write failed, publish it again"),
+    ],
+)
+def test_what_is_in_doubt_is_told_to_nobody_until_it_is_known(
+    tmp_path: Path, stored: bool, answer: bytes
+) -> None:
+    journal = MemoryJournal()
+
+    async def scene() -> None:
+        async with house(tmp_path, journal=journal) as one:
+            await one.listen(lambda: LineGateway(one.broker, LineOptions()))
+            client = await one.connect()
+            await client.send(b'confirm on\npub t {"id":"1"}\n')
+            assert (await client.lines(3))[2] == b"published t 1 0"
+
+            journal.doubt(stored=stored, looks=2)
+            await client.send(b'pub t {"id":"2"}\n')
+            await one.until(lambda: one.broker.log.doubt)
+            await client.send(b'pub t {"id":"3"}\n')
+            one.clock.advance(RETRY_S / 2)
+            one.engine.tick()
+            await turns(20)
+            assert one.broker.log.doubt, "it is not time yet"
+            while not one.engine.idle:
+                one.clock.advance(RETRY_S)
+                one.engine.tick()
+                await turns(5)
+
+            assert await client.lines(1) == [answer]
+
+    run(scene())
+
+
+def test_an_engine_that_stops_in_doubt_does_not_wait_for_ever(tmp_path: Path) -> None:
+    journal = MemoryJournal()
+
+    async def scene() -> None:
+        async with house(tmp_path, journal=journal) as one:
+            journal.doubt(stored=True, looks=99)
+            one.broker.publish("t", EVENT)
+            one.engine.kick()
+            await one.until(lambda: one.broker.log.doubt)
+
+            await one.engine.stop()
+
+            with pytest.raises(InDoubt):
+                one.broker.log.close()
+
+    run(scene())
+    with Log.open(tmp_path, journal=journal.reopened()) as log:
+        assert log.topic("t").end_offset == 1
+
+
+def test_a_slow_journal_holds_up_nobody(tmp_path: Path) -> None:
+    """An append over a network may take its time: it is never done by the loop."""
+    journal = MemoryJournal()
+
+    async def scene() -> None:
+        async with house(tmp_path, journal=journal) as one:
+            log = one.broker.log
+            one.broker.create_topic("t", TopicOptions(durability="os"))
+            await settled(one)
+            journal.hold()
+            group = one.broker.publish("t", EVENT).group
+            one.engine.kick()
+            await turns(20)
+            assert log.outcome(group) == "pending"
+
+            journal.release()
+            await one.until(lambda: log.outcome(group) != "pending")
+
+    run(scene())
+
+
 def test_segments_are_written_out_beside(tmp_path: Path) -> None:
     async def scene() -> None:
         options = LogOptions(write_out_bytes=1 << 16)
@@ -166,7 +249,7 @@ def test_segments_are_written_out_beside(tmp_path: Path) -> None:
                 await settled(one)
             await one.until(lambda: one.engine.idle)
 
-            assert log.keeper.unwritten_bytes <= 1 << 16
+            assert log.unwritten_bytes <= 1 << 16
             assert log.topic("t").end_offset == 10
 
     run(scene())
@@ -193,25 +276,76 @@ def test_too_much_under_way_stops_the_readers_until_it_is_less(tmp_path: Path) -
     run(scene())
 
 
-def test_errands_are_run_while_no_work_is_under_way(tmp_path: Path) -> None:
+@pytest.mark.parametrize("act", ["delete", "retain", "compact"])
+def test_others_are_served_while_files_of_a_topic_take_their_time(
+    tmp_path: Path, act: str
+) -> None:
+    """The disk does nothing more for that topic until others were served."""
+    options = {
+        "delete": TopicOptions(),
+        "retain": TopicOptions(retention_bytes=1, segment_bytes=1024),
+        "compact": TopicOptions(compact=True, segment_bytes=1024),
+    }[act]
+
     async def scene() -> None:
         async with house(tmp_path) as one:
-            gateway = Echo()
-            ran: list[bool] = []
-            gateway.errands = deque([lambda: ran.append(one.engine.idle)] * 2)
-            one.broker.publish("t", EVENT)
+            log, served = one.broker.log, threading.Event()
+            one.broker.create_topic("old", options)
+            for _ in range(10):
+                one.broker.publish("old", Columns([bytes(900)], 0, keys=[b"k"]))
+                await settled(one)
+            log.checkpoint()
+            folder = folder_of(tmp_path, "old")
+            before = log.topic("old").bytes
+            slow = SlowFolder(one, folder, served)
+
+            if act == "delete":
+                one.broker.delete_topic("old")
+            else:
+                log.maintain_soon()
             one.engine.kick()
-            await asyncio.sleep(0)
-            assert not one.engine.idle
+            await one.until(lambda: slow.reached)
+            for _ in range(50):
+                group = one.broker.publish("t", EVENT).group
+                one.engine.kick()
+                await one.until(lambda: log.outcome(group) == "synced")  # noqa: B023
+            served.set()
 
-            one.engine.errand(gateway)
-            one.broker.publish("t", EVENT)
-            await one.until(lambda: ran)
-
-            assert ran == [True, True]
-            await one.until(lambda: one.broker.log.topic("t").end_offset == 2)
+            assert log.topic("t").end_offset == 50
+            if act == "delete":
+                await one.until(lambda: not Path(folder).exists())
+            else:
+                await one.until(lambda: log.topic("old").bytes < before / 2)
 
     run(scene())
+
+
+def folder_of(data: Path, topic: str) -> str:
+    (folder,) = data.glob(f"**/topics/{topic}-*")
+    return str(folder)
+
+
+class SlowFolder:
+    """Has calls that erase or write anew wait for something, and says if one does."""
+
+    def __init__(self, one: House, folder: str, event: threading.Event) -> None:
+        self.reached = False
+        self._folder = folder
+        self._event = event
+        for name in ("remove", "remove_tree"):
+            setattr(one.files, name, self._slow(getattr(one.files, name)))
+        one.files.open = self._slow(one.files.open)  # type: ignore[method-assign]
+
+    def _slow(self, call: Callable[..., Any]) -> Callable[..., Any]:
+        def slow(path: str, **options: bool) -> Any:
+            anew = path.endswith(".tmp") or not options
+            mine = path.startswith(self._folder) and not path.endswith(".idx")
+            if mine and anew and threading.current_thread() is not LOOP:
+                self.reached = True
+                assert self._event.wait(60)
+            return call(path, **options)
+
+        return slow
 
 
 def test_whoever_was_woken_and_is_gone_is_forgotten(tmp_path: Path) -> None:

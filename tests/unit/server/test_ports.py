@@ -214,6 +214,7 @@ def test_the_maze_survives_the_deletion_of_its_topic(
         state.published(10)
         broker.log.checkpoint()
         broker.delete_topic("maze")
+        broker.log.commit()
         for number in range(again):
             broker.publish("maze", Columns([b"%d|F|%d|7" % (number + 1, number)], 0))
 

@@ -46,6 +46,7 @@ def test_a_share_is_of_the_time_between_two_looks() -> None:
     assert watch.look(NOT_RUNNING).processes[0].cpu == broker.cpu  # too soon for more
 
 
+@pytest.mark.slow
 def test_parts_of_a_pipeline_are_looked_at_too() -> None:
     other = subprocess.Popen(
         [sys.executable, "-c", "print(flush=True); input()"],
@@ -87,6 +88,7 @@ def test_a_name_may_hold_brackets() -> None:
     assert seen.memory_bytes == 3 * os.sysconf("SC_PAGE_SIZE")
 
 
+@pytest.mark.slow
 def test_a_process_that_is_gone_is_none() -> None:
     done = subprocess.Popen([sys.executable, "-c", ""])
     done.wait()
@@ -94,6 +96,7 @@ def test_a_process_that_is_gone_is_none() -> None:
     assert seen_of(done.pid) is None
 
 
+@pytest.mark.slow
 def test_what_a_part_has_started_counts_with_it() -> None:
     script = (
         "import subprocess, sys; sum(range(3_000_000));"

@@ -102,55 +102,6 @@ def test_what_is_written_again_is_kept_at_last(tmp_path: Path) -> None:
     run(scene())
 
 
-def test_a_step_is_done_while_the_log_is_idle(tmp_path: Path) -> None:
-    async def scene() -> None:
-        async with house(tmp_path) as one:
-            promises = EnginePromises(one.engine)
-            publish(one)
-            one.engine.kick()
-            await one.until(lambda: not one.engine.idle)
-
-            def step() -> str:
-                assert one.engine.idle
-                one.broker.delete_topic("t")
-                return "done"
-
-            assert await promises.alone(step) == "done"
-            assert "t" not in one.broker.log.catalog
-
-    run(scene())
-
-
-def test_a_step_that_fails_says_so_to_who_wanted_it(tmp_path: Path) -> None:
-    async def scene() -> None:
-        async with house(tmp_path) as one:
-            promises = EnginePromises(one.engine)
-
-            def step() -> None:
-                raise RuntimeError("planned")
-
-            with pytest.raises(RuntimeError, match="planned"):
-                await promises.alone(step)
-
-    run(scene())
-
-
-def test_a_step_that_nobody_wants_any_more_is_not_done(tmp_path: Path) -> None:
-    async def scene() -> None:
-        async with house(tmp_path) as one:
-            promises = EnginePromises(one.engine)
-            done: list[int] = []
-            asked = asyncio.create_task(promises.alone(lambda: done.append(1)))
-            await asyncio.sleep(0)
-            asked.cancel()
-
-            await turns(10)
-
-            assert not done
-
-    run(scene())
-
-
 def test_who_publishes_waits_until_there_is_room(tmp_path: Path) -> None:
     async def scene() -> None:
         options = LogOptions(group_bytes=1 << 16)

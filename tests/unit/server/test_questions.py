@@ -22,6 +22,8 @@ from penstock.server.questions import Processes
 from tests.unit.http.streaming import happens
 from tests.unit.server.scene import run
 
+pytestmark = pytest.mark.slow
+
 ENDLESS = "SELECT count(*) FROM range(1000000000000000)"
 MIB = 1 << 20
 

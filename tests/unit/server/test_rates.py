@@ -110,7 +110,7 @@ def users(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Users:
 def taken(one: House) -> int:
     """How many events the broker has got, or keeps until their PUBREL."""
     log = one.broker.log
-    stored = log.topic("t").next_offset if "t" in log.catalog else 0
+    stored = log.topic("t").next_offset if log.has_topic("t") else 0
     return stored + len(one.broker.pending)
 
 

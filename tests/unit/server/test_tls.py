@@ -182,6 +182,7 @@ def test_a_key_of_another_certificate_is_refused(made: Certificates) -> None:
         context_of(given)
 
 
+@pytest.mark.slow
 def test_a_key_with_a_password_is_refused_and_none_is_asked_for(
     made: Certificates, tmp_path: Path
 ) -> None:

@@ -7,9 +7,9 @@ import pytest
 
 from penstock.broker.chains import Chains
 from penstock.clock import ManualClock
-from penstock.errors import WriteFailed
 from penstock.log import Columns, Log, LogOptions, TopicOptions
 from penstock.server.upkeep import BUSY_TURNS, MAINTAIN_S, SCRUB_PAUSE_S, Upkeep
+from tests.upkeep import keep_up
 
 
 @pytest.fixture
@@ -40,11 +40,11 @@ def test_a_topic_that_wants_it_is_looked_after_every_half_minute(
 ) -> None:
     log.create_topic("t", options)
     looks: list[float] = []
-    monkeypatch.setattr(log, "maintain", lambda: looks.append(clock.now_s()))
+    monkeypatch.setattr(log, "maintain_soon", lambda: looks.append(clock.now_s()))
     upkeep, start_s = Upkeep(log), clock.now_s()
 
     for _ in range(61):
-        upkeep.step(clock.now_s())
+        upkeep.step(clock.now_s(), idle=True)
         clock.advance(1.0)
 
     assert looks == [start_s, start_s + MAINTAIN_S, start_s + 2 * MAINTAIN_S]
@@ -57,7 +57,8 @@ def test_old_events_go_when_their_time_has_come(log: Log, clock: ManualClock) ->
     upkeep, starts = Upkeep(log), []
 
     for _ in range(6):
-        upkeep.step(clock.now_s())
+        upkeep.step(clock.now_s(), idle=True)
+        keep_up(log)
         starts.append(log.topic("t").start_offset)
         clock.advance(MAINTAIN_S)
 
@@ -68,33 +69,22 @@ def test_topics_that_keep_everything_are_left_alone(
     log: Log, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     log.create_topic("t")
-    monkeypatch.setattr(log, "maintain", lambda: pytest.fail("nobody wants it"))
+    monkeypatch.setattr(log, "maintain_soon", lambda: pytest.fail("nobody wants it"))
 
-    Upkeep(log).step(clock.now_s())
+    Upkeep(log).step(clock.now_s(), idle=True)
 
 
-def test_a_failure_is_reported_and_tried_again(
-    log: Log,
-    clock: ManualClock,
-    monkeypatch: pytest.MonkeyPatch,
-    caplog: pytest.LogCaptureFixture,
+def test_a_busy_server_is_looked_after_and_its_old_bytes_are_left_alone(
+    log: Log, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     log.create_topic("t", TopicOptions(compact=True))
+    looks: list[float] = []
+    monkeypatch.setattr(log, "maintain_soon", lambda: looks.append(clock.now_s()))
+    monkeypatch.setattr(log, "scrub", lambda size: pytest.fail("it is busy"))
 
-    def maintain() -> int:
-        raise WriteFailed("a file", "writing", "no room")
+    Upkeep(log).step(clock.now_s(), idle=False)
 
-    monkeypatch.setattr(log, "maintain", maintain)
-    upkeep = Upkeep(log)
-
-    upkeep.step(clock.now_s())
-    clock.advance(MAINTAIN_S)
-    upkeep.step(clock.now_s())
-
-    (first, second) = caplog.records
-    assert first.getMessage() == second.getMessage()
-    assert first.getMessage().startswith("retention and compaction failed: writing")
-    assert getattr(first, "action", "") == "maintain_failed"
+    assert looks == [clock.now_s()]
 
 
 def test_old_bytes_are_verified_little_by_little_once_a_day(
@@ -111,10 +101,10 @@ def test_old_bytes_are_verified_little_by_little_once_a_day(
     upkeep, start_s = Upkeep(log), clock.now_s()
 
     for _ in range(10):
-        upkeep.step(clock.now_s())
+        upkeep.step(clock.now_s(), idle=True)
         clock.advance(1.0)
     clock.advance(SCRUB_PAUSE_S - 8.0)
-    upkeep.step(clock.now_s())
+    upkeep.step(clock.now_s(), idle=True)
 
     day_s = start_s + 2.0 + SCRUB_PAUSE_S
     assert looks == [start_s, start_s + 1.0, start_s + 2.0, day_s]

@@ -17,6 +17,7 @@ from penstock.sql import scanning
 from penstock.sql.engine import Engine, named_in
 from penstock.table.connection import Connection
 from penstock.table.place import Files
+from tests.effort import effort
 
 # 2026-01-01T00:00:00Z.
 NEW_YEAR = 1_767_225_600_000
@@ -321,7 +322,7 @@ conditions = st.recursive(
 
 
 @given(condition=conditions)
-@settings(max_examples=150)
+@settings(max_examples=effort(40, 500))
 def test_a_condition_finds_what_it_finds_in_a_table(
     engine: Engine, condition: str
 ) -> None:

@@ -1,4 +1,4 @@
-"""Real parts without Spark; tests/process/test_up.py has the rest."""
+"""Real parts without Spark; tests/spark/test_up.py has the rest."""
 
 from __future__ import annotations
 
@@ -18,8 +18,9 @@ import pytest
 
 from penstock.errors import OtherStore, PartFailed
 from penstock.server import users_file
-from penstock.supervisor import plan
+from penstock.supervisor import plan, process
 from penstock.supervisor import run as module
+from penstock.supervisor.accounts import Account
 from penstock.supervisor.alone import alone
 from penstock.supervisor.figures import Row
 from penstock.supervisor.part import Places
@@ -34,10 +35,11 @@ NO_SPARK = (
     "[Command] missing: Spark: penstock up runs with --no-spark, "
     "tweets come to firehose only"
 )
-# A machine that does much else looks seldom.
 # In the heading; directories of these tests have the word in their names.
 RESTING = "resting: twitter"
+# A machine that does much else looks seldom.
 LATE_S = 10.0
+LOST = "messages received of those sent"
 
 
 class Kept:
@@ -60,57 +62,58 @@ def wanted(**changed: object) -> Wanted:
     return Wanted(**{**values, **changed})  # type: ignore[arg-type]
 
 
-def test_a_run_ends_with_books_that_agree(tmp_path: Path) -> None:
-    display = Kept()
-
-    outcome = Up(wanted(), Places(tmp_path / "data"), display).run(1.0)
-
-    assert outcome.good, outcome
-    assert {one.what: one.right for one in outcome.accounts}["tweets in firehose"]
-    assert [row.name for row in outcome.rows] == [
-        "broker",
-        "source",
-        "ingest",
-        "subscriber firehose",
-    ]
-    assert any(row.state is State.READY for rows in display.rows for row in rows)
-    # The time counts from when every part is ready.
-    assert outcome.times.starting_s > 0
-    assert 1.0 <= outcome.times.working_s < 1.0 + LATE_S
+@pytest.fixture(autouse=True)
+def _look_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a run of days need not."""
+    monkeypatch.setattr(module, "LOOK_S", 0.05)
+    monkeypatch.setattr(module, "ASK_S", 0.2)
+    monkeypatch.setattr(process, "FIRST_PAUSE_S", 0.05)
 
 
-def test_a_source_that_ends_ends_the_run(tmp_path: Path) -> None:
+class Person(Kept):
+    """Asks for the stream that rests, twice; then the broker is killed."""
+
+    def __init__(self, places: Places) -> None:
+        super().__init__()
+        self.said: list[str] = []
+        self.sent_before: object = None
+        self.ports: list[dict[str, int]] = []
+        """Of the broker, each time that all parts are ready."""
+        self._places = places
+
+    def show(self, rows: Sequence[Row], heading: str, now_s: float) -> None:
+        super().show(rows, heading, now_s)
+        if RESTING in heading and not self.said:
+            self._ask(rows)
+        elif self.said and all(row.state is State.READY for row in rows):
+            found = self._broker()
+            self.ports.append(found["ports"])
+            if len(self.ports) == 1:
+                os.kill(found["pid"], signal.SIGKILL)
+
+    def _ask(self, rows: Sequence[Row]) -> None:
+        states = {row.name: row.state for row in rows}
+        assert states["ingest"] is State.WAITING
+        assert states["source"] is State.READY
+        self.sent_before = {row.name: row.events for row in rows}["source"]
+        with Wire(self._broker()["ports"]["control"]) as wire:
+            wire.say("twitter", "twitter")
+            self.said = wire.lines(5)
+
+    def _broker(self) -> dict[str, Any]:
+        told: dict[str, Any] = json.loads(self._places.ready("broker").read_bytes())
+        return told
+
+
+@pytest.mark.slow
+def test_two_runs_end_with_books_that_agree_whatever_is_killed(tmp_path: Path) -> None:
+    """One until its source ends, and one for a time, over the data of the first."""
     places = Places(tmp_path / "data")
+    person = Person(places)
 
-    outcome = Up(wanted(count=200, rate=0.0), places, Kept()).run(None)
+    first = Up(wanted(count=500, resting=True), places, person).run(None)
 
-    assert outcome.good, outcome
-    assert {row.name: row.events for row in outcome.rows}["ingest"] == 400
-
-
-def test_a_resting_stream_begins_when_somebody_says_twitter(tmp_path: Path) -> None:
-    """Over the control port; and who has left stops showing, not the stream."""
-    places = Places(tmp_path / "data")
-
-    class Person(Kept):
-        said: list[str] = []
-        sent_before: object = None
-
-        def show(self, rows: Sequence[Row], heading: str, now_s: float) -> None:
-            if RESTING not in heading or self.said:
-                return
-            states = {row.name: row.state for row in rows}
-            assert states["ingest"] is State.WAITING
-            assert states["source"] is State.READY
-            self.sent_before = {row.name: row.events for row in rows}["source"]
-            ports = json.loads(places.ready("broker").read_bytes())["ports"]
-            with Wire(ports["control"]) as wire:
-                wire.say("twitter", "twitter")
-                self.said = wire.lines(5)
-
-    person = Person()
-    outcome = Up(wanted(count=200, rate=0.0, resting=True), places, person).run(None)
-
+    # Over the control port; and who has left stops showing, not the stream.
     assert person.said == [
         "Type `twitter` to start processing SSE (from Twitter API)",
         "[Command] run :twitter",
@@ -119,8 +122,43 @@ def test_a_resting_stream_begins_when_somebody_says_twitter(tmp_path: Path) -> N
         "[Command] already running :twitter",
     ]
     assert not person.sent_before
-    assert outcome.good, outcome
-    assert {row.name: row.events for row in outcome.rows}["ingest"] == 400
+    assert first.good, first
+    assert {one.what: one.right for one in first.accounts}["tweets in firehose"]
+    assert [row.name for row in first.rows] == [
+        "broker",
+        "source",
+        "ingest",
+        "subscriber firehose",
+    ]
+    assert {row.name: row.events for row in first.rows}["ingest"] == 1000
+    # What was killed came back where it was.
+    assert first.rows[0].restarts == 1
+    assert len(person.ports) > 1 and person.ports[0] == person.ports[-1]
+
+    users, file = tmp_path / "users", tmp_path / "password"
+    users_file.set_password(users, "up", "secret")
+    file.write_text("secret\n")
+    serve = (*SERVE, "--users-file", str(users))
+    login = ("up", str(file))
+    up = Up(wanted(rate=1000.0, login=login, serve=serve), places, Kept())
+    make_no_more = up._make_no_more
+
+    def killed() -> None:
+        os.kill(json.loads(places.ready("ingest").read_bytes())["pid"], signal.SIGKILL)
+        make_no_more()
+
+    up._make_no_more = killed  # type: ignore[method-assign]
+    second = up.run(1.0)
+
+    # What was under way to the ingest arrives; the run is judged by what it did itself.
+    assert second.good, second
+    assert {row.name: row.restarts for row in second.rows}["ingest"] == 1
+    for row in second.rows:
+        assert row.events is not None and row.new is not None
+        assert 0 < row.new < row.events or row.name == "source"
+    # The time counts from when every part is ready.
+    assert second.times.starting_s > 0
+    assert 1.0 <= second.times.working_s < 1.0 + LATE_S
 
 
 def test_a_run_that_rests_can_be_ended(tmp_path: Path) -> None:
@@ -134,7 +172,7 @@ def test_a_run_that_rests_can_be_ended(tmp_path: Path) -> None:
     up._display = Impatient()
     outcome = up.run(1.0)
 
-    assert outcome.interrupted
+    assert outcome.interrupted and not outcome.good
     (note,) = outcome.notes
     assert note.startswith("ended while resting: twitter at port ")
     assert {row.name: row.events for row in outcome.rows}["ingest"] in (0, None)
@@ -155,28 +193,6 @@ def test_one_runs_in_a_directory_at_a_time(tmp_path: Path) -> None:
         Up(wanted(), places, Kept()).run(1.0)
 
 
-@pytest.mark.slow
-def test_a_part_that_is_killed_comes_back_where_it_was(tmp_path: Path) -> None:
-    places = Places(tmp_path / "data")
-    ports = []
-
-    class Killer(Kept):
-        def show(self, rows: Sequence[Row], heading: str, now_s: float) -> None:
-            told = places.ready("broker")
-            if len(rows) == 4 and rows[0].state is State.READY and told.exists():
-                found = json.loads(told.read_bytes())
-                ports.append(found["ports"])
-                if len(ports) == 1:
-                    os.kill(found["pid"], signal.SIGKILL)
-
-    outcome = Up(wanted(count=500), places, Killer()).run(None)
-
-    assert outcome.good, outcome
-    assert outcome.rows[0].restarts == 1
-    assert len(ports) > 1 and ports[0] == ports[-1]
-    assert {row.name: row.events for row in outcome.rows}["ingest"] == 1000
-
-
 def test_a_signal_ends_it_and_nothing_is_compared(tmp_path: Path) -> None:
     up = Up(wanted(), Places(tmp_path / "data"), Kept())
 
@@ -195,7 +211,6 @@ def test_a_signal_ends_it_and_nothing_is_compared(tmp_path: Path) -> None:
 def test_a_message_that_is_lost_behind_the_source_is_noticed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "DRAIN_S", 6.0)
     real = plan.other_parts
 
     def through_proxy(*given: Any, tweets: str, **more: Any) -> Any:
@@ -203,12 +218,23 @@ def test_a_message_that_is_lost_behind_the_source_is_noticed(
         return real(*given, tweets=proxy.url, **more)
 
     monkeypatch.setattr(module, "other_parts", through_proxy)
+    up = Up(wanted(), Places(tmp_path / "data"), Kept())
+    accounts = up._accounts
+
+    def looked() -> list[Account]:
+        """And waits no longer, once nothing else is to come."""
+        found = accounts()
+        if [one.what for one in found if not one.right] == [LOST]:
+            monkeypatch.setattr(module, "DRAIN_S", 0.0)
+        return found
+
+    up._accounts = looked  # type: ignore[method-assign]
     with lossy_proxy() as proxy:
-        outcome = Up(wanted(rate=2000.0), Places(tmp_path / "data"), Kept()).run(1.0)
+        outcome = up.run(1.0)
 
     assert not outcome.good
     [wrong] = [one for one in outcome.accounts if not one.right]
-    assert wrong.what == "messages received of those sent"
+    assert wrong.what == LOST
     assert wrong.found < wrong.wanted
 
 
@@ -235,7 +261,7 @@ class Cutting(BaseHTTPRequestHandler):
         self.end_headers()
         with urllib.request.urlopen(self.server.source + self.path) as sent:
             for line in sent:
-                if line == b"id: 100\n":
+                if line == b"id: 20\n":
                     return
                 self.wfile.write(line)
 
@@ -252,37 +278,6 @@ def lossy_proxy() -> Iterator[Proxy]:
         finally:
             proxy.shutdown()
             thread.join()
-
-
-@pytest.mark.slow
-def test_what_was_under_way_when_the_time_is_over_arrives(tmp_path: Path) -> None:
-    """The ingest is killed with what the source has sent to it."""
-    places = Places(tmp_path / "data")
-    up = Up(wanted(rate=1000.0), places, Kept())
-    make_no_more = up._make_no_more
-
-    def killed() -> None:
-        os.kill(json.loads(places.ready("ingest").read_bytes())["pid"], signal.SIGKILL)
-        make_no_more()
-
-    up._make_no_more = killed  # type: ignore[method-assign]
-    outcome = up.run(1.0)
-
-    assert outcome.good, outcome
-    assert {row.name: row.restarts for row in outcome.rows}["ingest"] == 1
-
-
-@pytest.mark.slow
-def test_a_second_run_is_judged_by_what_it_did_itself(tmp_path: Path) -> None:
-    places = Places(tmp_path / "data")
-    Up(wanted(), places, Kept()).run(1.0)
-
-    second = Up(wanted(), places, Kept()).run(1.0)
-
-    assert second.good, second
-    for row in second.rows:
-        assert row.events is not None and row.new is not None
-        assert 0 < row.new < row.events or row.name == "source"
 
 
 @pytest.mark.slow
@@ -321,21 +316,6 @@ def test_another_store_than_before_is_refused_before_anything_starts(
         Up(wanted(spark=True), places, display).run(1.0)
 
     assert display.rows == []
-
-
-@pytest.mark.slow
-def test_a_broker_with_users_is_worked_with(tmp_path: Path) -> None:
-    users, file = tmp_path / "users", tmp_path / "password"
-    users_file.set_password(users, "up", "secret")
-    file.write_text("secret\n")
-    serve = (*SERVE, "--users-file", str(users))
-
-    outcome = Up(
-        *(wanted(login=("up", str(file)), serve=serve), Places(tmp_path / "data")),
-        Kept(),
-    ).run(1.0)
-
-    assert outcome.good, outcome
 
 
 def test_a_link_that_logs_in_is_for_terminals_only(tmp_path: Path) -> None:

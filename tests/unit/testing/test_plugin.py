@@ -165,6 +165,7 @@ def test_the_tests_of_the_page_pass(pytester: pytest.Pytester) -> None:
     result.assert_outcomes(passed=3)
 
 
+@pytest.mark.slow
 def test_it_loads_nothing_until_it_is_used(tmp_path: Path) -> None:
     """pytest loads it in every project where Penstock is installed."""
     code = "import sys, pytest; before = set(sys.modules)\n"

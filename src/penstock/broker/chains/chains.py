@@ -22,9 +22,7 @@ from penstock.broker.chains.store import (
 from penstock.broker.chains.walk import Question, Walk
 from penstock.errors import WriteFailed
 from penstock.files import Files, write_error
-from penstock.log import Log
-from penstock.log.layout import Layout
-from penstock.log.topic import Topic
+from penstock.log import BrokerLog, Layout, StoredTopic
 
 logger = logging.getLogger(__name__)
 
@@ -37,7 +35,7 @@ MAX_WALKS = 32
 
 
 class Chains:
-    def __init__(self, log: Log) -> None:
+    def __init__(self, log: BrokerLog) -> None:
         self._log = log
         self._layout = Layout(log.directory)
         self._store: Store | None = None
@@ -47,7 +45,7 @@ class Chains:
         self._walks: dict[int, Walk] = {}
         self._numbers = count(1)
 
-    def note(self, topic: Topic) -> None:
+    def note(self, topic: StoredTopic) -> None:
         """A topic has grown; called for every commit."""
         if self._filler is not None:
             self._filler.note(topic)

@@ -13,10 +13,7 @@ from __future__ import annotations
 
 from penstock.broker.chains.keys import batch_key, text_key
 from penstock.broker.chains.store import TABLES, Rows, Run, Store
-from penstock.log import Log
-from penstock.log.batch import Batch
-from penstock.log.frame import Column
-from penstock.log.topic import Topic
+from penstock.log import Batch, BrokerLog, Column, StoredTopic
 from penstock.model import ids
 
 # What one topic is read by in its turn.
@@ -39,7 +36,7 @@ _BYTES_PER_UNIT = 1000
 
 
 class Filler:
-    def __init__(self, log: Log, store: Store) -> None:
+    def __init__(self, log: BrokerLog, store: Store) -> None:
         self._log = log
         self._store = store
         self._kept: tuple[int, list[Batch]] | None = None
@@ -61,10 +58,10 @@ class Filler:
         self.looked.clear()
         self.runs = {run.topic: run for run in self._store.runs()}
         self.topics = {run.number: run.topic for run in self.runs.values()}
-        for topic in self._log.catalog:
+        for topic in self._log.each_topic():
             self.note(topic)
 
-    def note(self, topic: Topic) -> None:
+    def note(self, topic: StoredTopic) -> None:
         """A topic has grown; Penstock's own have no chains."""
         if topic.name[0] != "$":
             self.waiting[topic.id] = None
@@ -86,7 +83,7 @@ class Filler:
             while self.waiting and left > 0:
                 topic_id = self._kept[0] if self._kept else next(iter(self.waiting))
                 self.waiting.pop(topic_id, None)
-                topic = self._log.catalog.by_id(topic_id)
+                topic = self._log.topic_by_id(topic_id)
                 if topic is None:
                     self._kept = None
                     continue
@@ -109,13 +106,13 @@ class Filler:
         return effort - left
 
     def _missing(self, topic_id: int) -> int:
-        topic, run = self._log.catalog.by_id(topic_id), self.runs.get(topic_id)
+        topic, run = self._log.topic_by_id(topic_id), self.runs.get(topic_id)
         if topic is None:
             return 0
         start = topic.start_offset if run is None else max(run.next, topic.start_offset)
         return max(topic.end_offset - start, 0)
 
-    def _advance(self, topic: Topic, rows: Rows, effort: int) -> tuple[Run, int]:
+    def _advance(self, topic: StoredTopic, rows: Rows, effort: int) -> tuple[Run, int]:
         """Index the next part of a topic, of one read at most."""
         run, batches, spent = self._next(topic)
         before, first = len(rows), True
@@ -137,7 +134,7 @@ class Filler:
             self._reached_end(topic, run)
         return run, spent
 
-    def _next(self, topic: Topic) -> tuple[Run, list[Batch], int]:
+    def _next(self, topic: StoredTopic) -> tuple[Run, list[Batch], int]:
         """A topic's run, the batches to go on with, and the effort to read them."""
         run, kept = self.runs.get(topic.id) or self._begin(topic), self._kept
         self._kept = None
@@ -189,7 +186,7 @@ class Filler:
             return None, cost
         return Batch(batch.topic, batch.body, header, cut, batch.hi), cost
 
-    def _begin(self, topic: Topic) -> Run:
+    def _begin(self, topic: StoredTopic) -> Run:
         before = self.runs.get(topic.id)
         if before is not None:
             del self.topics[before.number]
@@ -198,7 +195,7 @@ class Filler:
         self.topics[run.number] = topic.id
         return run
 
-    def _reached_end(self, topic: Topic, run: Run) -> None:
+    def _reached_end(self, topic: StoredTopic, run: Run) -> None:
         if run.settled is None:
             run.settled = run.rows
         if topic.options.compact and run.rows > RENEW_ROWS + RENEW_TIMES * run.settled:
@@ -218,7 +215,7 @@ class Filler:
     def _note_starts(self) -> None:
         """Tell the index what retention and deletion took."""
         for run in list(self.runs.values()):
-            topic = self._log.catalog.by_id(run.topic)
+            topic = self._log.topic_by_id(run.topic)
             if topic is None:
                 self._store.end_run(run)
                 del self.runs[run.topic], self.topics[run.number]

@@ -15,9 +15,7 @@ from typing import NamedTuple
 from penstock.broker.chains.filling import Filler
 from penstock.broker.chains.keys import batch_key, text_key, uuid_value
 from penstock.broker.chains.store import Store
-from penstock.log import Log
-from penstock.log.batch import Batch
-from penstock.log.topic import Topic
+from penstock.log import Batch, BrokerLog, StoredTopic
 
 # Rows asked for at once.
 PAGE = 200
@@ -46,7 +44,7 @@ class Meter:
 
 
 class Hit(NamedTuple):
-    topic: Topic
+    topic: StoredTopic
     event: Batch
     """A view of one event."""
 
@@ -67,7 +65,9 @@ Hits = Iterator[Hit | None]
 
 
 class Finder:
-    def __init__(self, log: Log, store: Store, filler: Filler, meter: Meter) -> None:
+    def __init__(
+        self, log: BrokerLog, store: Store, filler: Filler, meter: Meter
+    ) -> None:
         self._log = log
         self._store = store
         self._filler = filler
@@ -78,7 +78,7 @@ class Finder:
         """Events may have gone since the last step."""
         self._frames.clear()
 
-    def at(self, topic: Topic, offset: int) -> Hit | None:
+    def at(self, topic: StoredTopic, offset: int) -> Hit | None:
         """The event at an offset, if there is one."""
         if not topic.start_offset <= offset < topic.end_offset:
             return None
@@ -116,7 +116,7 @@ class Finder:
             wanted = hit is not None and hit.id == text and hit.place not in seen
             yield hit if wanted else None
 
-    def _generated(self, topic: Topic, base: int, value: int) -> Hit | None:
+    def _generated(self, topic: StoredTopic, base: int, value: int) -> Hit | None:
         """The event of a batch that was given this id, if it is that batch."""
         frame = self._frame(topic, max(base, topic.start_offset))
         if frame is None or frame.header.base_offset != base:
@@ -126,13 +126,13 @@ class Finder:
             return None
         return self.at(topic, base + delta)
 
-    def _rows(self, table: str, key: int) -> Iterator[tuple[Topic, int] | None]:
+    def _rows(self, table: str, key: int) -> Iterator[tuple[StoredTopic, int] | None]:
         after = (0, -1)
         while True:
             rows = self._store.find(table, key, after, PAGE)
             self._meter.left -= _PER_QUERY + _PER_ROW * len(rows)
             for run, offset in rows:
-                topic = self._log.catalog.by_id(self._filler.topics.get(run, 0))
+                topic = self._log.topic_by_id(self._filler.topics.get(run, 0))
                 if topic is not None:
                     yield topic, offset
             if len(rows) < PAGE:
@@ -140,7 +140,7 @@ class Finder:
             after = rows[-1]
             yield None
 
-    def _frame(self, topic: Topic, offset: int) -> Batch | None:
+    def _frame(self, topic: StoredTopic, offset: int) -> Batch | None:
         """The batch that covers an offset."""
         for topic_id, frame in self._frames:
             header = frame.header

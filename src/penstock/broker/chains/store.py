@@ -34,7 +34,7 @@ from penstock.files import (
     remove_if_there,
     write_error,
 )
-from penstock.log.layout import Layout
+from penstock.log import Layout
 
 logger = logging.getLogger(__name__)
 

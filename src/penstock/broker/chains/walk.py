@@ -15,7 +15,7 @@ from typing import Literal, NamedTuple
 from penstock.broker.chains.filling import Filler
 from penstock.broker.chains.finding import Finder, Hit, Hits, Meter, Place
 from penstock.errors import UnknownEvent
-from penstock.log import Log
+from penstock.log import BrokerLog
 
 Direction = Literal["both", "up", "down"]
 Cut = Literal["depth", "limit"]
@@ -57,7 +57,12 @@ Fill = Callable[[int], int]
 
 class Walk:
     def __init__(
-        self, question: Question, log: Log, filler: Filler, finder: Finder, meter: Meter
+        self,
+        question: Question,
+        log: BrokerLog,
+        filler: Filler,
+        finder: Finder,
+        meter: Meter,
     ) -> None:
         self._question = question
         self._log = log
@@ -72,7 +77,7 @@ class Walk:
         self._targets = {
             topic_id: topic.end_offset
             for topic_id in filler.waiting
-            if (topic := log.catalog.by_id(topic_id)) is not None
+            if (topic := log.topic_by_id(topic_id)) is not None
         }
         self._steps = self._walk()
         self.cut: Cut | None = None

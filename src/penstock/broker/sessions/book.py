@@ -23,7 +23,6 @@ from penstock.broker.sessions.wishes import WILL_RETRY_S, Will, Wish
 from penstock.delivery.consumer import Outlet
 from penstock.delivery.unconfirmed import Unconfirmed
 from penstock.log import Record
-from penstock.log.commit import OpenGroup
 
 if TYPE_CHECKING:
     from penstock.broker.broker import Broker
@@ -313,9 +312,9 @@ class Sessions:
 
     # The journal's side
 
-    def closing(self, group: OpenGroup) -> None:
+    def closing(self) -> None:
         """Called for every group that closes, before the records are collected."""
-        self.routes.closing(group)
+        self.routes.closing()
 
     @property
     def urgent(self) -> bool:

@@ -25,7 +25,6 @@ from penstock.broker.sessions.wishes import Wish
 from penstock.delivery.cursor import NEVER
 from penstock.delivery.flights import MAX_ID
 from penstock.delivery.subscription import Subscription
-from penstock.log.commit import OpenGroup
 from penstock.model.policy import Policy
 from penstock.model.topic_filter import matches
 
@@ -261,18 +260,18 @@ class Routes(Shares):
         """
         if not len(fresh):
             return
-        for topic, first in self._broker.log.intake.group.first_offsets.values():
+        for topic, first in self._broker.log.touched():
             if fresh.match(topic.name):
                 yield topic.name, first, topic.next_offset
         self.steps += fresh.steps
 
     # Topics
 
-    def closing(self, group: OpenGroup) -> None:
+    def closing(self) -> None:
         """Topics have got events: see to it that everybody has a subscription."""
         routed = self._routed
-        if len(self._tree) and group.first_offsets:
-            for topic, first in group.first_offsets.values():
+        if len(self._tree):
+            for topic, first in self._broker.log.touched():
                 if topic.name not in routed:
                     self._route(topic.name, first)
 
@@ -289,9 +288,9 @@ class Routes(Shares):
         Who publishes to many new topics bears what it takes to look them up.
         """
         log = self._broker.log
-        if topic in self._routed or topic not in log.catalog:
+        if topic in self._routed or not log.has_topic(topic):
             return
-        _, first = log.intake.group.first_offsets.get(log.topic(topic).id, (None, None))
+        first = log.stood_at(topic)
         if first == 0:
             self.steps += TOPIC_STEPS
         if first is not None and len(self._tree):

@@ -115,16 +115,16 @@ class Shares:
 
     def sweep(self, session: Session) -> int:
         """Forget shares that have nothing left to do; how many those were."""
-        catalog = self._broker.log.catalog
+        log = self._broker.log
         idle = [
             share
             for share in session.topics.values()
             if not share.ending
-            and share.topic in catalog
+            and log.has_topic(share.topic)
             and not share.subscription.ended
             and share.subscription.drained
             # Nothing is on its way to be committed.
-            and catalog.get(share.topic).next_offset == share.subscription.cursor.end()
+            and log.topic(share.topic).next_offset == share.subscription.cursor.end()
         ]
         for share in idle:
             self.drop(session, share)

@@ -10,18 +10,18 @@ order they were processed in, and with the state of the maze they outlive the pr
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
+from penstock.broker.publishing import Accepted
 from penstock.broker.seldom import Seldom
-from penstock.errors import Backlogged, InvalidPayload
+from penstock.errors import Backlogged, BeingDeleted
 from penstock.gateway.maze.letters import DeadLetterBox, Letters
 from penstock.gateway.maze.opening import Opening, Verdict
 from penstock.gateway.maze.reorder import Reorder, Taken
 from penstock.gateway.maze.router import NO_KIND, Item, Router
 from penstock.gateway.maze.state import MazeState
 from penstock.gateway.options import MazeOptions
-from penstock.log import Appended, Columns
+from penstock.log import Columns
 from penstock.wire.maze import parse
 
 # Events that may wait while the log is behind, for as long as it takes a server to
@@ -37,18 +37,8 @@ class Broker(DeadLetterBox, Protocol):
     @property
     def awake(self) -> dict[Any, None]: ...
     @property
-    def cards(self) -> Gates: ...
-    @property
     def seldom(self) -> Seldom: ...
-    def publish(self, topic: str, events: Columns, /) -> Appended: ...
-
-
-class Gates(Protocol):
-    """What the maze wants of the cards of topics."""
-
-    def refused(
-        self, topic: str, payloads: Sequence[bytes], /
-    ) -> Mapping[int, InvalidPayload]: ...
+    def accept(self, topic: str, events: Columns, /) -> Accepted: ...
 
 
 class MazeHub:
@@ -98,10 +88,12 @@ class MazeHub:
 
     def source_left(self, now_s: float) -> None:
         """Nothing more will come: process what was held back, whatever is missing."""
-        if self._opening is not None:
-            self._decide(Verdict.GOES_ON, now_s)
-        self._process(self._reorder.flush(), now_s)
-        self._source = None
+        try:
+            if self._opening is not None:
+                self._decide(Verdict.GOES_ON, now_s)
+            self._process(self._reorder.flush(), now_s)
+        finally:
+            self._source = None
 
     def receive(self, lines: list[bytes], now_s: float) -> None:
         """Process lines of the source, without their newlines."""
@@ -164,28 +156,16 @@ class MazeHub:
     def _publish(self, now_s: float) -> None:
         columns = Columns(self._unpublished, int(now_s * 1000))
         try:
-            appended = self.broker.publish(self.options.topic, columns)
-        except Backlogged:
+            outcome = self.broker.accept(self.options.topic, columns)
+        except (Backlogged, BeingDeleted):
             if len(self._unpublished) > MAX_UNPUBLISHED:
                 raise
             return  # the next receive or tick tries again
-        except InvalidPayload:
-            self._refuse_unfit()
-            if self._unpublished:
-                self._publish(now_s)
-            return
-        self._unpublished.clear()
-        self._state.published(appended.base_offset + appended.count)
-
-    def _refuse_unfit(self) -> None:
-        """Have what does not fit the schema of the topic in the dead letters."""
-        refused = self.broker.cards.refused(self.options.topic, self._unpublished)
-        lines = self._unpublished
-        self._unpublished = [
-            line for place, line in enumerate(lines) if place not in refused
-        ]
-        for place, refusal in refused.items():
-            self.letters.keep(str(refusal.at(0)), lines[place])
+        lines, self._unpublished = self._unpublished, []
+        for place, refusal in outcome.refused.items():
+            self.letters.keep(str(refusal), lines[place])
+        for piece in outcome.pieces:
+            self._state.published(piece.offsets[-1] + 1)
 
 
 def _report(seldom: Seldom, gaps: list[tuple[int, int]]) -> None:

@@ -30,7 +30,7 @@ from penstock.gateway.mqtt.headers import (
 from penstock.gateway.mqtt.hub import MqttHub
 from penstock.gateway.mqtt.writing import Form, Mark, Writer
 from penstock.gateway.outbox import Outbox
-from penstock.log.frame import Column
+from penstock.log import Column
 from penstock.wire.mqtt import Properties, Property
 
 

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, cast
 
 from penstock.broker.access import Grants
 from penstock.broker.broker import Broker
+from penstock.broker.publishing import Accepted, Piece
 from penstock.broker.sessions import Session, Will, Willed
 from penstock.broker.sessions.wishes import WILL_RETRY_S
 from penstock.errors import InvalidPayload, PenstockError
@@ -239,7 +240,7 @@ def publish_will(broker: Broker, will: Will, producer: str) -> None:
     headers = {**will.headers, **common(will.qos, retain=will.retain)}
     if will.lifetime_s is not None:
         headers[EXPIRES] = str(now_ms + int(will.lifetime_s * 1000))
-    publish(
+    outcome = publish(
         broker,
         will.topic,
         Columns(
@@ -252,22 +253,24 @@ def publish_will(broker: Broker, will: Will, producer: str) -> None:
         retain=will.retain,
         relaxed=not will.qos,
     )
+    outcome.whole()
 
 
 def publish(
     broker: Broker, topic: str, events: Columns, *, retain: bool, relaxed: bool
-) -> int:
-    """Publish events; the last is retained if they say so. The group they are in.
+) -> Accepted:
+    """Publish events; the last is retained if they say so.
 
     What takes a retained message away need not fit the topic's schema: if it does not,
     that is all it does, and it is no event.
     """
     if retain:
         broker.retained.check(topic, events.payloads[-1])
-    try:
-        return broker.publish(topic, events, relaxed=relaxed, keep=retain).group
-    except InvalidPayload:
-        if not retain or events.payloads != [b""]:
-            raise
+    outcome = broker.accept(topic, events, relaxed=relaxed, keep=retain)
+    last = len(events) - 1
+    unfit = isinstance(outcome.refused.get(last), InvalidPayload)
+    if retain and unfit and not events.payloads[last]:
         broker.retained.forget(topic)
-        return broker.promised
+        del outcome.refused[last]
+        outcome.pieces.append(Piece([last], (), broker.promised, None))
+    return outcome

@@ -18,8 +18,10 @@ from collections.abc import Callable, Iterator
 from msgspec.structs import replace
 
 from penstock.broker.access import Grants
+from penstock.broker.publishing import Accepted
 from penstock.broker.sessions import Session
 from penstock.errors import (
+    BeingDeleted,
     InvalidBatch,
     InvalidName,
     InvalidPayload,
@@ -53,6 +55,7 @@ REASONS: dict[type[PenstockError], Reason] = {
     InvalidName: Reason.TOPIC_NAME_INVALID,
     InvalidPayload: Reason.PAYLOAD_FORMAT_INVALID,
     InvalidBatch: Reason.IMPLEMENTATION_SPECIFIC_ERROR,
+    BeingDeleted: Reason.IMPLEMENTATION_SPECIFIC_ERROR,
     LimitReached: Reason.QUOTA_EXCEEDED,
 }
 # Those that say all there is to say.
@@ -109,22 +112,51 @@ class Inbound:
             known = self._session.flights.received
             if not known.isdisjoint(ids) or len(set(ids)) < len(ids):
                 payloads, ids = _new(packet, known)
-        try:
-            group = self._hub.broker.promised
-            if payloads:
+        refused: dict[int, PenstockError] = {}
+        group = self._hub.broker.promised
+        if payloads:
+            try:
                 grants.check_publish(topic)
-                group = self._store(topic, packet, payloads, now_s)
-        except PenstockError as error:
-            if len(packet.payloads) > 1 and _reason(error) is not None:
-                for one in _singles(packet):  # perhaps only one is to blame
-                    self._take(topic, one, grants, now_s)
+                outcome = self._store(topic, packet, payloads, now_s)
+                group, refused = outcome.group or group, outcome.refused
+            except PenstockError as error:
+                refused = dict.fromkeys(range(len(payloads)), error)
+        if not refused:
+            self._taken(packet, ids, group)
+        elif len(packet.payloads) == 1:
+            self._refuse(packet, ids, refused[0])
+        else:
+            self._one_by_one(packet, ids, refused, group)
+
+    def _one_by_one(
+        self,
+        packet: Publishes,
+        ids: list[int],
+        refused: dict[int, PenstockError],
+        group: int,
+    ) -> None:
+        """Answer a run of which some are refused; ``ids`` are those that are new."""
+        trouble = next((e for e in refused.values() if _reason(e) is None), None)
+        if trouble is not None:
+            raise trouble  # the broker is in trouble, not the messages
+        places = {id_: place for place, id_ in enumerate(ids)}
+        for at, one in enumerate(_singles(packet)):
+            mine = one.packet_ids or []
+            # Without ids all are new, and stand at their places.
+            place = places.pop(mine[0], None) if mine and packet.qos == 2 else at
+            error = None if place is None else refused.get(place)
+            new = mine if place is not None else []
+            if error is None:
+                self._taken(one, new, group)
             else:
-                self._refuse(packet, ids, error)
-            return
+                self._refuse(one, new, error)
+
+    def _taken(self, packet: Publishes, new: list[int], group: int) -> None:
+        """Acknowledge publishes; those that are not new were stored before."""
         if packet.qos == 2:
-            self._unanswered -= len(packet.payloads) - len(payloads)
-            if ids:
-                self._hub.broker.sessions.received(self._session, ids)
+            self._unanswered -= len(packet.payloads) - len(new)
+            if new:
+                self._hub.broker.sessions.received(self._session, new)
         self._acknowledge(packet, group)
 
     def release(self, ids: list[int]) -> None:
@@ -175,7 +207,7 @@ class Inbound:
 
     def _store(
         self, topic: str, packet: Publishes, payloads: list[bytes], now_s: float
-    ) -> int:
+    ) -> Accepted:
         qos, retain = packet.qos, packet.retain
         priorities = None
         headers = common(qos, retain=retain)
@@ -192,9 +224,9 @@ class Inbound:
             producer=self._session.producer,
         )
         broker = self._hub.broker
-        group = publish(broker, topic, events, retain=retain, relaxed=not qos)
+        outcome = publish(broker, topic, events, retain=retain, relaxed=not qos)
         broker.sessions.routes.lead(topic)
-        return group
+        return outcome
 
     def _acknowledge(self, packet: Publishes, group: int) -> None:
         if not packet.packet_ids:

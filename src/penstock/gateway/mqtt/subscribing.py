@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple, TypeVar
 
 from penstock.broker.access import Grants, covers
+from penstock.broker.promised import has_ended
 from penstock.broker.retained import TOPIC as RETAINED
 from penstock.broker.sessions import Session, Wish
 from penstock.broker.sessions.routes import WISH_STEPS
@@ -283,7 +284,7 @@ class Subscribing:
         log = self._hub.broker.log
         while self._due and self._looked < PIECE_RETAINED:
             group, wish, below = self._due[0]
-            if group > log.written and log.outcome(group) == "pending":
+            if not has_ended(log, group):
                 return False
             self._due.popleft()
             routes = self._hub.broker.sessions.routes

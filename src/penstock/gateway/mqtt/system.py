@@ -58,7 +58,7 @@ class System:
             "broker/messages/sent": lambda: self.counts.messages_out,
             "broker/retained messages/count": lambda: len(broker.retained),
             "broker/subscriptions/count": self._wishes,
-            "broker/topics/count": lambda: len(broker.log.catalog),
+            "broker/topics/count": lambda: broker.log.topic_count,
             "broker/dead letters/count": lambda: LetterCount(broker).open(),
         }
         for name in self._values:

@@ -9,8 +9,7 @@ from penstock.broker.chains import Chains, Question
 from penstock.broker.chains.filling import Filler
 from penstock.broker.chains.store import Store
 from penstock.files import FileSystem
-from penstock.log import Columns, Log, TopicOptions
-from penstock.log.commit import Commit
+from penstock.log import Columns, GroupCommit, Log, TopicOptions
 
 NOW_MS = 1_700_000_000_000
 
@@ -32,8 +31,8 @@ class Scene:
         self.chains = Chains(self.log)
         self.log.on_commit = self._note
 
-    def _note(self, commit: Commit) -> None:
-        for topic, _ in commit.frames:
+    def _note(self, commit: GroupCommit) -> None:
+        for topic, _ in commit.headers():
             self.chains.note(topic)
 
     def close(self) -> None:
@@ -65,7 +64,7 @@ class Scene:
         at_ms: int = NOW_MS,
     ) -> list[str]:
         """One committed batch; the ids of its events."""
-        if topic not in self.log.catalog:
+        if not self.log.has_topic(topic):
             self.topic(topic)
         payloads = [b"payload %d" % number for number in range(count)]
         columns = Columns(payloads, at_ms, ids=ids, parents=parents, keys=keys)

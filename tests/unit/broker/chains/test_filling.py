@@ -5,8 +5,7 @@ import pytest
 from penstock.broker.chains import filling
 from penstock.broker.chains.chains import STEP_EFFORT
 from penstock.broker.chains.filling import SLICE_EVENTS
-from penstock.log import Columns
-from penstock.log.batch import Batch
+from penstock.log import Batch, Columns
 from tests.unit.broker.chains.scene import Scene
 
 

@@ -20,7 +20,7 @@ from penstock.broker.chains.store import (
 )
 from penstock.errors import DiskFull, WriteFailed
 from penstock.files import Files
-from penstock.log.layout import Layout
+from penstock.log import Layout
 from tests.unit.log.faults import FaultyFiles
 
 

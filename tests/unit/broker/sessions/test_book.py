@@ -333,6 +333,7 @@ def test_ids_of_a_topic_that_is_gone_are_released(scene: Scene) -> None:
     scene.commit()
     scene.broker.delete_topic("t")
     scene.commit()
+    scene.commit()
 
     scene.restart()
 

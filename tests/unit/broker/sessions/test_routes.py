@@ -136,6 +136,7 @@ def test_a_topic_that_was_deleted_begins_anew(scene: Scene) -> None:
     scene.wish(ann, "t")
     scene.events("t", 2)
     scene.broker.delete_topic("t")
+    scene.commit()
 
     scene.events("t")
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
+from penstock.broker.publishing import Accepted, Piece
 from penstock.broker.seldom import Seldom
-from penstock.errors import Backlogged, InvalidPayload
+from penstock.errors import Backlogged, InvalidPayload, PenstockError
 from penstock.gateway.maze import MazeClient, MazeHub, MazeSource, MazeState
 from penstock.gateway.options import MazeOptions
-from penstock.log import Appended, Batch, Columns
+from penstock.log import Batch, Columns
 
 ROOM = 1 << 20
 
@@ -26,29 +26,23 @@ class FakeBroker:
         self.unfit: set[bytes] = set()
         """Lines that do not fit the schema of the topic."""
 
-    @property
-    def cards(self) -> FakeBroker:
-        return self
-
-    def refused(
-        self, topic: str, payloads: Sequence[bytes]
-    ) -> dict[int, InvalidPayload]:
-        return {
-            index: InvalidPayload(topic, index, "$", "is not JSON", 1)
-            for index, payload in enumerate(payloads)
-            if payload in self.unfit
-        }
-
-    def publish(self, topic: str, columns: Columns) -> Appended:
+    def accept(self, topic: str, columns: Columns) -> Accepted:
         if self.behind:
             raise Backlogged(1, 1)
-        for refusal in self.refused(topic, columns.payloads).values():
-            raise refusal
-        columns.check()
-        assert columns.keys is None
+        refused: dict[int, PenstockError] = {
+            index: InvalidPayload(topic, 0, "$", "is not JSON", 1)
+            for index, payload in enumerate(columns.payloads)
+            if payload in self.unfit
+        }
+        fit = [index for index in range(len(columns)) if index not in refused]
+        if not fit:
+            return Accepted([], refused)
+        stored = columns.pick(fit)
+        stored.check()
+        assert stored.keys is None
         base = self.end
-        self.batches.append(Batch.of(topic, columns.encode(base, b"\0" * 16)))
-        return Appended(topic, base, len(columns), 0, b"\0" * 16, base)
+        self.batches.append(Batch.of(topic, stored.encode(base, b"\0" * 16)))
+        return Accepted([Piece(fit, range(base, base + len(fit)), 1, None)], refused)
 
     def dead_letter(self, *, gateway: str, reason: str, raw: bytes) -> None:
         if self.behind:

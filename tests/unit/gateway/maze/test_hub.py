@@ -6,11 +6,12 @@ from typing import Any
 import pytest
 
 from penstock.broker.broker import Broker as RealBroker
-from penstock.errors import Backlogged
+from penstock.broker.publishing import Accepted
+from penstock.errors import Backlogged, BeingDeleted
 from penstock.gateway.gateway import Gateway
 from penstock.gateway.maze import MazeClient, MazeHub, MazeSource, MazeState, hub
 from penstock.gateway.options import MazeOptions
-from penstock.log import Owner
+from penstock.log import Columns, Owner
 from tests.unit.gateway.maze.scene import Maze
 
 
@@ -302,6 +303,22 @@ def test_events_wait_for_a_log_that_is_behind_and_clients_do_not():
     assert (waited, maze.hub.backlogged) == (True, False)
     assert maze.broker.published == [b"1|B", b"2|B"]
     assert maze.state.applied == 2
+
+
+def test_events_wait_while_their_topic_is_being_deleted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    maze = Maze(1)
+
+    def going(topic: str, columns: Columns) -> Accepted:
+        raise BeingDeleted(topic)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(maze.broker, "accept", going)
+        maze.send("1|B")
+    maze.wait(1.0)
+
+    assert maze.broker.published == [b"1|B"]
 
 
 def test_dead_letters_wait_for_a_log_that_is_behind():

@@ -38,7 +38,7 @@ def come(scene: Scene, name: str = "ann", version: int = 5) -> Client:
 
 
 def stored(scene: Scene, topic: str = "t") -> list[bytes]:
-    if topic not in scene.broker.log.catalog:
+    if not scene.broker.log.has_topic(topic):
         return []
     batches = scene.broker.log.read(topic, 0)
     return [payload for batch in batches for payload in batch.payloads()]
@@ -295,7 +295,7 @@ def test_a_refusal_says_why(
 
     assert client.acks() == [(ANSWERS[qos], 1, reason or 0)]
     if reason is not None:
-        assert topic not in scene.broker.log.catalog
+        assert not scene.broker.log.has_topic(topic)
         client.publish("open/a", b"y", qos=qos, ids=[1])  # the id is free again
         assert client.acks() == [(ANSWERS[qos], 1, 0)]
     scene.close()
@@ -307,6 +307,22 @@ def test_topics_of_the_system_are_not_published_to(scene: Scene) -> None:
     client.publish("$mine", b"x", qos=1, ids=[1])
 
     assert client.acks() == [(Kind.PUBACK, 1, Reason.TOPIC_NAME_INVALID)]
+
+
+def test_a_topic_that_is_being_deleted_takes_nothing_and_says_so(scene: Scene) -> None:
+    client = come(scene)
+    client.publish("t", b"x", qos=1, ids=[1])
+    client.packets()
+    scene.commits = False
+    scene.broker.delete_topic("t")
+
+    client.publish("t", b"y", qos=1, ids=[2])
+    scene.commit()
+
+    (ack,) = client.packets()
+    assert isinstance(ack, Ack)
+    assert ack.reason == Reason.IMPLEMENTATION_SPECIFIC_ERROR
+    assert not scene.broker.log.has_topic("t")
 
 
 def test_a_limit_is_told_in_words(tmp_path: Path) -> None:
@@ -358,7 +374,7 @@ def test_what_may_not_be_published_leaves_nothing_with_qos_0(
 
     assert client.packets() == []
     assert not client.closed
-    assert len(scene.broker.log.catalog) == 0
+    assert scene.broker.log.topic_count == 0
     scene.close()
 
 

@@ -1,0 +1,193 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from penstock.broker.broker import Broker
+from penstock.broker.options import BrokerOptions
+from penstock.broker.publishing import ids_at
+from penstock.errors import (
+    Backlogged,
+    InvalidBatch,
+    InvalidName,
+    InvalidPayload,
+    LimitReached,
+    ReservedName,
+    WriteFailed,
+)
+from penstock.log import Columns, Log, LogOptions
+from tests.unit.log.faults import FaultyFiles, payloads
+
+LARGE = b"x" * 101
+
+
+@pytest.fixture
+def disk() -> FaultyFiles:
+    return FaultyFiles()
+
+
+@pytest.fixture
+def broker(tmp_path: Path, disk: FaultyFiles) -> Iterator[Broker]:
+    options = LogOptions(max_event_bytes=100, group_bytes=2000)
+    open_log = partial(Log.open, tmp_path, options, files=disk)
+    broker = Broker(open_log, BrokerOptions(max_topics=5))
+    yield broker
+    broker.log.abandon()
+
+
+def stored(broker: Broker, topic: str) -> list[bytes]:
+    broker.log.commit()
+    return payloads(broker.log, topic)
+
+
+def with_schema(broker: Broker, topic: str) -> None:
+    """Payloads of the topic are numbers."""
+    broker.cards.register(topic, {"type": "integer"}, type_="N", at_ms=0, by="anna")
+
+
+def test_a_batch_that_is_good_is_one_piece(broker: Broker) -> None:
+    outcome = broker.accept("t", Columns([b"a", b"b"], 1))
+
+    (piece,) = outcome.pieces
+    assert not outcome.refused
+    assert list(piece.units) == list(piece.offsets) == [0, 1]
+    assert outcome.group == piece.group == broker.group
+    assert stored(broker, "t") == [b"a", b"b"]
+    ids = [piece.id_at(broker, "t", place) for place in (0, 1)]
+    assert ids == ids_at(broker, "t", [0, 1])
+
+
+def test_what_is_bad_harms_no_other(broker: Broker) -> None:
+    events = [b"%d" % number for number in range(40)]
+    events[3] = events[17] = events[18] = LARGE
+
+    outcome = broker.accept("t", Columns(events, 1))
+
+    assert sorted(outcome.refused) == [3, 17, 18]
+    assert all(isinstance(one, InvalidBatch) for one in outcome.refused.values())
+    good = [event for event in events if event != LARGE]
+    assert stored(broker, "t") == good
+    placed = {
+        unit: offset
+        for piece in outcome.pieces
+        for unit, offset in zip(piece.units, piece.offsets, strict=True)
+    }
+    assert [events[unit] for unit in sorted(placed, key=placed.__getitem__)] == good
+
+
+def test_what_does_not_fit_is_refused_with_a_reason_of_its_own(broker: Broker) -> None:
+    broker.create_topic("t")
+    with_schema(broker, "t")
+
+    outcome = broker.accept("t", Columns([b"1", b'"x"', b"2", b"[]"], 1))
+
+    assert sorted(outcome.refused) == [1, 3]
+    assert all(isinstance(one, InvalidPayload) for one in outcome.refused.values())
+    assert str(outcome.refused[1]) != str(outcome.refused[3])
+    assert "of the batch" not in str(outcome.refused[3])
+    assert stored(broker, "t") == [b"1", b"2"]
+
+
+def test_a_unit_is_stored_whole_or_not_at_all(broker: Broker) -> None:
+    events = Columns([b"a", b"b", LARGE, b"c", b"d", b"e"], 1)
+
+    outcome = broker.accept("t", events, units=[2, 2, 1, 1])
+
+    assert list(outcome.refused) == [1]
+    assert stored(broker, "t") == [b"a", b"b", b"d", b"e"]
+    with pytest.raises(InvalidBatch):
+        broker.accept("t", Columns([b"f", LARGE], 1), units=[2]).whole()
+    assert stored(broker, "t") == [b"a", b"b", b"d", b"e"]
+
+
+def test_each_is_stored_once_by_its_dedup_id(broker: Broker) -> None:
+    def publish(*texts: bytes) -> list[int]:
+        ids: list[str | None] = [text.decode()[:8] for text in texts]
+        outcome = broker.accept("t", Columns(list(texts), 1), dedup_ids=ids, now_s=1.0)
+        return [offset for piece in outcome.pieces for offset in piece.offsets]
+
+    assert publish(b"a", b"b") == [0, 1]
+    assert publish(b"b", b"c", LARGE, b"a") == [1, 2, 0]
+    assert stored(broker, "t") == [b"a", b"b", b"c"]
+
+
+@pytest.mark.parametrize(
+    ("topic", "events", "kind"),
+    [
+        ("t", [LARGE], InvalidBatch),
+        ("t", [LARGE, LARGE], InvalidBatch),
+        ("numbers", [b"x"], InvalidPayload),
+        ("numbers", [b"x", b"y"], InvalidPayload),
+    ],
+)
+def test_no_topic_is_made_for_events_that_are_refused(
+    broker: Broker, topic: str, events: list[bytes], kind: type[Exception]
+) -> None:
+    with_schema(broker, "numbers")
+
+    outcome = broker.accept(topic, Columns(events, 1), keep=True)
+
+    assert len(outcome.refused) == len(events) and not outcome.pieces
+    assert {type(error) for error in outcome.refused.values()} == {kind}
+    assert outcome.group == 0
+    broker.log.commit()
+    assert not broker.log.has_topic(topic)
+
+
+@pytest.mark.parametrize(
+    ("topic", "kind"),
+    [("", InvalidName), ("$mine", ReservedName), ("a\0", InvalidName)],
+)
+def test_what_all_of_it_is_refused_for_is_raised(
+    broker: Broker, topic: str, kind: type[Exception]
+) -> None:
+    with pytest.raises(kind):
+        broker.accept(topic, Columns([b"a", b"b"], 1))
+    assert not broker.log.has_topic(topic)
+
+
+def test_no_topic_is_made_while_nothing_can_be_stored(
+    broker: Broker, disk: FaultyFiles
+) -> None:
+    broker.accept("t", Columns([b"x" * 90] * 20, 1))
+    commit = broker.log.begin_commit()
+    broker.accept("t", Columns([b"x" * 90] * 42, 1))
+
+    with pytest.raises(Backlogged):
+        broker.accept("u", Columns([b"x" * 90] * 3, 1))
+
+    assert not broker.log.has_topic("u")
+    assert commit is not None
+
+
+def test_behind_the_first_that_is_too_much_nothing_is_tried(broker: Broker) -> None:
+    for number in range(5):
+        broker.create_topic(f"t{number}")
+
+    outcome = broker.accept("one more", Columns([b"x"] * 1000, 1))
+
+    assert len(outcome.refused) == 1000
+    assert len({id(error) for error in outcome.refused.values()}) == 1
+    assert isinstance(outcome.refused[999], LimitReached)
+
+
+def test_what_was_lost_while_more_was_stored_is_refused(
+    broker: Broker, disk: FaultyFiles
+) -> None:
+    """A group is full and written for what comes behind it, and fails."""
+    broker.create_topic("t")
+    broker.log.commit()
+    disk.fail("write", "journal")
+
+    outcome = broker.accept(
+        "t", Columns([b"x" * 90] * 15 + [LARGE] + [b"y" * 90] * 20, 1)
+    )
+
+    lost = [unit for unit, e in outcome.refused.items() if isinstance(e, WriteFailed)]
+    assert lost and isinstance(outcome.refused[15], InvalidBatch)
+    kept = [unit for piece in outcome.pieces for unit in piece.units]
+    assert sorted([*lost, 15, *kept]) == list(range(36))
+    assert len(stored(broker, "t")) == len(kept)
