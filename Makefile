@@ -13,6 +13,10 @@ PY := $(BIN)/python
 STAMP := $(VENV)/.setup-done
 PIP_INSTALL = $(PY) -m pip --disable-pip-version-check install -qq
 
+# Compiled modules are kept, whatever the surroundings say: hundreds of processes that the
+# tests start would compile the package anew, each for half a second.
+unexport PYTHONDONTWRITEBYTECODE
+
 # The Python that makes the environment; the first that fits, unless given.
 PYTHON ?=
 PYTHONS := $(or $(PYTHON),python3.11 python3.12 python3.13 python3.14 python3)
@@ -34,7 +38,7 @@ NODE_WANTED := Node 20.19 or newer with npm
 PYTEST_ARGS ?=
 HYPOTHESIS_PROFILE ?= fast
 PYTEST = HYPOTHESIS_PROFILE=$(HYPOTHESIS_PROFILE) $(PY) -m pytest -q \
-  -n 2 --dist loadscope $(PYTEST_ARGS)
+  -n 3 --dist loadscope $(PYTEST_ARGS)
 
 ##@ Main
 .PHONY: run
@@ -46,7 +50,7 @@ serve: setup dashboard ## Run the broker alone, with all its gateways
 	@$(BIN)/penstock serve $(SERVE_ARGS)
 
 .PHONY: test
-test: lint types dashboard system-packages ## Run everything: format, lint, contracts, types, all tests
+test: lint types dashboard system-packages ## Run everything: format, lint, contracts, types, tests
 	@if test -d web/node_modules; then \
 	  echo "== types of the dashboard"; $(MAKE) -s web-check; \
 	fi
@@ -55,12 +59,12 @@ test: lint types dashboard system-packages ## Run everything: format, lint, cont
 
 ##@ Development
 .PHONY: check
-check: lint types ## Inner loop: lint, types and the fast tests
+check: lint types ## Inner loop: lint, types and the fast unit tests
 	@echo "== fast tests"
-	@$(PYTEST) -m "not slow and not interop and not spark"
+	@$(PYTEST) -m "not slow and not interop and not spark" tests/unit tests/test_*.py
 
 .PHONY: deep
-deep: ## Like test, with many random examples, and containers (long)
+deep: ## Like test, with long variants, many random examples and containers
 	@$(MAKE) test HYPOTHESIS_PROFILE=deep
 
 .PHONY: web

@@ -84,7 +84,10 @@ class LocalServer:
         self._selector.register(sock, selectors.EVENT_READ, gateway)
 
     def _read(self, gateway: NativeGateway) -> None:
-        data = self._gateways[gateway].recv(ROOM)
+        try:
+            data = self._gateways[gateway].recv(ROOM)
+        except ConnectionResetError:  # it has gone with answers unread
+            data = b""
         if not data:
             self._drop(gateway)
             return
@@ -94,8 +97,6 @@ class LocalServer:
             gateway.logged_in(known == login.password, time.time())
         while gateway.busy:
             gateway.go_on(time.time())
-        while gateway.errands:
-            gateway.errands.popleft()()
 
     def _pump(self) -> None:
         sent = not self.mute
@@ -106,7 +107,7 @@ class LocalServer:
 
     def _send(self, gateway: NativeGateway) -> bool:
         data = b"".join(gateway.output(time.time(), ROOM))
-        with contextlib.suppress(BrokenPipeError):
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):
             self._gateways[gateway].sendall(data)
         if gateway.closing:
             self._drop(gateway)

@@ -52,10 +52,11 @@ class Unavailable(Exception):
 class Mongod:
     """One server, a replica set of one member, started again as often as you like."""
 
-    def __init__(self, home: Path, data: Path) -> None:
+    def __init__(self, home: Path, data: Path, oplog_mib: int) -> None:
         self.data = data
         self.port = free_port()
         self._home = home
+        self._oplog_mib = oplog_mib
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -104,7 +105,7 @@ class Mongod:
         return [
             *("--replSet", "rs0", "--bind_ip", "127.0.0.1", "--port", str(self.port)),
             *("--dbpath", str(self.data), "--nounixsocket", "--quiet"),
-            *("--wiredTigerCacheSizeGB", "0.5", "--oplogSize", "128"),
+            *("--wiredTigerCacheSizeGB", "0.5", "--oplogSize", str(self._oplog_mib)),
         ]
 
     def _be_primary(self) -> None:
@@ -139,8 +140,11 @@ class Mongod:
 
 
 @contextlib.contextmanager
-def own_mongod() -> Iterator[Mongod]:
-    """A server over a temporary directory; skips by name if there can be none."""
+def own_mongod(oplog_mib: int = 128) -> Iterator[Mongod]:
+    """A server over a temporary directory; skips by name if there can be none.
+
+    ``oplog_mib``: how much of what has changed it knows.
+    """
     try:
         home = fetched()
     except Unavailable as reason:
@@ -149,7 +153,7 @@ def own_mongod() -> Iterator[Mongod]:
     user = unprivileged()
     if user:
         os.chown(data, user["user"], user["group"])
-    server = Mongod(home, data)
+    server = Mongod(home, data, oplog_mib)
     try:
         server.start()
         yield server

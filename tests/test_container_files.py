@@ -72,7 +72,9 @@ def parsed(service: str) -> click.Context:
     command: click.Command = cli
     words = shlex.split(SERVICES[service]["command"])
     while isinstance(command, click.Group):
-        command = command.commands[words.pop(0)]
+        found = command.get_command(click.Context(command), words.pop(0))
+        assert found is not None
+        command = found
     return command.make_context(command.name, words)
 
 
@@ -104,7 +106,7 @@ def test_it_is_closed_unless_somebody_opens_it() -> None:
 
 def test_its_command_is_one_of_penstock() -> None:
     assert json.loads(said("ENTRYPOINT")) == ["penstock"]
-    assert cli.commands[json.loads(said("CMD"))[0]].name == "serve"
+    assert json.loads(said("CMD"))[0] == "serve"
 
 
 def test_its_ports_are_those_of_the_settings() -> None:

@@ -12,8 +12,8 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
 
+from tests.effort import DEEP
 from tests.environments import environment
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -103,11 +103,13 @@ USES = {
     "sql": "import penstock.sql.engine, penstock.cli.sql_shell; "
     "penstock.cli.sql_shell._session(list)",
 }
-DEEP = settings.get_current_profile_name() == "deep"
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("extra", USES)
+@pytest.mark.parametrize(
+    "extra",
+    [pytest.param(one, marks=[pytest.mark.deep] if one else []) for one in USES],
+)
 def test_each_extra_is_enough_by_itself(
     wheel: Path, tmp_path: Path, extra: str
 ) -> None:

@@ -116,7 +116,8 @@ def mongod() -> Iterator[Server]:
         real.fetched()
     except real.Unavailable as error:
         raise Missing(str(error)) from error
-    with real.own_mongod() as server, real.database_of(server.url) as url:
+    # As much as a MongoDB has by itself at least: less is gone within seconds here.
+    with real.own_mongod(oplog_mib=990) as server, real.database_of(server.url) as url:
         yield Server(url, server.pid)
 
 

@@ -29,6 +29,7 @@ from penstock.wire.mqtt import (
     render_connect,
     render_subscribe,
 )
+from tests.command import command
 from tests.http_client import Http, Reply
 from tests.serving import Serving, serving
 from tests.wire_client import Wire
@@ -536,11 +537,11 @@ def test_a_file_without_roles_is_told_of_on_start(tmp_path: Path) -> None:
         assert "subscribe under any name: 1;" in said
 
         file = ("--file", str(users))
-        done = server.run("users", "allow", "anna", "administer", *file)
+        done = command(server, "users", "allow", "anna", "administer", *file)
         assert done.stdout == b"anna may administer\n"
         with native(server, "anna") as anna:
             anna.ask("topics.delete", name="room/temp")
-        server.run("users", "deny", "anna", "administer", *file)
+        command(server, "users", "deny", "anna", "administer", *file)
         with native(server, "anna") as anna:
             anna.publish("room/temp", [b"1"])
             refused(lambda: anna.ask("topics.delete", name="room/temp"))
@@ -587,16 +588,18 @@ def test_other_rules_count_for_the_next_login(server: Serving, folder: Path) -> 
         log_in(before)
         assert publishes(before) == "error:"
 
-        allowed = server.run("users", "allow", "cora", "publish", "cora", *file)
+        allowed = command(server, "users", "allow", "cora", "publish", "cora", *file)
 
         assert allowed.stdout == b"cora may publish cora\n"
         with Wire(where) as wire:
             assert publishes(log_in(wire)) == "published"
         assert publishes(before) == "error:"
-    assert server.run("users", "deny", "cora", "everything", *file).returncode == 0
+    assert command(server, "users", "deny", "cora", "everything", *file).returncode == 0
     with Wire(where) as wire:
         assert publishes(log_in(wire)) == "error:"
-    assert server.run("users", "show", "cora", *file).stdout == b"nothing\n"
-    assert server.run("users", "allow", "cora", "everything", *file).returncode == 0
+    assert command(server, "users", "show", "cora", *file).stdout == b"nothing\n"
+    assert (
+        command(server, "users", "allow", "cora", "everything", *file).returncode == 0
+    )
     with Wire(where) as wire:
         assert publishes(log_in(wire)) == "published"

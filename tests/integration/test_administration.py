@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import socket
-import subprocess
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -21,8 +20,10 @@ import penstock
 from penstock.client import Client, connect
 from penstock.errors import NotAllowed, ServerRefused
 from penstock.http.key_file import KeyFile, Wanted
+from tests.command import Run
+from tests.command import penstock as penstock_command
 from tests.http_client import token_of
-from tests.serving import PENSTOCK, Serving, serving
+from tests.serving import Serving, serving
 from tests.unit.broker.test_desk_access import CHANGING
 
 pytestmark = pytest.mark.slow
@@ -47,14 +48,9 @@ def native(server: Serving, token: str | None = None) -> Client:
     return connect(at(server), token=token)
 
 
-def run(data: Path, *arguments: str) -> subprocess.CompletedProcess[bytes]:
+def run(data: Path, *arguments: str) -> Run:
     """A command of somebody whose data directory is that."""
-    return subprocess.run(
-        [*PENSTOCK, *arguments],
-        capture_output=True,
-        timeout=PATIENCE_S,
-        env={**os.environ, "PENSTOCK_DATA": str(data)},
-    )
+    return penstock_command(*arguments, env={"PENSTOCK_DATA": str(data)})
 
 
 @pytest.mark.parametrize(("verb", "said"), CHANGING.items())

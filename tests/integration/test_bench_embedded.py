@@ -36,6 +36,7 @@ def bench(tmp_path: Path) -> Bench:
 
 
 @pytest.mark.slow
+@pytest.mark.deep
 @pytest.mark.parametrize("title", WORKLOADS)
 def test_penstock_takes_part_in_every_workload(bench: Bench, title: str) -> None:
     contenders = _small(PENSTOCK, WORKLOADS[title].contenders)
@@ -48,6 +49,7 @@ def test_penstock_takes_part_in_every_workload(bench: Bench, title: str) -> None
 
 
 @pytest.mark.slow
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("system", "kind"),
     [

@@ -14,7 +14,7 @@ from bench.peers.harness import Bench
 from bench.peers.install import missing_peers
 from bench.rounds import Settings
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.deep]
 
 SIZES = {"100 B": 100}
 WORKLOADS = [

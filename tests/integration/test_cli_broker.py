@@ -13,6 +13,7 @@ import pytest
 
 from penstock.client import connect
 from penstock.server.users_file import set_password
+from tests.command import command, lines, penstock
 from tests.serving import PENSTOCK, Serving, serving
 
 
@@ -21,12 +22,6 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serving]:
     """One server for all tests here; each has topics of its own."""
     with serving(tmp_path_factory.mktemp("server")) as server:
         yield server
-
-
-def lines(server: Serving, *arguments: str, input: bytes = b"") -> list[str]:
-    result = server.run(*arguments, input=input)
-    assert result.returncode == 0, result.stderr
-    return result.stdout.decode().splitlines()
 
 
 def test_events_go_from_one_command_to_another(server: Serving) -> None:
@@ -134,7 +129,7 @@ def test_a_dead_letter_is_sent_again_to_the_one_that_failed(server: Serving) -> 
 def test_a_topic_is_deleted_under_a_publisher(server: Serving) -> None:
     lines(server, "publish", "old", "event")
 
-    refused = server.run("topics", "delete", "old")
+    refused = command(server, "topics", "delete", "old")
     deleted = lines(server, "topics", "delete", "old", "--yes")
 
     assert refused.returncode == 2
@@ -149,11 +144,7 @@ def test_a_server_is_reached_by_its_port_as_well(server: Serving) -> None:
 
     lines(server, "publish", "port", "event")
 
-    result = subprocess.run(
-        [*PENSTOCK, "topics", "show", "port", "--server", address, "--json"],
-        capture_output=True,
-        check=True,
-    )
+    result = penstock("topics", "show", "port", "--server", address, "--json")
     assert json.loads(result.stdout)["events"] == 1
 
 
@@ -164,8 +155,8 @@ def test_what_was_confirmed_outlives_a_crash(tmp_path: Path) -> None:
         lines(server, "subscribe", "t", *options, "--count", "1")
 
         server.kill()
-        down = server.run("publish", "t", "four")
-        asked = server.run("topics", "show", "t", "--json")
+        down = command(server, "publish", "t", "four")
+        asked = command(server, "topics", "show", "t", "--json")
         server.start()
 
         assert down.returncode == 2
@@ -188,16 +179,12 @@ def test_with_users_the_port_asks_for_a_login_and_the_socket_does_not(
     with serving(tmp_path, "--users-file", str(users)) as server:
         port = ["--server", f"127.0.0.1:{server.ports['native']}"]
 
-        anonymous = run("topics", *port)
-        anna = run(
+        anonymous = penstock("topics", *port)
+        anna = penstock(
             *("topics", *port, "--user", "anna", "--password-file", str(password))
         )
-        local = server.run("topics")
+        local = command(server, "topics")
 
     assert anonymous.returncode == 2
     assert b"error: login refused: this server asks for a user" in anonymous.stderr
     assert (anna.returncode, local.returncode) == (0, 0)
-
-
-def run(*arguments: str) -> subprocess.CompletedProcess[bytes]:
-    return subprocess.run([*PENSTOCK, *arguments], capture_output=True, timeout=60)

@@ -1,18 +1,17 @@
-"""Settings and users as a person meets them: real files, environment and processes."""
+"""Settings and users as a person meets them: real files and environment."""
 
 from __future__ import annotations
 
 import json
 import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from penstock.server.users import Users
+from tests.command import penstock
 
-PENSTOCK = [sys.executable, "-m", "penstock.cli.main"]
 ROOT = Path(__file__).resolve().parent.parent.parent
 
 Run = subprocess.CompletedProcess[str]
@@ -106,13 +105,9 @@ def names(folder: Path) -> list[str]:
 
 
 def run(folder: Path, *arguments: str, typed: str = "", **variables: str) -> Run:
-    clean = {k: v for k, v in os.environ.items() if not k.startswith("PENSTOCK_")}
-    return subprocess.run(
-        [*PENSTOCK, *arguments],
-        cwd=folder,
-        env={**clean, **variables},
-        input=typed,
-        capture_output=True,
-        text=True,
-        timeout=60,
+    clean = {name: None for name in os.environ if name.startswith("PENSTOCK_")}
+    done = penstock(
+        *arguments, input=typed.encode(), cwd=folder, env={**clean, **variables}
     )
+    output = done.stdout.decode(), done.stderr.decode()
+    return Run(arguments, done.returncode, *output)

@@ -15,6 +15,7 @@ import pytest
 
 from penstock.client import connect
 from penstock.server.users_file import set_password, set_rules
+from tests.command import lines, penstock
 from tests.serving import PENSTOCK, Serving, serving
 
 EVENTS = 40
@@ -43,12 +44,6 @@ if __name__ == "__main__":
 """
 BROKEN = 'order["total"] + 1'
 MENDED = 'int(order["total"]) + 1'
-
-
-def lines(server: Serving, *arguments: str, input: bytes = b"") -> list[str]:
-    result = server.run(*arguments, input=input)
-    assert result.returncode == 0, result.stderr
-    return result.stdout.decode().splitlines()
 
 
 def bury(server: Serving, topic: str, count: int = EVENTS) -> None:
@@ -188,22 +183,23 @@ def test_from_a_bug_to_a_test_to_an_empty_desk(tmp_path: Path) -> None:
         "capture_output": True,
         "text": True,
         "timeout": 60,
-        "env": {**os.environ, "PENSTOCK_DATA": str(data)},
+        "env": {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
     }
 
-    def penstock(*arguments: str) -> str:
-        result = subprocess.run([*PENSTOCK, *arguments], **in_folder)
+    def desk(*arguments: str) -> str:
+        there = {"PENSTOCK_DATA": str(data)}
+        result = penstock(*arguments, cwd=tmp_path, env=there)
         assert result.returncode == 0, result.stderr
-        return str(result.stdout)
+        return result.stdout.decode()
 
     def python(*arguments: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run([sys.executable, *arguments], **in_folder)
 
     first = python("app.py", str(data), "3")
     assert first.returncode == 0, first.stderr
-    (group,) = json.loads(penstock("dead-letters", "groups", "--json"))
+    (group,) = json.loads(desk("dead-letters", "groups", "--json"))
     assert (group["count"], group["kind"]) == (3, "TypeError")
-    penstock("dead-letters", "export-test", "0", "--out", "test_bug.py")
+    desk("dead-letters", "export-test", "0", "--out", "test_bug.py")
 
     failing = python("-m", "pytest", "-q", "-p", "no:cacheprovider", "test_bug.py")
     app.write_text(APP.format(charge=MENDED))
@@ -211,9 +207,9 @@ def test_from_a_bug_to_a_test_to_an_empty_desk(tmp_path: Path) -> None:
 
     assert "TypeError" in failing.stdout
     assert (failing.returncode, passing.returncode) == (1, 0), passing.stdout
-    sent = penstock("dead-letters", "republish", "--all", "--subscriber", "billing")
+    sent = desk("dead-letters", "republish", "--all", "--subscriber", "billing")
     assert sent == "3 of 3 republished\n"
     assert python("app.py", str(data), "0").returncode == 0
-    assert penstock("dead-letters") == "no dead letters\n"
-    (row,) = json.loads(penstock("subscriptions", "--json"))
+    assert desk("dead-letters") == "no dead letters\n"
+    (row,) = json.loads(desk("subscriptions", "--json"))
     assert (row["subscriber"], row["lag"]) == ("billing", 0)

@@ -1,4 +1,7 @@
-"""The whole way of a dead letter: an application, its letter, a test, a repair."""
+"""The whole way of a dead letter: an application, its letter, a test, a repair.
+
+tests/integration/test_cli_desk.py goes it with a handler that is no coroutine.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +43,7 @@ billing = Domain("billing")
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", ["async ", ""])
+@pytest.mark.parametrize("kind", ["async ", pytest.param("", marks=pytest.mark.deep)])
 def test_a_dead_letter_becomes_a_test_that_fails_until_the_handler_is_right(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:

@@ -10,9 +10,8 @@ import pytest
 
 from penstock.errors import Backlogged, WriteFailed
 from penstock.files import Buffer
-from penstock.log import Columns, Log, LogOptions, Reader, TopicOptions
-from penstock.log.verify import verify
-from tests.unit.log.faults import FaultyFiles, batches, flip, payloads
+from penstock.log import Columns, Log, LogOptions, Reader, TopicOptions, verify
+from tests.unit.log.faults import FaultyFiles, batches, flip, journal_of, payloads
 from tests.unit.log.scenes import TEN, actions, add, journals
 
 UNSYNCED = TopicOptions(durability="os")
@@ -63,7 +62,7 @@ def test_a_failed_group_behind_a_failed_sync_does_not_come_back(
     for _ in range(3):
         log.append("os", Columns([LARGE]))
         log.commit()
-    ended = log.intake.journal.unsynced_files()[0]
+    ended = journal_of(log).unsynced_files()[0]
     files.fail("sync", Path(ended).name, error=errno.EIO)
 
     appended = log.append("t", Columns([b"failed"]))
@@ -86,7 +85,7 @@ def test_doubt_about_a_file_ends_with_the_next_good_sync(
     work = None
     while work is None:
         put(log, sync=False)
-        latest = log.intake.journal.unsynced_files()[-1]
+        latest = journal_of(log).unsynced_files()[-1]
         work = log.begin_store()
     for _ in range(8):
         put(log, sync=True)

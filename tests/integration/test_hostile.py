@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from penstock.gateway.gateway import WRONG_LINES
+from tests.command import command
 from tests.serving import Serving, serving
 from tests.wire_client import PATIENCE_S, Wire
 
@@ -41,7 +42,7 @@ def test_pages_cannot_publish_through_ports_that_speak_lines(tmp_path: Path) -> 
             assert f"HTTP is at port {server.ports['http']}".encode() in said
 
         assert topics_of(server) == topics
-        found = server.run("dead-letters", "list", "--json")
+        found = command(server, "dead-letters", "list", "--json")
         assert found.returncode == 0, found.stderr
         assert json.loads(found.stdout) == []
         # Nobody was kept out by it: the maze has one source at a time.
@@ -85,7 +86,7 @@ def rest(wire: Wire) -> bytes:
 
 
 def topics_of(server: Serving) -> dict[str, int]:
-    found = server.run("topics", "--json")
+    found = command(server, "topics", "--json")
     assert found.returncode == 0, found.stderr
     return {one["name"]: one["events"] for one in json.loads(found.stdout)}
 

@@ -18,6 +18,7 @@ import pytest
 
 from penstock.http.key_file import KeyFile
 from penstock.server.users_file import remove_user, set_password
+from tests.command import command
 from tests.http_client import Http, Reply, answer_of, token_of
 from tests.serving import PENSTOCK, Serving, serving
 
@@ -131,15 +132,15 @@ def test_the_ready_file_names_port_and_login_for_the_owner(server: Serving) -> N
 
 
 def test_the_commands_of_tokens_work_on_a_running_server(server: Serving) -> None:
-    added = server.run(
-        "token", "--data", str(server.data), "add", "r", "--scope", "read"
+    added = command(
+        server, "token", "--data", str(server.data), "add", "r", "--scope", "read"
     )
     token = added.stdout.decode().strip()
     reader = Http(server, token)
 
     before = reader.ask("GET", "/v1/topics")
     forbidden = reader.ask("POST", "/v1/topics", {"name": "x"})
-    server.run("token", "remove", "r", "--data", str(server.data))
+    command(server, "token", "remove", "r", "--data", str(server.data))
     after = reader.ask("GET", "/v1/topics")
 
     assert (before.status, forbidden.status, after.status) == (200, 403, 401)
@@ -148,7 +149,7 @@ def test_the_commands_of_tokens_work_on_a_running_server(server: Serving) -> Non
 def test_a_link_goes_to_the_port_where_the_server_listens(server: Serving) -> None:
     link = f"http://127.0.0.1:{server.ports['http']}/#token={token_of(server)}"
 
-    shown = server.run("token", "show", "--link", "--data", str(server.data))
+    shown = command(server, "token", "show", "--link", "--data", str(server.data))
 
     assert shown.stdout.decode() == f"{link}\n"
 
@@ -228,7 +229,9 @@ def test_a_stream_ends_with_the_token_or_the_user_that_opened_it(
     with serving(tmp_path, *ONLY_HTTP, "--users-file", str(users)) as server:
         client = Http(server)
         client.ask("POST", "/v1/topics", {"name": "t"})
-        made = server.run("token", "add", "reader", "--scope", "read").stdout.split()
+        made = command(
+            server, "token", "add", "reader", "--scope", "read"
+        ).stdout.split()
         token = next(word for word in made if word.startswith(b"pk_")).decode()
         anna = base64.b64encode(b"anna:secret").decode()
         with client.raw() as one, client.raw() as other:
@@ -239,7 +242,7 @@ def test_a_stream_ends_with_the_token_or_the_user_that_opened_it(
                 )
                 assert b"200 OK" in sock.recv(1000)
 
-            server.run("token", "remove", "reader")
+            command(server, "token", "remove", "reader")
             until_ended(one)
             remove_user(users, "anna")
             until_ended(other)

@@ -11,6 +11,7 @@ import pytest
 from penstock.client import connect
 from penstock.delivery.letters import DeadLetter
 from penstock.model.event import Event
+from tests.command import command
 from tests.process.programs import Program
 from tests.serving import Serving, serving
 from tests.sse_server import NO_CONTENT, Hanging, answer, sse_server
@@ -43,7 +44,9 @@ def test_events_beyond_the_brokers_limit_are_dead_letters(
     data = [b'{"n": 1}', large, b'{"n": 2}', larger, b'{"n": 3}']
     body = b"".join(b"id: %d\ndata: %b\n\n" % one for one in enumerate(data, 1))
     with sse_server(answer(body), NO_CONTENT) as source:
-        ran = server.run("ingest", "sse", source.url, "--topic", "t", "--until-end")
+        ran = command(
+            server, "ingest", "sse", source.url, "--topic", "t", "--until-end"
+        )
 
     assert ran.returncode == 0, ran.stderr
     assert [event.payload for event in stored(server, "t")] == data[::2]

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from tests.command import command
 from tests.http_client import Http
 from tests.interop.peers import KEPT_S, Message, Paho
 from tests.serving import Serving, serving
@@ -54,7 +55,7 @@ def server(tmp_path: Path) -> Iterator[Serving]:
 
 def told(server: Serving, *arguments: str) -> Any:
     """What a command prints as JSON."""
-    result = server.run("mqtt", *arguments, "--json")
+    result = command(server, "mqtt", *arguments, "--json")
     assert result.returncode == 0, result.stderr
     return json.loads(result.stdout)
 
@@ -64,6 +65,7 @@ def sessions(server: Serving) -> dict[str, Any]:
 
 
 def test_a_session_is_seen_and_ended_and_its_client_sent_away(server: Serving) -> None:
+    http = Http(server)
     ann = Client(server, "ann")
     assert not ann.connect()
     ann.subscribe("a/#", 2)
@@ -84,41 +86,32 @@ def test_a_session_is_seen_and_ended_and_its_client_sent_away(server: Serving) -
     assert gone["filters"][0]["filter"] == "a/#"
     assert ann.ended() == 0x98  # administrative action
     assert set(sessions(server)) == {"bob"}
+
+    # Whose session is ended by HTTP is told of by the will, too, without its delay.
     again = Client(server, "ann")
     assert not again.connect(), "its session is gone"
-    again.disconnect()
-
-
-def test_whose_session_ends_is_told_of_by_the_will(server: Serving) -> None:
-    http = Http(server)
-    ann = Client(server, "ann")
-    ann.connect()
-
+    assert wills(http) == ["bye"]
     assert http.ask("DELETE", "/v1/mqtt/sessions/ann").status == 200
-
-    assert ann.ended() == 0x98
-    events = http.ask("GET", "/v1/topics/gone/events").json()["events"]
-    assert [one["payload"] for one in events] == ["bye"], "without its delay"
+    assert again.ended() == 0x98
+    assert wills(http) == ["bye", "bye"]
     assert http.ask("DELETE", "/v1/mqtt/sessions/ann").status == 404
 
-
-def test_a_client_of_version_3_is_cut_off(server: Serving) -> None:
+    # A client of version 3, which cannot be told why, is cut off.
     bob = Client(server, "bob", version=311)
-    bob.connect()
-
+    assert bob.connect(), "its session was kept"
     told(server, "end", "bob", "--yes")
-
     bob.ended()
     assert sessions(server) == {}
 
 
-def test_what_is_forgotten_comes_no_more(server: Serving) -> None:
+def test_what_is_forgotten_comes_no_more_with_and_without_a_server(
+    server: Serving,
+) -> None:
     http = Http(server)
     ann = Client(server, "ann")
     ann.connect()
-    for topic in ("a/1", "a/2"):
+    for topic in ("a", "a/1", "a/2"):
         ann.publish(topic, b"warm", 1, retain=True)
-    ann.disconnect()
 
     rows = told(server, "retained", "a/+")
     one = http.ask("GET", "/v1/mqtt/retained/a%2F1").json()
@@ -130,30 +123,28 @@ def test_what_is_forgotten_comes_no_more(server: Serving) -> None:
     ]
     assert (one["payload"], one["producer"]) == ("d2FybQ==", "mqtt/ann")
     assert forgotten.status == 200
-    server.kill()
-    server.start()
-    left = Http(server).ask("GET", "/v1/mqtt/retained").json()
-    assert [row["topic"] for row in left["retained"]] == ["a/2"]
 
-
-def test_without_a_server_the_files_are_worked_on(server: Serving) -> None:
-    ann = Client(server, "ann")
-    ann.connect()
-    ann.publish("a", b"warm", 1, retain=True)
+    # Without a server the files are worked on.
     server.kill()  # the client is still there, and its will is not published
     ann.ended()
-
     shown = sessions(server)
     told(server, "end", "ann", "--yes")
     told(server, "forget", "a", "--yes")
     server.start()
 
     assert (shown["ann"]["state"], shown["ann"]["durable"]) == ("away", True)
-    assert told(server, "retained") == []
+    assert [row["topic"] for row in told(server, "retained")] == ["a/2"]
     http = Http(server)
+    left = http.ask("GET", "/v1/mqtt/retained").json()
+    assert [row["topic"] for row in left["retained"]] == ["a/2"]
     deadline_s = time.monotonic() + WAIT_S
     while http.ask("GET", "/v1/mqtt/sessions").json()["sessions"]:
         assert time.monotonic() < deadline_s, "the server has not ended it"
         time.sleep(0.05)
+    assert wills(http) == ["bye"]
+
+
+def wills(http: Http) -> list[str]:
+    """What was published for clients that are gone."""
     events = http.ask("GET", "/v1/topics/gone/events").json()["events"]
-    assert [one["payload"] for one in events] == ["bye"]
+    return [one["payload"] for one in events]

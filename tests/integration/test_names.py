@@ -26,6 +26,7 @@ from penstock.wire.mqtt import (
     render_connect,
     render_publish,
 )
+from tests.command import command
 from tests.http_client import Http
 from tests.serving import PENSTOCK, Serving, serving
 
@@ -54,7 +55,7 @@ def lenient(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serving]:
 
 
 def topics(server: Serving) -> list[str]:
-    done = server.run("topics", "--json")
+    done = command(server, "topics", "--json")
     return [one["name"] for one in json.loads(done.stdout)]
 
 
@@ -98,8 +99,8 @@ def publish_to(topic: str) -> bytes:
 
 def test_no_gateway_makes_a_topic_with_control_characters(strict: Serving) -> None:
     name = BELL + C1
-    native = strict.run("publish", name, "x")
-    created = strict.run("topics", "create", name)
+    native = command(strict, "publish", name, "x")
+    created = command(strict, "topics", "create", name)
     http = Http(strict).ask("POST", "/v1/topics", {"name": name})
     said = line(strict, name)
     json_said = publisher(strict, name)
@@ -143,9 +144,9 @@ def test_a_topic_of_an_earlier_version_is_read_written_and_deleted(
         log.append(BELL, Columns([b"before"]))
 
     with serving(tmp_path, "--no-mqtt", "--no-http") as server:
-        published = server.run("publish", BELL, "after")
-        read = server.run("subscribe", BELL, "--from", "earliest", "--count", "2")
-        deleted = server.run("topics", "delete", BELL, "--yes")
+        published = command(server, "publish", BELL, "after")
+        read = command(server, "subscribe", BELL, "--from", "earliest", "--count", "2")
+        deleted = command(server, "topics", "delete", BELL, "--yes")
 
         assert published.returncode == deleted.returncode == 0, deleted.stderr
         assert read.stdout == b"before\nafter\n"
@@ -179,8 +180,10 @@ def _read(terminal: int) -> Iterator[bytes]:
 def test_what_reaches_a_terminal_is_escaped(lenient: Serving) -> None:
     name = f"evil{CLEAR}{C1}\u202e"
     payload = f"boo{CLEAR}{C1}\r\u202egpj.exe"
-    lenient.run("publish", name, payload, "--key", CLEAR, "--id", "one")
-    lenient.run("subscribe", name, "--as", "me", "--from", "earliest", "--count", "1")
+    command(lenient, "publish", name, payload, "--key", CLEAR, "--id", "one")
+    command(
+        lenient, "subscribe", name, "--as", "me", "--from", "earliest", "--count", "1"
+    )
     asked = [
         ("topics",),
         ("topics", "delete", name),  # nobody is there to ask: an error with the name
@@ -203,8 +206,8 @@ def test_what_reaches_a_terminal_is_escaped(lenient: Serving) -> None:
 
 def test_a_pipe_gets_every_byte_of_a_payload(strict: Serving) -> None:
     payload = f"boo{CLEAR}{C1}\r\u202e"
-    strict.run("publish", "piped", payload)
+    command(strict, "publish", "piped", payload)
 
-    read = strict.run("subscribe", "piped", "--from", "earliest", "--count", "1")
+    read = command(strict, "subscribe", "piped", "--from", "earliest", "--count", "1")
 
     assert read.stdout == payload.encode() + b"\n"

@@ -14,7 +14,7 @@ import pytest
 from penstock.errors import WriteFailed
 from penstock.log import Columns, Log, LogOptions, TopicOptions
 from penstock.testing import CrashDisk
-from tests.unit.log.faults import FaultyFiles, payloads
+from tests.unit.log.faults import FaultyFiles, journal_of, payloads
 from tests.unit.log.scenes import TEN, add
 
 UNSYNCED = TopicOptions(durability="os")
@@ -105,7 +105,7 @@ def test_a_failed_group_behind_unsynced_files_does_not_stand_before_the_next(
     for _ in range(3):
         log.append("os", Columns([LARGE]))
         log.commit()
-    ended = log.intake.journal.unsynced_files()[0]
+    ended = journal_of(log).unsynced_files()[0]
     log.append("t", Columns([b"failed"]))
     fail(disk, ended, "sync")
     with pytest.raises(WriteFailed):

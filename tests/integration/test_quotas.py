@@ -35,6 +35,7 @@ from penstock.wire.mqtt import (
     render_publish,
     render_subscribe,
 )
+from tests.command import command
 from tests.http_client import Http, Reply, answer_of
 from tests.serving import Serving, serving
 from tests.wire_client import PATIENCE_S, Wire
@@ -632,8 +633,8 @@ def test_what_users_have_is_shown_to_whoever_administers(server: Serving) -> Non
         wire.line()
         assert by_http(server, "single9", "of9", b"1") == ""
 
-        shown = server.run("users", "usage", "single9")
-        rows = json.loads(server.run("users", "usage", "--json").stdout)
+        shown = command(server, "users", "usage", "single9")
+        rows = json.loads(command(server, "users", "usage", "--json").stdout)
 
     heading, row = shown.stdout.decode().splitlines()
     assert heading.split()[:3] == ["USER", "CONNECTIONS", "TOPICS"]

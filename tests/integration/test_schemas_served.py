@@ -9,6 +9,7 @@ import pytest
 
 from penstock.client import connect
 from penstock.errors import ServerRefused
+from tests.command import command
 from tests.serving import Serving, serving
 from tests.wire_client import Wire
 
@@ -33,11 +34,13 @@ REASON = '$.items[2].price: "free" is not of type "number"'
 
 def test_a_schema_holds_for_every_protocol_and_survives_a_kill(tmp_path: Path) -> None:
     with serving(tmp_path) as server:
-        registered = server.run(
-            *("schemas", "register", "orders", "-"), input=json.dumps(ORDER).encode()
+        registered = command(
+            server,
+            *("schemas", "register", "orders", "-"),
+            input=json.dumps(ORDER).encode(),
         )
         assert registered.returncode == 0, registered.stderr
-        noted = server.run("topics", "describe", "orders", "-", input=b"# Orders")
+        noted = command(server, "topics", "describe", "orders", "-", input=b"# Orders")
         assert noted.returncode == 0, noted.stderr
         server.kill()
         server.start()
@@ -46,7 +49,7 @@ def test_a_schema_holds_for_every_protocol_and_survives_a_kill(tmp_path: Path) -
         refused_by_line(server)
         made_up_data_is_published(server)
 
-        described = server.run("topics", "describe", "orders")
+        described = command(server, "topics", "describe", "orders")
         assert described.stdout == b"# Orders\n"
         assert server.stop() == 0
 
@@ -79,12 +82,13 @@ def refused_by_line(server: Serving) -> None:
 
 
 def made_up_data_is_published(server: Serving) -> None:
-    made = server.run(
-        *("schemas", "mock", "orders", "--count", "5", "--seed", "1", "--publish")
+    made = command(
+        server,
+        *("schemas", "mock", "orders", "--count", "5", "--seed", "1", "--publish"),
     )
 
     assert made.returncode == 0, made.stderr
     assert len(made.stdout.splitlines()) == 5
-    shown = server.run("topics", "show", "orders", "--json")
+    shown = command(server, "topics", "show", "orders", "--json")
     topic = json.loads(shown.stdout)
     assert (topic["events"], topic["schema_version"]) == (8, 1)

@@ -91,17 +91,19 @@ def terminal(server: Serving, columns: int = 80) -> Iterator[Terminal]:
         one.close()
 
 
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serving]:
+    with serving(tmp_path_factory.mktemp("top"), *FLAGS) as server:
+        yield server
+
+
 @pytest.mark.parametrize("columns", [80, 200])
-def test_it_looks_every_second_until_q(tmp_path: Path, columns: int) -> None:
-    with (
-        serving(tmp_path, *FLAGS) as server,
-        connect(server.data) as client,
-        terminal(server, columns) as screen,
-    ):
+def test_it_looks_every_second_until_q(server: Serving, columns: int) -> None:
+    with connect(server.data) as client, terminal(server, columns) as screen:
         client.publish("orders", b"x")
         first = screen.until("q quits")
-        client.publish("later", b"x")
-        screen.until("later")
+        client.publish(f"later{columns}", b"x")
+        screen.until(f"later{columns}")
         screen.press("q")
 
         assert screen.ended() == 0
@@ -113,8 +115,8 @@ def test_it_looks_every_second_until_q(tmp_path: Path, columns: int) -> None:
     assert screen.raw.index("\x1b[?1049h") < screen.raw.index("\x1b[?1049l")
 
 
-def test_ctrl_c_ends_it_too(tmp_path: Path) -> None:
-    with serving(tmp_path, *FLAGS) as server, terminal(server) as screen:
+def test_ctrl_c_ends_it_too(server: Serving) -> None:
+    with terminal(server) as screen:
         screen.until("q quits")
 
         screen.process.send_signal(signal.SIGINT)
@@ -123,11 +125,18 @@ def test_ctrl_c_ends_it_too(tmp_path: Path) -> None:
         assert screen.raw.rstrip().endswith("\x1b[?1049l")
 
 
-def test_a_server_that_comes_again_is_looked_at_again(tmp_path: Path) -> None:
+def test_a_server_that_comes_again_is_looked_at_again_and_one_that_is_away_is_told(
+    tmp_path: Path,
+) -> None:
     with serving(tmp_path, *FLAGS) as server, terminal(server) as screen:
         screen.until("q quits")
         server.stop()
         screen.until("trying again")
+
+        # Who begins to look while there is none is told so, on the plain screen.
+        with terminal(server) as other:
+            said = other.until("no server")
+            assert other.ended() == 2
 
         server.start()
         screen.until("q quits")
@@ -135,13 +144,5 @@ def test_a_server_that_comes_again_is_looked_at_again(tmp_path: Path) -> None:
 
         assert screen.ended() == 0
 
-
-def test_without_a_server_it_says_so(tmp_path: Path) -> None:
-    with serving(tmp_path, *FLAGS) as server:
-        server.stop()
-        with terminal(server) as screen:
-            said = screen.until("no server")
-
-            assert screen.ended() == 2
-
     assert "\x1b[?1049h" not in said
+    assert "\x1b[?1049h" not in other.raw

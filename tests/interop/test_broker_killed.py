@@ -1,12 +1,19 @@
-"""What a client was promised is there after the broker was killed."""
+"""What a client was promised is there after the broker was killed.
+
+Every story has topics and clients of its own, and all of them are under way when the
+broker is killed: one kill is a kill for all of them.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import uuid
+from collections.abc import Callable, Generator
+from functools import partial
 
 import pytest
 
 from tests.interop.brokers import REFERENCE, Broker
+from tests.interop.conftest import LIBRARIES
 from tests.interop.peers import Message, Paho, Peer
 
 pytestmark = [
@@ -16,93 +23,146 @@ pytestmark = [
 ]
 
 Peers = Callable[..., Peer]
+Story = Generator[None, None, None]
+"""Yields where the broker is to be killed; goes on when it is back."""
 
 
-@pytest.mark.parametrize(("version", "qos"), [(311, 1), (311, 2), (5, 2)])
-def test_a_session_survives_with_what_waits_for_it(
-    own_broker: Broker, peers: Peers, library: type[Peer], version: int, qos: int
+def test_what_clients_were_promised_outlives_a_kill(
+    own_broker: Broker, peers: Peers
 ) -> None:
-    reader = peers(
-        library, own_broker.port, version=version, client_id="reader", clean=False
-    )
-    reader.connect()
-    reader.subscribe("a/#", qos)
-    reader.disconnect()
-    writer = peers(Paho, own_broker.port, version=version)
-    writer.connect()
-    for number in range(30):
-        writer.publish("a/b", b"%d" % number, qos)
+    def client(library: type[Peer], **wish: object) -> Peer:
+        return peers(library, own_broker.port, **wish)
+
+    going = [
+        (f"{story.__name__}, {name}, {version}", story(client, library, version))
+        for story in STORIES
+        for name, library in LIBRARIES.items()
+        for version in (311, 5)
+    ]
+    for name, story in going:
+        with_note(name, partial(next, story))
 
     own_broker.kill()
     own_broker.start()
 
-    assert reader.connect(), "the session is gone"
-    got = [(message.payload, message.qos) for message in reader.receive_all(30)]
-    assert got == [(b"%d" % number, qos) for number in range(30)]
-    assert reader.is_quiet()
+    for name, story in going:
+        with_note(name, partial(end_of, story))
 
 
-def test_what_was_taken_before_does_not_come_again(
-    own_broker: Broker, peers: Peers, library: type[Peer]
-) -> None:
-    reader = peers(library, own_broker.port, client_id="reader", clean=False)
+def end_of(story: Story) -> None:
+    for _ in story:
+        raise AssertionError("it has not come to its end")
+
+
+def with_note(name: str, step: Callable[[], object]) -> None:
+    """Have a failure say whose it is."""
+    try:
+        step()
+    except BaseException as error:
+        error.add_note(name)
+        raise
+
+
+def own() -> str:
+    """A name that no other story has, for a topic or a client."""
+    return uuid.uuid4().hex[:20]
+
+
+def a_session_survives_with_what_waits_for_it(
+    client: Peers, library: type[Peer], version: int
+) -> Story:
+    waiting: list[tuple[Peer, int]] = []
+    for qos in (1, 2):
+        name = own()
+        wish = {"version": version, "client_id": name, "clean": False}
+        reader = client(library, **wish)
+        reader.connect()
+        reader.subscribe(f"{name}/#", qos)
+        reader.disconnect()
+        writer = client(Paho, version=version)
+        writer.connect()
+        for number in range(30):
+            writer.publish(f"{name}/b", b"%d" % number, qos)
+        waiting.append((reader, qos))
+
+    yield
+
+    for reader, qos in waiting:
+        assert reader.connect(), "the session is gone"
+        got = [(message.payload, message.qos) for message in reader.receive_all(30)]
+        assert got == [(b"%d" % number, qos) for number in range(30)]
+    assert all(reader.is_quiet() for reader, _ in waiting)
+
+
+def what_was_taken_before_does_not_come_again(
+    client: Peers, library: type[Peer], version: int
+) -> Story:
+    name = own()
+    reader = client(library, version=version, client_id=name, clean=False)
     reader.connect()
-    reader.subscribe("a/#", 2)
-    writer = peers(Paho, own_broker.port)
+    reader.subscribe(f"{name}/#", 2)
+    writer = client(Paho, version=version)
     writer.connect()
     for number in range(20):
-        writer.publish("a/b", b"%d" % number, 2)
+        writer.publish(f"{name}/b", b"%d" % number, 2)
     assert len(reader.receive_all(20)) == 20
     # The answer of the broker to a later packet: it has all acknowledgements by then.
     reader.subscribe("fence", 0)
     reader.disconnect()
 
-    own_broker.kill()
-    own_broker.start()
+    yield
 
     assert reader.connect()
     assert reader.is_quiet()
 
 
-def test_retained_messages_and_subscriptions_survive(
-    own_broker: Broker, peers: Peers, library: type[Peer], version: int
-) -> None:
-    wish = {"version": version, "client_id": "keeper", "clean": False}
-    keeper = peers(library, own_broker.port, **wish)
+def retained_messages_and_subscriptions_survive(
+    client: Peers, library: type[Peer], version: int
+) -> Story:
+    name = own()
+    keeper = client(library, version=version, client_id=name, clean=False)
     keeper.connect()
-    keeper.subscribe("kept/+", 1)
-    keeper.subscribe("left", 1)
-    keeper.unsubscribe("left")
-    keeper.publish("state/a", b"on", 1, retain=True)
-    keeper.publish("state/b", b"on", 1, retain=True)
-    keeper.publish("state/b", b"", 1, retain=True)
+    keeper.subscribe(f"{name}/kept/+", 1)
+    keeper.subscribe(f"{name}/left", 1)
+    keeper.unsubscribe(f"{name}/left")
+    keeper.publish(f"{name}/state/a", b"on", 1, retain=True)
+    keeper.publish(f"{name}/state/b", b"on", 1, retain=True)
+    keeper.publish(f"{name}/state/b", b"", 1, retain=True)
     keeper.disconnect()
 
-    own_broker.kill()
-    own_broker.start()
+    yield
 
     assert keeper.connect()
-    keeper.publish("left", b"not mine", 1)
-    keeper.publish("kept/x", b"mine", 1)
+    keeper.publish(f"{name}/left", b"not mine", 1)
+    keeper.publish(f"{name}/kept/x", b"mine", 1)
     assert keeper.receive().payload == b"mine"
-    keeper.subscribe("state/#", 1)
-    retained = Message(topic="state/a", payload=b"on", qos=1, retain=True)
+    keeper.subscribe(f"{name}/state/#", 1)
+    retained = Message(topic=f"{name}/state/a", payload=b"on", qos=1, retain=True)
     assert keeper.receive() == retained
     assert keeper.is_quiet()
 
 
-def test_a_shared_subscription_survives(own_broker: Broker, peers: Peers) -> None:
-    wish = {"client_id": "member", "clean": False}
-    member = peers(Paho, own_broker.port, **wish)
+def a_shared_subscription_survives(
+    client: Peers, library: type[Peer], version: int
+) -> Story:
+    name = own()
+    member = client(library, version=version, client_id=name, clean=False)
     member.connect()
-    member.subscribe("$share/group/a", 1)
+    member.subscribe(f"$share/group/{name}/a", 1)
     member.disconnect()
 
-    own_broker.kill()
-    own_broker.start()
+    yield
 
-    writer = peers(Paho, own_broker.port)
+    writer = client(Paho, version=version)
     writer.connect()
-    writer.publish("a", b"x", 1)
+    writer.publish(f"{name}/a", b"x", 1)
     assert member.connect()
     assert member.receive().payload == b"x"
+
+
+STORIES = [
+    a_session_survives_with_what_waits_for_it,
+    what_was_taken_before_does_not_come_again,
+    retained_messages_and_subscriptions_survive,
+    a_shared_subscription_survives,
+]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import gc
 import ssl
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import pytest
 
@@ -72,25 +71,36 @@ def test_a_client_that_does_not_trust_the_server_stays_away(
         peer.connect()
 
 
+@pytest.fixture(scope="module")
+def strict_broker(
+    tmp_path_factory: pytest.TempPathFactory, certificates: Certificates
+) -> Iterator[Broker]:
+    """One that wants a certificate of everybody."""
+    wanted = ("--tls-client-ca", str(certificates.authority))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PENSTOCK_TLS_REQUIRE_CLIENT_CERT", "true")
+        folder = tmp_path_factory.mktemp("strict")
+        with running(folder, *flags(certificates), *wanted) as broker:
+            patch.undo()
+            yield broker
+
+
 def test_a_client_without_a_certificate_is_turned_away(
-    tmp_path: Path,
+    strict_broker: Broker,
     certificates: Certificates,
     peers: Peers,
     library: type[Peer],
-    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setenv("PENSTOCK_TLS_REQUIRE_CLIENT_CERT", "true")
-    wanted = ("--tls-client-ca", str(certificates.authority))
-    with running(tmp_path, *flags(certificates), *wanted) as broker:
-        known = peers(library, broker.tls_port, tls=certificates.context(client=True))
-        unknown = peers(library, broker.tls_port, tls=certificates.context())
+    port = strict_broker.tls_port
+    known = peers(library, port, tls=certificates.context(client=True))
+    unknown = peers(library, port, tls=certificates.context())
 
-        known.connect()
-        assert known.subscribe("a", 1) == 1
-        # In TLS 1.3 the client hears of it after its own part of the handshake.
-        with pytest.raises((OSError, Refused)):
-            unknown.connect()
-        known.disconnect()
+    known.connect()
+    assert known.subscribe("a", 1) == 1
+    # In TLS 1.3 the client hears of it after its own part of the handshake.
+    with pytest.raises((OSError, Refused)):
+        unknown.connect()
+    known.disconnect()
 
 
 def flags(certificates: Certificates) -> tuple[str, ...]:

@@ -14,9 +14,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from random import Random
 
 from penstock.errors import Backlogged
-from penstock.log import Columns, Log, LogOptions, TopicOptions
-from penstock.log.commit import Commit
-from penstock.log.core import StoreWork
+from penstock.log import Columns, GroupCommit, Log, LogOptions, StoreWork, TopicOptions
 
 TOPICS = ("orders", "Ünïcode/topic", "os")
 # Small files, so that a second of work rolls, recycles and checkpoints many times.
@@ -59,7 +57,7 @@ def append_inline(log: Log, random: Random) -> None:
 def append_threaded(log: Log, random: Random) -> None:
     """The next group collects while this one syncs, as a server does it."""
     commits, stores = ThreadPoolExecutor(1), ThreadPoolExecutor(1)
-    commit: tuple[Commit, Future[None], dict[str, int]] | None = None
+    commit: tuple[GroupCommit, Future[None], dict[str, int]] | None = None
     store: tuple[StoreWork, Future[None]] | None = None
     ends: dict[str, int] = {}
     while True:
@@ -74,7 +72,7 @@ def append_threaded(log: Log, random: Random) -> None:
         if commit is None and (begun := log.begin_commit(sync=True)) is not None:
             commit = (begun, commits.submit(begun.run), ends)
             ends = {}
-        if store is not None and (store[1].done() or log.keeper.unwritten_bytes > 9e4):
+        if store is not None and (store[1].done() or log.unwritten_bytes > 9e4):
             store[1].result()
             log.end_store(store[0])
             store = None

@@ -18,6 +18,7 @@ from penstock.embedded.handler import Function
 NUMBERS = Topic("numbers", int)
 COUNT = 300
 POISON = 77
+TRIES = 3
 SHOP = Domain("shop")
 DEATHS: dict[str, Callable[[], object]] = {
     "exit": lambda: os._exit(3),
@@ -40,7 +41,9 @@ def handler(side: int, flavour: str, death: Callable[[], object]) -> Function:
 
 def main(data: str, side: str, flavour: str, death: str) -> None:
     number = os.open(side, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
-    SHOP.on(NUMBERS, backoff_s=0.01)(handler(number, flavour, DEATHS[death]))
+    SHOP.on(NUMBERS, tries=TRIES, backoff_s=0.01)(
+        handler(number, flavour, DEATHS[death])
+    )
     with penstock.open(data) as broker:
         if not broker.ask(desk.topics()):
             broker.publish_many(NUMBERS, range(COUNT))

@@ -6,11 +6,12 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
-from penstock.log.lock import is_locked, named
+from penstock.log import is_locked, lock_holder
 from tests.serving import PENSTOCK
 
 pytestmark = pytest.mark.slow
@@ -70,19 +71,25 @@ def test_a_server_in_the_background_is_ready_when_the_command_ends(
     assert told[-1] == "info: the server has stopped"
 
 
-def test_a_killed_server_is_not_mistaken_for_a_running_one(tmp_path: Path) -> None:
+def test_a_server_that_hangs_is_named_and_a_killed_one_not_mistaken_for_a_running_one(
+    tmp_path: Path,
+) -> None:
     data = tmp_path / "data"
     penstock(data, "serve", "--background", *FREE).check_returncode()
-    holder = named(str(data / "lock"))
+    holder = lock_holder(str(data / "lock"))
     assert holder is not None
 
+    os.kill(holder.pid, signal.SIGSTOP)
+    late = penstock(data, "stop", "--timeout", "10ms")
     os.kill(holder.pid, signal.SIGKILL)
     # Nobody is its parent here, so it is gone when its lock is.
     while is_locked(str(data / "lock")):
-        os.sched_yield()
+        time.sleep(0.005)
     stopped = penstock(data, "stop")
     started = penstock(data, "serve", "--background", *FREE)
 
+    assert late.returncode == 2
+    assert f"pid {holder.pid} still runs after 0.01 s" in late.stderr
     assert stopped.returncode == 2
     assert "no server runs on" in stopped.stderr
     assert started.returncode == 0
@@ -104,19 +111,3 @@ def test_a_program_with_a_broker_of_its_own_is_left_alone(tmp_path: Path) -> Non
         program.communicate("")
     assert (stopped.returncode, stopped.stdout) == (2, "")
     assert f"is held by process {program.pid}, which is no server" in stopped.stderr
-
-
-def test_a_server_that_does_not_end_in_time_is_named(tmp_path: Path) -> None:
-    data = tmp_path / "data"
-    penstock(data, "serve", "--background", *FREE).check_returncode()
-    holder = named(str(data / "lock"))
-    assert holder is not None
-
-    os.kill(holder.pid, signal.SIGSTOP)
-    late = penstock(data, "stop", "--timeout", "10ms")
-    os.kill(holder.pid, signal.SIGCONT)
-    while is_locked(str(data / "lock")):
-        os.sched_yield()
-
-    assert late.returncode == 2
-    assert f"pid {holder.pid} still runs after 0.01 s" in late.stderr

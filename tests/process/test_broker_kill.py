@@ -9,7 +9,6 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from hypothesis import settings
 
 from penstock.torture.client import Announcer
 from penstock.torture.line_clients import LineConsumer, LinePublisher
@@ -17,19 +16,21 @@ from penstock.torture.load import Load
 from penstock.torture.on_disk import CONFIG, OnDisk
 from penstock.torture.record import Record, Stored, Told, Truth, check_priorities
 from penstock.torture.scene import Scene
+from tests.effort import DEEP, effort
 from tests.serving import Serving, serving
 
 pytestmark = pytest.mark.slow
 
-DEEP = settings.get_current_profile_name() == "deep"
-KILLS = 50 if DEEP else 6
+KILLS = 50
 SEED = Random().getrandbits(32) if DEEP else 20
-BACKLOG = 800
+BACKLOG = effort(300, 800)
 # Stands between what came before a kill and what came after it.
 KILLED = "$killed"
 
 
+@pytest.mark.deep
 def test_every_promise_outlives_kills_under_load(tmp_path: Path) -> None:
+    """A short chapter of it, with accidents of every kind, is in test_torture.py."""
     random = Random(SEED)
     scene, world = Scene(random), OnDisk(tmp_path / "server", random)
     try:
@@ -62,7 +63,7 @@ def test_a_backlog_is_delivered_by_priority_over_kills(tmp_path: Path) -> None:
         ranked = by_priority(Truth.of(server.data), topic)
 
         load = Load(consumers, server.ports)
-        for end in sorted(random.sample(range(len(ranked)), 3)):
+        for end in sorted(random.sample(range(len(ranked)), effort(2, 3))):
             load.run(partial(acked_more_than, consumers[0], topic, end))
             restart(server, load)
             for one in consumers:

@@ -11,14 +11,15 @@ import pytest
 
 from penstock.client import Client, connect
 from penstock.torture.load import TIMEOUT_S
+from tests.effort import effort
 from tests.serving import Serving, serving
 
 pytestmark = pytest.mark.slow
 
-EVENTS = 1_000_000
+EVENTS = effort(100_000, 1_000_000)
 BATCH = 10_000
-# Measured: about 150 MiB.
-LIMIT_MIB = 250
+# Measured: 134 MiB, most of it for two windows of 100 000; with a million about 150.
+LIMIT_MIB = effort(180, 250)
 TOPIC = "backlog"
 
 

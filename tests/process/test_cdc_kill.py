@@ -21,6 +21,7 @@ import pytest
 
 from penstock.client import Client, connect
 from penstock.store.own import OwnPostgres
+from tests.effort import effort
 from tests.mongod import Mongod, own_mongod
 from tests.postgres import own_postgres
 from tests.process.cdc_writers import (
@@ -38,7 +39,7 @@ pytestmark = pytest.mark.slow
 
 SEED = 11
 # Changes in small transactions; and in a single one, more than what is stored at once.
-COUNT = 3000
+COUNT = effort(1500, 3000)
 BULK = 6000
 KILLS = 6
 PATIENCE_S = 120.0

@@ -20,18 +20,21 @@ import psycopg
 import pytest
 from pymongo import MongoClient
 
-from penstock.client import connect
-from tests.mongod import own_mongod
-from tests.postgres import own_postgres
+from penstock.client import Client, connect
+from tests.effort import effort
 from tests.process.programs import Program
 from tests.serving import Serving, serving
 
 pytestmark = pytest.mark.slow
 
 NAMES = ("orders", "items")
-ROWS = 12_000
-KILLS = 4
+ROWS = effort(4_000, 12_000)
+KILLS = effort(2, 4)
 SEED = 5
+# Between two changes: enough of them, and time for others.
+PAUSE_S = 0.002
+# A key that nobody else has: what is told behind it is nothing.
+LAST = "last"
 PATIENCE_S = 120.0
 State = dict[tuple[str, str], Any]
 
@@ -47,7 +50,7 @@ class Writer(threading.Thread):
 
     def run(self) -> None:
         chance = random.Random(SEED)
-        while not self.stopping.is_set():
+        while not self.stopping.wait(PAUSE_S):
             self._change(chance)
             self.made += 1
 
@@ -60,9 +63,10 @@ class Writer(threading.Thread):
         self.join(PATIENCE_S)
 
 
-def test_rows_of_postgresql_and_their_changes_fit_together(tmp_path: Path) -> None:
-    with own_postgres() as server, psycopg.connect(server.url) as connection:
-        connection.autocommit = True
+def test_rows_of_postgresql_and_their_changes_fit_together(
+    postgres_database: str, tmp_path: Path
+) -> None:
+    with psycopg.connect(postgres_database, autocommit=True) as connection:
         for name in NAMES:
             connection.execute(f"CREATE TABLE {name} (id text PRIMARY KEY, n int)")
             connection.execute(f"ALTER TABLE {name} REPLICA IDENTITY FULL")
@@ -82,22 +86,26 @@ def test_rows_of_postgresql_and_their_changes_fit_together(tmp_path: Path) -> No
                     [key],
                 )
 
-        with captured(tmp_path, server.url) as (broker, capture):
+        with captured(tmp_path, postgres_database) as (broker, capture):
             with Writer(change) as writer:
                 kill_often(broker, capture)
+            for name in NAMES:
+                connection.execute(f"INSERT INTO {name} VALUES (%s, 0)", [LAST])
             state: State = {
                 (name, key): {"id": key, "n": n}
                 for name in NAMES
                 for key, n in connection.execute(f"SELECT id, n FROM {name}")
             }
-            until_told(broker, capture, state)
+            check(broker, capture, state)
 
     assert writer.made > 0
 
 
-def test_documents_of_mongodb_and_their_changes_fit_together(tmp_path: Path) -> None:
+def test_documents_of_mongodb_and_their_changes_fit_together(
+    mongodb_database: str, tmp_path: Path
+) -> None:
     images: Any = {"changeStreamPreAndPostImages": {"enabled": True}}
-    with own_mongod() as server, MongoClient[Any](server.url) as client:
+    with MongoClient[Any](mongodb_database) as client:
         database = client.get_default_database()
         for name in NAMES:
             database.create_collection(name, **images)
@@ -112,15 +120,17 @@ def test_documents_of_mongodb_and_their_changes_fit_together(tmp_path: Path) -> 
                 return
             kept.update_one({"_id": key}, {"$inc": {"n": 1}}, upsert=True)
 
-        with captured(tmp_path, server.url) as (broker, capture):
+        with captured(tmp_path, mongodb_database) as (broker, capture):
             with Writer(change) as writer:
                 kill_often(broker, capture)
+            for name in NAMES:
+                database[name].insert_one({"_id": LAST, "n": 0})
             state: State = {
                 (name, one["_id"]): one
                 for name in NAMES
                 for one in database[name].find()
             }
-            until_told(broker, capture, state)
+            check(broker, capture, state)
 
     assert writer.made > 0
 
@@ -139,30 +149,44 @@ def captured(directory: Path, url: str) -> Iterator[tuple[Serving, Program]]:
 
 def kill_often(broker: Serving, capture: Program) -> None:
     """While the snapshot is under way; the last one gets it done."""
-    for turn in range(KILLS):
-        capture.start()
-        wanted = (turn + 1) * 2 * ROWS / (KILLS + 1)
-        until(partial(has_told, broker, wanted), capture)
-        assert told(broker) < 2 * ROWS, "it was not killed in the middle"
-        capture.kill()
+    with connect(broker.data) as client:
+        for turn in range(KILLS):
+            capture.start()
+            wanted = (turn + 1) * 2 * ROWS / (KILLS + 1)
+            until(partial(has_told, client, wanted), capture)
+            assert sum(ends(client).values()) < 2 * ROWS, "not killed in the middle"
+            capture.kill()
     capture.start()
     until(lambda: capture.status.get("snapshot") is False, capture)
 
 
-def has_told(broker: Serving, wanted: float) -> bool:
-    return told(broker) >= wanted
+def has_told(client: Client, wanted: float) -> bool:
+    return sum(ends(client).values()) >= wanted
 
 
-def told(broker: Serving) -> int:
+def ends(client: Client) -> dict[str, int]:
+    """Events of the topics that there are."""
+    found: Any = client.ask("topics")
+    topics = found["topics"]
+    return {one["name"]: one["end_offset"] for one in topics if one["name"] in NAMES}
+
+
+def check(broker: Serving, capture: Program, state: State) -> None:
+    """Once the last change is told, events come to the state, and make sense."""
     with connect(broker.data) as client:
-        found: Any = client.ask("topics")
-    return sum(one["end_offset"] for one in found["topics"] if one["name"] in NAMES)
-
-
-def until_told(broker: Serving, capture: Program, state: State) -> None:
-    """Until the events come to the state; they always make sense."""
-    until(lambda: state_of(broker) == state, capture)
+        until(lambda: last_keys(client) == [LAST.encode()] * len(NAMES), capture)
+    assert state_of(broker) == state
     assert capture.stop() == 0
+
+
+def last_keys(client: Client) -> list[bytes | None]:
+    return [
+        event.key
+        for name, end in ends(client).items()
+        for batch in client.fetch(name, end - 1, end).batches
+        for event in batch.events()
+        if event.offset == end - 1
+    ]
 
 
 def state_of(broker: Serving) -> State:
@@ -195,4 +219,4 @@ def until(done: Callable[[], bool], capture: Program) -> None:
     deadline_s = time.monotonic() + PATIENCE_S
     while not done():
         assert time.monotonic() < deadline_s, capture.log.read_text()
-        time.sleep(0.01)
+        time.sleep(0.03)

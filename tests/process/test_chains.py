@@ -13,11 +13,12 @@ import pytest
 from penstock.client import Client, connect
 from penstock.client.chains import Chain, chain
 from penstock.client.plan import drive_blocking
+from tests.effort import effort
 from tests.serving import PENSTOCK, Serving, serving
 
 pytestmark = pytest.mark.slow
 
-KILLS = 6
+KILLS = effort(2, 6)
 BATCH = 100
 
 

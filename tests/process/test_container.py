@@ -17,10 +17,10 @@ from typing import Any
 
 import pytest
 import yaml  # type: ignore[import-untyped]  # it has none
-from hypothesis import settings
 
 from tests import containers
 from tests.containers import Engine, eventually
+from tests.effort import DEEP
 from tests.mongod import free_port
 from tests.serving import PENSTOCK
 
@@ -28,7 +28,6 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 FOLDER = ROOT / "deploy" / "container"
 IMAGE = "penstock"
 EXTRAS = "pipeline,sql"
-DEEP = settings.get_current_profile_name() == "deep"
 READY_S = 60.0
 # Spark starts, and Debian's podman starts a container again at once.
 PIPELINE_S = 400.0

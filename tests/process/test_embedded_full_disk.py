@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.log.verify import verify
+from penstock.log import verify
 from tests.process.embedded_process import Program, events_of, program
 
 pytestmark = pytest.mark.slow

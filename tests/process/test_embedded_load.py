@@ -6,21 +6,21 @@ from collections import defaultdict
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
 
 import penstock
 from penstock import desk
 from penstock.delivery.error_log import decode_failed_try
 from penstock.delivery.letters import decode_letter
+from tests.effort import effort
 from tests.process.embedded_load import HANDLERS, fails
 from tests.process.embedded_process import events_of, program
 
 pytestmark = pytest.mark.slow
 
-EVENTS = 100_000 if settings.get_current_profile_name() == "deep" else 30_000
+EVENTS = effort(6_000, 100_000)
 TRIES = [1, 2, 3, 4, 5]
-# Measured with 100 000: about 100 MiB.
-LIMIT_MIB = 200
+# Measured: 59 MiB, and 43 for nearly none; with 100 000 about 100.
+LIMIT_MIB = effort(85, 200)
 
 
 def test_every_event_is_settled_or_in_the_desk_with_the_errors_of_its_tries(

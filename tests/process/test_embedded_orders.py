@@ -9,18 +9,17 @@ from random import Random
 
 import msgspec
 import pytest
-from hypothesis import settings
 
-from penstock.log.verify import verify
+from penstock.log import verify
+from tests.effort import DEEP, effort
 from tests.process.embedded_process import events_of, program
 from tests.serving import serving
 
 pytestmark = pytest.mark.slow
 
-DEEP = settings.get_current_profile_name() == "deep"
-KILLS = 50 if DEEP else 10
+KILLS = effort(4, 50)
 SEED = Random().getrandbits(32) if DEEP else 4
-ORDERS = 100
+ORDERS = effort(60, 100)
 # Topic: the topic of the event that is its cause, and who handles that.
 STEPS = {
     "PAYMENT_SUCCESS": ("ORDER_CREATED", "PAYMENT"),

@@ -8,16 +8,14 @@ import pytest
 
 import penstock
 from penstock import desk
-from tests.process.embedded_poison import COUNT, POISON
+from tests.process.embedded_poison import COUNT, POISON, TRIES
 from tests.process.embedded_process import program
 
 pytestmark = pytest.mark.slow
 
-TRIES = 5
-
 
 @pytest.mark.parametrize(
-    ("flavour", "death"), [("async", "kill"), ("async", "exit"), ("blocking", "kill")]
+    ("flavour", "death"), [("async", "kill"), ("blocking", "exit")]
 )
 def test_a_poisonous_event_ends_in_the_desk_and_its_neighbours_are_handled(
     tmp_path: Path, flavour: str, death: str

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 from pathlib import Path
 
 import pytest
 
+import penstock
+from penstock import desk
 from tests.process.embedded_process import Program, events_of, program, wait_for
 from tests.serving import PENSTOCK
 
@@ -52,8 +53,8 @@ def said(shop: Program) -> list[str]:
 
 
 def open_letters(data: Path) -> list[int]:
-    letters = json.loads(command(data, "dead-letters", "list", "--json"))
-    return [letter["number"] for letter in letters]
+    with penstock.open(f"penstock://{data}") as broker:
+        return [letter.number for letter in broker.ask(desk.list_all())]
 
 
 def command(data: Path, *arguments: str) -> str:

@@ -9,7 +9,11 @@ from pathlib import Path
 import pytest
 
 from penstock.log import Reader
+from tests.effort import effort
 from tests.process.test_kill import APPENDER, texts
+
+# That it confirms; all that is there is read fifty times meanwhile.
+LINES = effort(1000, 2000)
 
 
 @pytest.mark.slow
@@ -27,10 +31,10 @@ def test_reader_follows_a_living_log_and_sees_only_whole_synced_events(
             assert child.stdout is not None
             for number, line in enumerate(child.stdout):
                 name, end = line.rsplit(" ", 1)
-                if number % 40 == 0:
+                if number % (LINES // 50) == 0:
                     looks += 1
                     look(reader, name, int(end))
-                if number >= 2000:
+                if number >= LINES:
                     break
         finally:
             child.kill()

@@ -13,9 +13,9 @@ from contextlib import suppress
 from pathlib import Path
 from random import Random
 
-import hypothesis
 import pytest
 
+from tests.effort import effort
 from tests.properties.fuzz_targets import BODIES, MAZE, native_corpus, said_in
 from tests.properties.fuzzing import mutated
 from tests.serving import Serving, serving
@@ -24,8 +24,8 @@ from tests.wire_client import PATIENCE_S, Wire
 
 pytestmark = pytest.mark.slow
 
-SEEDS = range(3 if hypothesis.settings.get_current_profile_name() == "fast" else 60)
-ATTACKS = 40
+SEEDS = range(effort(1, 60))
+ATTACKS = 60
 ROUNDS = 10
 # Far more than a server with a few clients needs, far less than all the junk.
 MEMORY = 64 << 20

@@ -18,13 +18,14 @@ from typing import NamedTuple
 import pytest
 
 from penstock.server.users_file import set_password
+from tests.effort import effort
 from tests.interop.certificates import Certificates
 from tests.serving import Serving, serving
 from tests.wire_client import PATIENCE_S
 
 pytestmark = pytest.mark.slow
 
-HOSTILE = 1_000
+HOSTILE = effort(500, 1_000)
 # Handshakes take a while; it is more than there are places for.
 BEHIND_TLS = 420
 MOST_MIB = 64
@@ -211,12 +212,13 @@ def enough_descriptors() -> Iterator[None]:
     resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
-def test_a_thousand_hostile_connections_of_every_kind_cost_little(
+def test_hundreds_of_hostile_connections_of_every_kind_cost_little(
     in_clear: Scene,
 ) -> None:
     cost_little(in_clear, BEFORE_TLS | IN_CLEAR, HOSTILE)
 
 
+@pytest.mark.deep
 def test_a_crowd_of_every_kind_costs_little_behind_its_handshakes(
     over_tls: Scene,
 ) -> None:
@@ -244,7 +246,7 @@ def cost_little(scene: Scene, attacks: dict[str, Attack], count: int) -> None:
 
 
 @pytest.mark.parametrize("kind", ["in_clear", "over_tls"])
-def test_somebody_honest_comes_in_while_a_thousand_are_silent(
+def test_somebody_honest_comes_in_while_hundreds_are_silent(
     kind: str, request: pytest.FixtureRequest
 ) -> None:
     scene: Scene = request.getfixturevalue(kind)

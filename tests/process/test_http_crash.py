@@ -1,4 +1,8 @@
-"""What HTTP confirmed or delivered is true after kill -9, and nothing is doubled."""
+"""What HTTP confirmed or delivered is true after kill -9, and nothing is doubled.
+
+Every story has a topic of its own and hands over when it wants the server killed, so
+that one kill is a kill for all of them.
+"""
 
 from __future__ import annotations
 
@@ -6,42 +10,62 @@ import http.client
 import json
 import socket
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Generator, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 from websockets.sync.client import connect
 
+from tests.effort import effort
 from tests.http_client import TIMEOUT_S, Http, token_of
 from tests.serving import Serving, serving
 
 pytestmark = pytest.mark.slow
 
 ONLY_HTTP = ("--no-line", "--no-json", "--no-maze", "--no-native")
-EVENTS = "/v1/topics/t/events"
 NDJSON = {"Content-Type": "application/x-ndjson"}
-KILLS = 3
+KILLS = effort(3, 10)
+
+Story = Generator[None, Http, None]
+"""Yields where the server is to be killed; gets a client of the next one."""
 
 
-@pytest.fixture
-def server(tmp_path: Path) -> Iterator[Serving]:
+def test_what_http_confirmed_or_delivered_is_true_after_kills(tmp_path: Path) -> None:
     with serving(tmp_path, *ONLY_HTTP) as server:
-        yield server
+        # The last ones are in the middle of something when they hand over.
+        going = [begin(server, Http(server)) for begin in STORIES]
+        going = [story for story in going if goes_on(story, None)]
+        while going:
+            server.kill()
+            server.start()
+            client = Http(server)
+            going = [story for story in going if goes_on(story, client)]
 
 
-def crash(server: Serving) -> Http:
-    """Kill it and start it again; it has new ports."""
-    server.kill()
-    server.start()
-    return Http(server)
+def goes_on(story: Story, client: Http | None) -> bool:
+    """Let a story go on to its next kill; whether there is one."""
+    try:
+        if client is None:
+            next(story)
+        else:
+            story.send(client)
+    except StopIteration:
+        return False
+    return True
 
 
-def stored(client: Http) -> list[int]:
-    """The payloads of the topic, in order."""
-    if client.ask("GET", "/v1/topics/t").status == 404:
+def events_of(topic: str) -> str:
+    return f"/v1/topics/{topic}/events"
+
+
+def stored(client: Http, topic: str) -> list[int]:
+    """The payloads of a topic, in order."""
+    if client.ask("GET", f"/v1/topics/{topic}").status == 404:
         return []
-    lines = client.ask("GET", EVENTS, headers={"Accept": "application/x-ndjson"})
+    accept = {"Accept": "application/x-ndjson"}
+    lines = client.ask("GET", events_of(topic), headers=accept)
     return [json.loads(line)["payload"] for line in lines.body.splitlines()]
 
 
@@ -51,11 +75,11 @@ def stored(client: Http) -> list[int]:
 class Sender:
     """An endless request: lines go out, answers come in."""
 
-    def __init__(self, server: Serving) -> None:
+    def __init__(self, server: Serving, topic: str) -> None:
         address = ("127.0.0.1", server.ports["http"])
         self._sock = socket.create_connection(address, TIMEOUT_S)
         self._sock.sendall(
-            f"POST {EVENTS} HTTP/1.1\r\nHost: localhost\r\n"
+            f"POST {events_of(topic)} HTTP/1.1\r\nHost: localhost\r\n"
             f"Authorization: Bearer {token_of(server)}\r\n"
             f"Content-Type: application/x-ndjson\r\n"
             f"Content-Length: {10**15}\r\n\r\n".encode()
@@ -87,23 +111,19 @@ def line(number: int) -> bytes:
     return b'{"payload":%d,"dedup_id":"d%d"}\n' % (number, number)
 
 
-def test_every_confirmed_line_is_there_once_and_a_retry_stores_once(
-    server: Serving,
-) -> None:
-    """The sender is killed off in the middle, again and again, and begins anew."""
-    block, first, confirmed = 500, 0, {}
+def every_confirmed_line_is_there_once_and_a_retry_stores_once(
+    server: Serving, client: Http
+) -> Story:
+    """The sender is cut off in the middle, again and again, and begins anew."""
+    topic, block, first, confirmed = "lines", 500, 0, {}
     for turn in range(KILLS):
-        sender = Sender(server)
-        for number in range(20):
-            at = first + number * block
+        sender = Sender(server, topic)
+        for at in range(first, first + (4 + turn) * block, block):
             sender.send(range(at, at + block))
-            if number == 3 + turn:
-                break
         answers = sender.confirmed(2 * block)
-        server.kill()
+        client = yield
         answers += sender.rest()
-        server.start()
-        there = stored(Http(server))
+        there = stored(client, topic)
 
         for number, answer in enumerate(answers, first):
             assert there[answer["offset"]] == number
@@ -113,37 +133,40 @@ def test_every_confirmed_line_is_there_once_and_a_retry_stores_once(
         # All that was not confirmed is sent again, and some that was.
         first = max(confirmed) - block
 
-    client = Http(server)
     total = max(confirmed) + 1
-    again = client.ask("POST", EVENTS, b"".join(map(line, range(total))), NDJSON)
+    lines = b"".join(map(line, range(total)))
+    again = client.ask("POST", events_of(topic), lines, NDJSON)
 
     answers = [json.loads(text) for text in again.body.splitlines()]
     assert {
         n: a["offset"] for n, a in enumerate(answers) if n in confirmed
     } == confirmed
-    assert sorted(stored(client))[:total] == list(range(total))
-    assert len(set(stored(client))) == len(stored(client))
+    there = stored(client, topic)
+    assert sorted(there)[:total] == list(range(total))
+    assert len(set(there)) == len(there)
 
 
-def test_a_confirmed_request_is_there_after_a_crash(server: Serving) -> None:
+def a_confirmed_request_is_there_after_a_crash(server: Serving, client: Http) -> Story:
     """One event, an array, a raw body: each kind, then a crash."""
-    client = Http(server)
     expected: list[int] = []
+    path = events_of("requests")
     for first in range(0, 30 * KILLS, 30):
         for number in range(first, first + 30, 3):
             for body in ({"payload": number}, [{"payload": number + 1}]):
-                assert client.ask("POST", EVENTS, body).status == 201
-            assert client.ask("POST", EVENTS, b"%d" % (number + 2)).status == 201
+                assert client.ask("POST", path, body).status == 201
+            assert client.ask("POST", path, b"%d" % (number + 2)).status == 201
         expected += range(first, first + 30)
 
-        client = crash(server)
+        client = yield
 
-        assert stored(client) == expected
+        assert stored(client, "requests") == expected
 
 
-def test_a_request_that_was_not_answered_can_be_repeated(server: Serving) -> None:
+def a_request_that_was_not_answered_can_be_repeated(
+    server: Serving, client: Http
+) -> Story:
     """Killed between sending and answering: with a dedup id that is no question."""
-    client = Http(server)
+    path = events_of("unanswered")
     for turn in range(KILLS):
         rows = [
             {"payload": number, "dedup_id": f"d{number}"}
@@ -152,51 +175,52 @@ def test_a_request_that_was_not_answered_can_be_repeated(server: Serving) -> Non
         body = json.dumps(rows).encode()
         with client.raw() as sock:
             sock.sendall(
-                f"POST {EVENTS} HTTP/1.1\r\nHost: localhost\r\n"
+                f"POST {path} HTTP/1.1\r\nHost: localhost\r\n"
                 f"Authorization: Bearer {client.token}\r\n"
                 f"Content-Type: application/json\r\n"
                 f"Content-Length: {len(body)}\r\n\r\n".encode()
                 + body[: len(body) if turn % 2 else len(body) // 2]
             )
-            client = crash(server)
+            client = yield
 
         for _ in range(2):
-            assert client.ask("POST", EVENTS, rows).status == 201
+            assert client.ask("POST", path, rows).status == 201
 
-    assert sorted(stored(client)) == list(range(KILLS * 100))
+    assert sorted(stored(client, "unanswered")) == list(range(KILLS * 100))
 
 
 # Consuming
 
 
-def test_acked_events_do_not_come_again_and_held_ones_do(server: Serving) -> None:
-    client = Http(server)
-    client.ask("POST", EVENTS, [{"payload": number} for number in range(100)])
+def acked_events_do_not_come_again_and_held_ones_do(
+    server: Serving, client: Http
+) -> Story:
+    client.ask("POST", events_of("pulled"), [{"payload": n} for n in range(70)])
     handled: list[int] = []
     wish = {"start": "earliest", "max": 60}
+    path = "/v1/subscriptions/w/pulled/pull"
 
-    while len(handled) < 100:
-        answer = client.ask("POST", "/v1/subscriptions/w/t/pull", wish)
-        events = answer.json()["events"]
+    while len(handled) < 70:
+        events = client.ask("POST", path, wish).json()["events"]
         # Half of them are handled, and acknowledged; then the server is killed while
         # the others are still held.
         done = events[: max(len(events) // 2, 20)]
         handled += [event["payload"] for event in done]
         acks = {"max": 0, "ack": [event["offset"] for event in done]}
-        answer = client.ask("POST", "/v1/subscriptions/w/t/pull", acks)
-        assert answer.json()["settled"] == len(done)
-        client = crash(server)
+        assert client.ask("POST", path, acks).json()["settled"] == len(done)
+        client = yield
 
-    assert handled == list(range(100))
+    assert handled == list(range(70))
 
 
-def test_a_socket_that_broke_gets_what_it_did_not_acknowledge(server: Serving) -> None:
-    client = Http(server)
-    client.ask("POST", EVENTS, [{"payload": number} for number in range(40)])
+def a_socket_that_broke_gets_what_it_did_not_acknowledge(
+    server: Serving, client: Http
+) -> Story:
+    client.ask("POST", events_of("socket"), [{"payload": n} for n in range(40)])
     handled: list[int] = []
 
     while len(handled) < 40:
-        address = f"ws://127.0.0.1:{client.address[1]}/v1/topics/t/socket"
+        address = f"ws://127.0.0.1:{client.address[1]}/v1/topics/socket/socket"
         headers = {"Authorization": f"Bearer {client.token}"}
         query = "?subscriber=w&window=30&start=earliest"
         with connect(address + query, additional_headers=headers) as ws:
@@ -205,45 +229,43 @@ def test_a_socket_that_broke_gets_what_it_did_not_acknowledge(server: Serving) -
             ws.send(json.dumps({"ack": [event["offset"] for event in done]}))
             wait_for_position(client, done[-1]["offset"] + 1)
             # What is confirmed now is on disk, and so is all that was before it.
-            client.ask("POST", "/v1/topics/other/events", b"x")
-            client = crash(server)
+            client.ask("POST", events_of("other"), b"x")
+            client = yield
 
     assert handled == list(range(40))
 
 
 def wait_for_position(client: Http, position: int) -> None:
-    deadline_s = time.monotonic() + TIMEOUT_S
-    while client.ask("GET", "/v1/subscriptions/w/t").json()["position"] < position:
+    path, deadline_s = "/v1/subscriptions/w/socket", time.monotonic() + TIMEOUT_S
+    while client.ask("GET", path).json()["position"] < position:
         assert time.monotonic() < deadline_s, "the acks did not arrive"
         time.sleep(0.01)
 
 
-@pytest.mark.parametrize("subscriber", ["", "&subscriber=anna"])
-def test_a_stream_that_comes_back_sees_every_event_once(
-    server: Serving, subscriber: str
-) -> None:
-    client, total, step = Http(server), 0, 400
+def a_stream_that_comes_back_sees_every_event_once(
+    topic: str, subscriber: str, server: Serving, client: Http
+) -> Story:
+    total, step = 0, 400
     seen: list[int] = []
     last: int | None = None
     for turn in range(KILLS):
-        client.ask("POST", EVENTS, [{"payload": total + n} for n in range(step)])
+        rows = [{"payload": total + n} for n in range(step)]
+        client.ask("POST", events_of(topic), rows)
         total += step
         # The last turn reads to the end, the others break off somewhere.
         wanted = total if turn == KILLS - 1 else len(seen) + 37 + 50 * turn
-        path = f"/v1/topics/t/stream?start=earliest{subscriber}"
-        for id_, number in _follow(server, client, path, last):
+        path = f"/v1/topics/{topic}/stream?start=earliest{subscriber}"
+        for id_, number in follow(client, path, last):
             seen.append(number)
             last = id_
             if len(seen) == wanted:
                 break
-        client = crash(server)
+        client = yield
 
     assert seen == list(range(total))
 
 
-def _follow(
-    server: Serving, client: Http, path: str, last: int | None
-) -> Iterator[tuple[int, int]]:
+def follow(client: Http, path: str, last: int | None) -> Iterator[tuple[int, int]]:
     """Id and payload of what comes, as an EventSource would see them."""
     connection = http.client.HTTPConnection(*client.address, timeout=TIMEOUT_S)
     headers = {"Authorization": f"Bearer {client.token}"}
@@ -261,3 +283,14 @@ def _follow(
                 yield id_, json.loads(text[6:])["payload"]
     finally:
         connection.close()
+
+
+STORIES: list[Callable[[Serving, Http], Story]] = [
+    a_confirmed_request_is_there_after_a_crash,
+    acked_events_do_not_come_again_and_held_ones_do,
+    partial(a_stream_that_comes_back_sees_every_event_once, "anybody", ""),
+    partial(a_stream_that_comes_back_sees_every_event_once, "anna", "&subscriber=anna"),
+    a_socket_that_broke_gets_what_it_did_not_acknowledge,
+    every_confirmed_line_is_there_once_and_a_retry_stores_once,
+    a_request_that_was_not_answered_can_be_repeated,
+]

@@ -9,14 +9,13 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from hypothesis import settings
 
-from penstock.log import Log, Reader
-from penstock.log.verify import verify
+from penstock.log import Log, Reader, verify
+from tests.effort import effort
 from tests.process.appender import OPTIONS, TOPICS
 
 APPENDER = Path(__file__).with_name("appender.py")
-KILLS = 50 if settings.get_current_profile_name() == "deep" else 10
+KILLS = effort(4, 50)
 
 
 @pytest.mark.slow

@@ -23,6 +23,7 @@ from penstock.testing.maze import (
     random_events,
     shuffled,
 )
+from tests.effort import effort
 from tests.process.maze_load import run
 
 pytestmark = pytest.mark.slow
@@ -32,6 +33,8 @@ STOP_S = 60.0
 PENSTOCK = Path(sys.executable).with_name("penstock")
 # The graph matters more than in the usual mix, so more of it is looked at.
 MIX = {"S": 0.5, "F": 0.25, "U": 0.05, "P": 0.19, "B": 0.01}
+# Of the events, before a kill; the others come behind it.
+HALF = effort(5_000, 10_000)
 
 
 class Server:
@@ -103,7 +106,7 @@ def sorted_lines(load: MazeLoad) -> list[bytes]:
 
 @pytest.mark.parametrize(
     ("events", "clients", "line_end"),
-    [(100_000, 100, b"\n"), (20_000, 7, b"\r\n")],
+    [(effort(30_000, 100_000), 100, b"\n"), (5_000, 7, b"\r\n")],
 )
 def test_every_client_gets_every_byte_and_the_topic_has_all_events(
     tmp_path: Path, events: int, clients: int, line_end: bytes
@@ -120,7 +123,7 @@ def test_every_client_gets_every_byte_and_the_topic_has_all_events(
 def test_a_new_source_starts_afresh_with_number_one(tmp_path: Path) -> None:
     with serving(tmp_path) as server:
         for seed in (1, 2, 3):
-            load = generate(seed, 5_000, 10, mix=MIX)
+            load = generate(seed, 2_000, 10, mix=MIX)
             done = run(load, server.event_port, server.client_port)
 
             assert done.wrong == [], f"seed {seed}"
@@ -141,24 +144,24 @@ def test_a_second_source_is_closed(tmp_path: Path) -> None:
                 assert second.recv(1) == b""
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(effort(2, 5)))
 def test_followers_and_numbers_outlive_a_kill(tmp_path: Path, seed: int) -> None:
     """After the kill a source goes on behind the last event that is in the topic."""
     random = Random(seed)
     clients = list(range(1, 11))
     in_order = [
         (event, line_of(event) + b"\n")
-        for event in random_events(random, 20_000, 40, MIX)
+        for event in random_events(random, 2 * HALF, 40, MIX)
     ]
     expected = notified(in_order, clients)
-    first = [line for _, line in in_order[:10_000]]
+    first = [line for _, line in in_order[:HALF]]
     # Clients hear of events before the log does: wait until some are on disk.
     with serving(tmp_path, 'durability = "sync"') as server, ExitStack() as stack:
         send_events(server, list(shuffled(random, first, 100)), clients, stack)
         wait_until_stored(tmp_path, 1)
         server.kill()
     survived = len(stored(tmp_path))
-    assert 0 < survived <= 10_000
+    assert 0 < survived <= HALF
     rest = [line for _, line in in_order[survived:]]
     load = MazeLoad(
         seed=seed,
@@ -209,7 +212,7 @@ def wait_until_stored(folder: Path, events: int) -> None:
 def test_a_client_that_does_not_read_is_closed_and_holds_up_nobody(
     tmp_path: Path,
 ) -> None:
-    load = generate(5, 1_000_000, 3, mix={"B": 1.0})
+    load = generate(5, 800_000, 3, mix={"B": 1.0})
     limits = "max_client_buffer_bytes = 1048576"
     with serving(tmp_path, limits) as server, socket.socket() as deaf:
         # Small, or the system takes most of the load in the name of the client.

@@ -7,12 +7,12 @@ import sys
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
 
-DEEP = settings.get_current_profile_name() == "deep"
-# Of 100 bytes each, which is more than the limit in either case.
-EVENTS = 10_000_000 if DEEP else 4_000_000
-LIMIT_MIB = 200
+from tests.effort import DEEP
+
+# Of 100 bytes each, and about as much beside: more than the limit in either case.
+EVENTS = 10_000_000 if DEEP else 400_000
+LIMIT_MIB = 200 if DEEP else 64
 PROGRAM = """
 import re, sys
 from pathlib import Path

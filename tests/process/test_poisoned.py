@@ -1,4 +1,7 @@
-"""An event that kills whoever gets it ends in the dead letters, and no other does."""
+"""An event that kills whoever gets it ends in the dead letters, and no other does.
+
+Here of a server; of a broker in the process itself, see test_embedded_poison.py.
+"""
 
 from __future__ import annotations
 
@@ -6,17 +9,15 @@ import signal
 import subprocess
 import sys
 from collections import Counter
-from functools import partial
 from pathlib import Path
 
 import pytest
 
-from penstock.broker.broker import Broker
 from penstock.client import connect
 from penstock.delivery.error_log import TOPIC as ERRORS
 from penstock.delivery.letters import TOPIC as LETTERS
 from penstock.delivery.letters import DeadLetter, decode_letter
-from penstock.log import Columns, Log, Reader
+from penstock.log import Reader
 from tests.process.poisoned import NAME, POISON, TOPIC, TRIES, WINDOW
 from tests.serving import serving
 
@@ -36,29 +37,17 @@ def test_consumer_that_is_killed_by_an_event_loses_that_event_alone(
         with connect(server.data) as client:
             client.publish(TOPIC, EVENTS)
 
-        handled = run_until_it_lives("served", server.data)
+        handled = run_until_it_lives(server.data)
 
         server.stop()
     check(server.data, handled)
 
 
-def test_process_that_is_killed_by_an_event_loses_that_event_alone(
-    tmp_path: Path,
-) -> None:
-    with Broker(partial(Log.open, tmp_path)) as broker:
-        broker.publish(TOPIC, Columns(EVENTS))
-        broker.log.commit()
-
-    handled = run_until_it_lives("inside", tmp_path)
-
-    check(tmp_path, handled)
-
-
-def run_until_it_lives(how: str, directory: Path) -> Counter[bytes]:
+def run_until_it_lives(directory: Path) -> Counter[bytes]:
     """Start the consumer again whenever it was killed; what was handled how often."""
     handled: Counter[bytes] = Counter()
     for _ in range(MOST_RUNS):
-        command = [sys.executable, str(SCRIPT), how, str(directory)]
+        command = [sys.executable, str(SCRIPT), str(directory)]
         done = subprocess.run(command, capture_output=True, timeout=60)
         handled.update(done.stdout.split())
         if done.returncode == 0:

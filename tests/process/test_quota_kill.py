@@ -13,12 +13,13 @@ from penstock.client import Client, connect
 from penstock.errors import PenstockError, ServerRefused
 from penstock.server import password
 from penstock.server.users_file import set_password, set_quota
+from tests.effort import effort
 from tests.http_client import Http
 from tests.serving import Serving, serving
 
 pytestmark = pytest.mark.slow
 
-KILLS = 3
+KILLS = effort(2, 5)
 BEFORE_A_KILL = 20
 MOST = 1000
 ONLY = ("--no-line", "--no-json", "--no-maze", "--no-mqtt")

@@ -17,7 +17,8 @@ import pytest
 
 from penstock.client import Client, connect
 from penstock.errors import ConnectionLost, NotRunning, ServerRefused
-from penstock.log.verify import verify
+from penstock.log import verify
+from tests.effort import effort
 from tests.serving import Serving, serving
 
 pytestmark = pytest.mark.slow
@@ -25,7 +26,7 @@ pytestmark = pytest.mark.slow
 QUERY = "spark-job"
 PARTITIONS = 3
 EVENTS = 200
-KILLS = 8
+KILLS = effort(4, 8)
 SEED = 11
 PATIENCE_S = 120.0
 # Small files, so that an epoch rolls, writes out and checkpoints.

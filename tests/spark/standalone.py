@@ -22,7 +22,8 @@ import pytest
 
 from penstock.spark.sessions import LIGHT, LOOPBACK, environment
 
-START_S = 60.0
+# A machine that does much else takes its time; what has ended is not waited for.
+START_S = 300.0
 TWO = (LOOPBACK, LOOPBACK)
 MASTER = "org.apache.spark.deploy.master.Master"
 EXECUTOR = "CoarseGrainedExecutorBackend"
@@ -42,6 +43,7 @@ class Cluster:
     def __init__(self, directory: Path, stack: ExitStack, hosts: Sequence[str]) -> None:
         self._directory = directory
         self._stack = stack
+        self._processes: dict[str, subprocess.Popen[bytes]] = {}
         self._environment = {
             **os.environ,
             **environment("local"),
@@ -92,16 +94,17 @@ class Cluster:
             )
         self._stack.callback(process.wait)
         self._stack.callback(process.terminate)
+        self._processes[name] = process
         return process
 
     def _said(self, name: str, pattern: str) -> str:
         deadline_s = time.monotonic() + START_S
         while (found := re.search(pattern, self.log(name))) is None:
-            if time.monotonic() > deadline_s:
+            code = self._processes[name].poll()
+            if code is not None or time.monotonic() > deadline_s:
+                how = f"within {START_S:g} s" if code is None else f"and ended: {code}"
                 last = self.log(name)[-500:]
-                raise NoCluster(
-                    f"the {name} did not start within {START_S:g} s: {last}"
-                )
+                raise NoCluster(f"the {name} did not start {how}: {last}")
             time.sleep(0.05)
         return found[1]
 

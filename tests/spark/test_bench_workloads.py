@@ -12,7 +12,7 @@ from bench.spark import latency, stream
 from bench.spark.__main__ import WORKLOADS
 from bench.spark.scene import Scene, register
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.deep]
 
 ROWS = {"batch": 10, "network": 9, "json": 3, "stream": 3, "latency": 3}
 

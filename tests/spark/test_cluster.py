@@ -20,7 +20,7 @@ from penstock.spark.sessions import LOOPBACK
 from tests.serving import serving
 from tests.spark.standalone import cluster
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.deep]
 
 JOB = Path(__file__).with_name("cluster_job.py")
 EVENTS = 20_000

@@ -20,7 +20,7 @@ from penstock.errors import ServerRefused
 from tests.serving import Serving, serving
 from tests.spark.driver_job import BATCH
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.deep]
 
 JOB = Path(__file__).with_name("driver_job.py")
 WAIT_S = 180.0

@@ -13,7 +13,9 @@ import tarfile
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
+from penstock.cli.main import cli
 from penstock.client import connect
 from tests.serving import PENSTOCK, serving
 from tests.spark.pipeline_scene import check, processed
@@ -21,7 +23,7 @@ from tests.spark.plain_pipeline import Expected
 from tests.spark.test_pipeline_run import Stored, pipeline, until
 from tests.spark.up_books import stored
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+pytestmark = pytest.mark.spark
 
 ROOT = Path(__file__).parents[2]
 KEPT = ROOT / "tests" / "data" / "checkpoints" / "four-queries.tar.gz"
@@ -39,14 +41,16 @@ def data(tmp_path: Path) -> Path:
 def test_up_refuses_and_leaves_everything_as_it_is(data: Path) -> None:
     before = contents(data)
 
-    ended = run("up", "--data", str(data), "--for", "1s")
+    ended = CliRunner().invoke(cli, ["up", "--data", str(data), "--for", "1s"])
 
-    assert ended.returncode == 2
+    assert ended.exit_code == 2
     assert "queries (tweets, running, hashtags, statistics) cannot be" in ended.stderr
     assert "hint: `penstock up`: give another --data" in ended.stderr
     assert contents(data) == before
 
 
+@pytest.mark.slow
+@pytest.mark.deep
 def test_a_pipeline_of_its_own_goes_on_as_its_page_says(
     data: Path, postgres_database: str, tmp_path: Path
 ) -> None:

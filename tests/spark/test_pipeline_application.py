@@ -65,7 +65,9 @@ def store(tmp_path: Path) -> SqliteStore:
     return SqliteStore(str(tmp_path / "store.db"))
 
 
-@pytest.mark.parametrize("kind", ["postgres", "mongodb"])
+@pytest.mark.parametrize(
+    "kind", ["postgres", pytest.param("mongodb", marks=pytest.mark.deep)]
+)
 def test_everything_comes_to_what_plain_python_makes_of_it(
     kind: str, session: SparkSession, request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:
@@ -98,7 +100,7 @@ def test_a_task_that_is_tried_again_has_written_nothing_twice(
     session: SparkSession, broker: Serving, tmp_path: Path
 ) -> None:
     """Every task fails once it has written tweets, and once it has written users."""
-    payloads = generated(1, 150)
+    payloads = generated(1, 80)
     publish(broker, payloads)
     store = FailingStore(str(tmp_path / "store.db"))
 
@@ -116,7 +118,7 @@ def test_a_task_that_is_tried_again_has_written_nothing_twice(
 def test_the_last_windows_of_statistics_are_told_when_nothing_comes_any_more(
     session: SparkSession, broker: Serving, store: SqliteStore, tmp_path: Path
 ) -> None:
-    payloads = generated(4, 200)
+    payloads = generated(4, 80)
     publish(broker, payloads)
     count = Expected(payloads).count
 

@@ -17,11 +17,11 @@ from pathlib import Path
 from urllib.parse import quote, unquote
 
 import pytest
-from hypothesis import settings
 
 from penstock.server.users_file import set_password
 from penstock.spark.sessions import LIGHT, LOOPBACK
 from penstock.store.store import VARIABLE
+from tests.effort import DEEP
 from tests.interop.certificates import Certificates
 from tests.serving import PENSTOCK, Serving, serving
 from tests.spark.pipeline_scene import (
@@ -37,9 +37,8 @@ from tests.spark.standalone import Cluster, cluster, command_of
 from tests.spark.test_pipeline_run import Stored
 from tests.spark.up_scene import descendants
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.deep]
 
-DEEP = settings.get_current_profile_name() == "deep"
 KILLS = 6 if DEEP else 1
 WORKERS = 1 + KILLS
 PART = 200

@@ -11,7 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
+from penstock.cli.main import cli
 from penstock.cli.pipeline import PATIENCE_S
 from penstock.store import store
 from tests.postgres import own_postgres
@@ -19,7 +21,7 @@ from tests.serving import PENSTOCK, Serving, serving
 from tests.spark.pipeline_scene import check, events, generated, processed, publish
 from tests.spark.plain_pipeline import Expected
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+pytestmark = pytest.mark.spark
 
 WAIT_S = 240
 
@@ -39,6 +41,8 @@ class Stored:
             return opened.count(collection)
 
 
+@pytest.mark.slow
+@pytest.mark.deep
 def test_nothing_is_lost_or_doubled_however_often_it_is_killed(
     postgres_database: str, tmp_path: Path
 ) -> None:
@@ -76,21 +80,22 @@ def test_nothing_is_lost_or_doubled_however_often_it_is_killed(
         assert sum(crashes) == 0
 
 
-def test_a_store_that_refuses_ends_the_process_and_is_named(
+def test_a_store_that_refuses_ends_the_command_and_is_named(
     postgres_url: str, tmp_path: Path
 ) -> None:
     nowhere = postgres_url.replace("?", "-that-is-not-there?")
-    with (
-        serving(tmp_path) as broker,
-        pipeline(broker, nowhere, tmp_path, ready=False) as process,
-    ):
-        code = process.wait(WAIT_S)
+    place = ["--store", nowhere, "--checkpoint", str(tmp_path / "checkpoint")]
+    place += ["--data", str(tmp_path)]
 
-    assert code == 2
-    assert "that-is-not-there" in log(tmp_path)
-    assert "Traceback" not in log(tmp_path)
+    ended = CliRunner().invoke(cli, ["pipeline", "run", *place])
+
+    assert ended.exit_code == 2
+    assert "that-is-not-there" in ended.stderr
+    assert "Traceback" not in ended.stderr
 
 
+@pytest.mark.slow
+@pytest.mark.deep
 def test_it_ends_soon_although_broker_and_store_are_gone(tmp_path: Path) -> None:
     with own_postgres() as server, serving(tmp_path) as broker:
         publish(broker, generated(6, 100))
@@ -110,7 +115,7 @@ def test_it_ends_soon_although_broker_and_store_are_gone(tmp_path: Path) -> None
 
 @contextmanager
 def pipeline(
-    broker: Serving, url: str, directory: Path, *, ready: bool = True
+    broker: Serving, url: str, directory: Path
 ) -> Iterator[subprocess.Popen[bytes]]:
     """The process, once its query runs; dead at the end."""
     ready_file = directory / "pipeline-ready.json"
@@ -126,8 +131,7 @@ def pipeline(
             command, stdin=subprocess.DEVNULL, stdout=out, stderr=out
         )
     try:
-        if ready:
-            until(ready_file.exists, process, directory)
+        until(ready_file.exists, process, directory)
         yield process
     finally:
         process.kill()

@@ -15,7 +15,7 @@ from tests.spark.speculation_job import ROOT
 from tests.spark.sqlite_store import SlowStore
 from tests.spark.standalone import cluster
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.deep]
 
 # Spark runs the second one on another host.
 HOSTS = (LOOPBACK, "127.0.0.2")

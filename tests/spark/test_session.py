@@ -29,57 +29,36 @@ def rows(spark: SparkSession, data: Path) -> int:
     return reader.load().filter("offset >= 0").count()
 
 
-def test_the_format_is_known(spark: SparkSession, data: Path) -> None:
-    assert rows(spark, data) == 1
-
-
 def test_a_session_made_elsewhere_finds_the_format_by_itself(
     spark: SparkSession, data: Path
 ) -> None:
-    assert rows(spark.newSession(), data) == 1
-
-
-def test_a_session_can_be_told_of_the_format(spark: SparkSession, data: Path) -> None:
+    """And it can be told of it as well."""
     other = spark.newSession()
 
+    assert rows(other, data) == 1
     register(other)
-
     assert rows(other, data) == 1
 
 
-def test_workers_are_this_python_with_the_installed_spark(spark: SparkSession) -> None:
-    def who(_: int) -> str:
-        import pyspark
+def test_workers_are_this_python_and_know_the_source_from_the_beginning(
+    spark: SparkSession,
+) -> None:
+    """Of the installed Spark; what they have imported is not collected again."""
 
-        return f"{sys.executable} {pyspark.__file__}"
-
-    who_ = udf(who, "string", useArrow=False)
-    (row,) = spark.range(1).select(who_(lit(0))).collect()
-
-    assert row[0] == f"{sys.executable} {pyspark.__file__}"
-
-
-def test_what_workers_have_imported_is_not_collected_again(spark: SparkSession) -> None:
-    def frozen(_: int) -> int:
+    def about(_: int) -> str:
         import gc
-
-        return gc.get_freeze_count()
-
-    frozen_ = udf(frozen, "int", useArrow=False)
-    found = [spark.range(1).select(frozen_(lit(0))).first() for _ in range(3)]
-
-    assert found[-1] is not None and found[-1][0] > 1000
-
-
-def test_workers_have_the_source_from_the_beginning(spark: SparkSession) -> None:
-    def known(_: int) -> bool:
         import sys
 
-        return "penstock.spark.reader" in sys.modules
+        import pyspark
 
-    known_ = udf(known, "boolean", useArrow=False)
+        known = "penstock.spark.reader" in sys.modules
+        frozen = gc.get_freeze_count() > 1000
+        return f"{sys.executable} {pyspark.__file__} {known} {frozen}"
 
-    assert spark.range(1).select(known_(lit(0))).first() == (True,)
+    about_ = udf(about, "string", useArrow=False)
+    found = [spark.range(1).select(about_(lit(0))).first() for _ in range(3)]
+
+    assert found[-1] == (f"{sys.executable} {pyspark.__file__} True True",)
 
 
 def test_a_session_that_runs_is_given_back(spark: SparkSession) -> None:

@@ -77,11 +77,11 @@ class Running:
             f"{parts} are ready",
         )
 
-    def kill(self, part: str) -> None:
-        """End a part with no warning, and wait until it is back."""
+    def kill(self, part: str) -> Callable[[], bool]:
+        """End a part with no warning; whether it is back."""
         pid = self.pid(part)
         os.kill(pid, signal.SIGKILL)
-        self.until(lambda: self.is_back(part, pid), f"{part} is back")
+        return lambda: self.is_back(part, pid)
 
     def is_back(self, part: str, was: int) -> bool:
         return self.ready(part).get("pid", was) != was

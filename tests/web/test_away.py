@@ -2,48 +2,56 @@
 
 from __future__ import annotations
 
+import contextlib
 import socket
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, Route, expect
+from playwright.sync_api import Page, Route, expect
 
 from tests.serving import serving
-from tests.web.conftest import Watch
+from tests.web.conftest import Chromium, Watch, log_in
 from tests.web.site import Site
 
 
-@pytest.fixture
-def site(tmp_path: Path, browser: Browser) -> Iterator[Site]:
-    """A broker that comes back at the same address."""
+@pytest.fixture(scope="module")
+def site(
+    tmp_path_factory: pytest.TempPathFactory, chromium: Chromium
+) -> Iterator[Site]:
+    """A broker that comes back at the same address, with a letter 0."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
-    with serving(tmp_path, "--http-port", str(port)) as server:
-        yield Site(server)
+    folder = tmp_path_factory.mktemp("site")
+    with serving(folder, "--http-port", str(port)) as server:
+        site = Site(server)
+        site.publish("orders", {"n": 1})
+        site.fail("billing", "orders", "ValueError: no")
+        yield site
 
 
-@pytest.mark.parametrize("name", ["dead-letters", "subscribers", "flow", "processes"])
 def test_a_broker_that_is_away_is_said_to_be_and_seen_when_it_is_back(
-    site: Site, page: Page, watch: Watch, name: str
+    site: Site, page: Page, watch: Watch
 ) -> None:
+    """On several pages at once, each in a tab of its own."""
     watch.expect("ERR_CONNECTION_REFUSED|ERR_INCOMPLETE_CHUNKED|ERR_CONNECTION_RESET")
     watch.expect("401")  # sessions end with the broker that began them
-    site.publish("orders", {"n": 1})
-    page.goto(f"{site.url}/ui/{name}")
-    expect(page.get_by_text("Live", exact=True)).to_be_visible()
+    names = ("dead-letters", "subscribers", "flow", "processes")
+    with contextlib.ExitStack() as closing:
+        tabs = [page, *(closing.enter_context(page.context.new_page()) for _ in "123")]
+        for tab, name in zip(tabs, names, strict=True):
+            tab.goto(f"{site.url}/ui/{name}")
+            expect(tab.get_by_text("Live", exact=True)).to_be_visible()
 
-    site.server.kill()
-    expect(page.get_by_text("Live", exact=True)).to_be_hidden()
-    expect(page.get_by_role("heading", level=1)).to_be_visible()
+        site.server.kill()
+        for tab in tabs:
+            expect(tab.get_by_text("Live", exact=True)).to_be_hidden()
+            expect(tab.get_by_role("heading", level=1)).to_be_visible()
 
-    site.server.start()
-    answer = page.context.request.post(
-        f"{site.url}/v1/session", data={"token": site.token}
-    )
-    assert answer.ok
-    page.reload()
-    expect(page.get_by_text("Live", exact=True)).to_be_visible()
+        site.server.start()
+        log_in(page.context, site)
+        for tab in tabs:
+            tab.reload()
+            expect(tab.get_by_text("Live", exact=True)).to_be_visible()
 
 
 @pytest.mark.parametrize(
@@ -61,8 +69,6 @@ def test_a_refusal_is_told_in_the_brokers_words_with_a_way_on(
     site: Site, page: Page, watch: Watch, address: str, asked: str
 ) -> None:
     watch.expect("503")
-    site.publish("orders", {"n": 1})
-    site.fail("billing", "orders", "ValueError: no")
     refusing = True
 
     def answer(route: Route) -> None:

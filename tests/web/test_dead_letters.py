@@ -6,6 +6,7 @@ import re
 
 from playwright.sync_api import BrowserContext, Page, expect
 
+from tests.web.conftest import log_in
 from tests.web.site import Site, eventually
 from tests.wire_client import Wire
 
@@ -176,10 +177,7 @@ def test_who_may_only_read_sees_everything_and_changes_nothing(
     site.fail("looker", "looks", "ValueError: blind")
     (letter,) = site.letters(subscriber="looker")
     made = site.ask("/tokens", {"name": "guest", "scope": "read"})
-    answer = context.request.post(
-        f"{site.url}/v1/session", data={"token": made["token"]}
-    )
-    assert answer.ok
+    log_in(context, site, made["token"])
     page = context.new_page()
 
     page.goto(f"{site.url}/ui/dead-letters?letter={letter['number']}")

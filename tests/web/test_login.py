@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import BrowserContext, Page, expect
 
-from tests.web.conftest import Watch
+from tests.web.conftest import Watch, log_in
 from tests.web.site import Site
 
 # Asking who one is, is refused while one is nobody; browsers say so on the console.
@@ -78,7 +78,7 @@ def test_who_logs_out_is_out(site: Site, page: Page, watch: Watch) -> None:
 
 
 def test_a_session_that_ended_takes_nothing_with_it(
-    site: Site, page: Page, context: BrowserContext, watch: Watch
+    site: Site, page: Page, watch: Watch
 ) -> None:
     watch.expect(NOBODY)
     site.make_topic("notes")
@@ -86,7 +86,7 @@ def test_a_session_that_ended_takes_nothing_with_it(
     comment = page.get_by_role("textbox", name="Comment")
     comment.fill("three lines that nobody wants to type again")
 
-    context.clear_cookies()
+    page.context.clear_cookies()
     page.get_by_role("button", name="Add the comment").click()
     again = page.get_by_role("dialog", name="Log in again")
     again.get_by_label("Token").fill(site.token)
@@ -103,10 +103,7 @@ def test_who_may_only_read_is_offered_nothing_else(
 ) -> None:
     site.publish("prices", {"tea": 4.5})
     made = site.ask("/tokens", {"name": "looker", "scope": "read"})
-    answer = context.request.post(
-        f"{site.url}/v1/session", data={"token": made["token"]}
-    )
-    assert answer.ok
+    log_in(context, site, made["token"])
     page = context.new_page()
 
     page.goto(f"{site.url}/ui/topics/prices")

@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import BrowserContext, Page, expect
 
 from tests.serving import serving
-from tests.web.conftest import Watch
+from tests.web.conftest import Watch, log_in
 from tests.web.site import Site, eventually, quoted
 
 MANY = 300
@@ -157,7 +157,7 @@ def test_an_empty_broker_says_what_to_do(
 ) -> None:
     with serving(tmp_path, "--no-maze") as server:
         site = Site(server)
-        context.request.post(f"{site.url}/v1/session", data={"token": site.token})
+        log_in(context, site)
         page = context.new_page()
 
         page.goto(f"{site.url}/ui/")

@@ -9,38 +9,36 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Page, expect
 
 from tests.serving import serving
+from tests.web.conftest import Chromium
 from tests.web.site import Site
 
 
-@pytest.fixture
-def status(tmp_path: Path) -> Path:
-    return tmp_path / "status.json"
+@pytest.fixture(scope="module")
+def status(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("up") / "status.json"
 
 
-@pytest.fixture
-def site(tmp_path: Path, status: Path, browser: Browser) -> Iterator[Site]:
+@pytest.fixture(scope="module")
+def site(
+    tmp_path_factory: pytest.TempPathFactory, status: Path, chromium: Chromium
+) -> Iterator[Site]:
     """A broker that is told where `penstock up` writes its stages."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PENSTOCK_HTTP_PIPELINE_STATUS", str(status))
-        with serving(tmp_path) as server:
+        with serving(tmp_path_factory.mktemp("site")) as server:
             yield Site(server)
-
-
-def test_without_a_pipeline_the_page_says_how_to_start_one(
-    site: Site, page: Page
-) -> None:
-    page.goto(f"{site.url}/ui/pipeline")
-
-    expect(page.get_by_text("The pipeline does not run here")).to_be_visible()
-    expect(page.get_by_text("penstock up", exact=True)).to_be_visible()
 
 
 def test_stages_are_drawn_in_the_order_an_event_passes_them(
     site: Site, page: Page, status: Path
 ) -> None:
+    page.goto(f"{site.url}/ui/pipeline")
+    expect(page.get_by_text("The pipeline does not run here")).to_be_visible()
+    expect(page.get_by_text("penstock up", exact=True)).to_be_visible()
+
     _tell(status, spark={"lag": 16406, "restarts": 2}, source={"rate": 404.0})
 
     page.goto(f"{site.url}/ui/pipeline")

@@ -5,17 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Page, expect
 
 from penstock.client import connect
 from tests.interop.peers import Paho
 from tests.serving import serving
+from tests.web.conftest import Chromium
 from tests.web.site import Site, eventually
 from tests.wire_client import Wire
 
 
 @pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory, browser: Browser) -> Iterator[Site]:
+def site(
+    tmp_path_factory: pytest.TempPathFactory, chromium: Chromium
+) -> Iterator[Site]:
     """A broker that loses patience with a silent consumer soon."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PENSTOCK_JSON_PUB_TRIES", "1")
@@ -151,8 +154,14 @@ def test_more_than_a_page_of_subscriptions_can_be_loaded(
     site: Site, page: Page
 ) -> None:
     site.make_topic("crowd")
-    for number in range(1001):
-        site.ask(f"/subscriptions/one-{number:04d}/crowd/pull", {"max": 0})
+    with connect(site.server.data) as client:
+        for number in range(1001):
+            client.ask(
+                "subscriptions.progress",
+                subscriber=f"one-{number:04d}",
+                topic="crowd",
+                offset=0,
+            )
     page.goto(f"{site.url}/ui/subscribers")
     expect(page.get_by_text("1 000 subscriptions and more")).to_be_visible()
 
