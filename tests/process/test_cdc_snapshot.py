@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import json
 import random
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,7 @@ from pymongo import MongoClient
 
 from penstock.client import Client, connect
 from tests.effort import effort
+from tests.process.narrow_link import NarrowLink
 from tests.process.programs import Program
 from tests.serving import Serving, serving
 
@@ -29,7 +30,9 @@ pytestmark = pytest.mark.slow
 
 NAMES = ("orders", "items")
 ROWS = effort(4_000, 12_000)
-KILLS = effort(2, 4)
+# What a capture can tell before it is killed: less than all rows together. One life has
+# room for a whole batch of 5 000 rows, the next breaks off within one.
+LIVES_BYTES = (1_500_000, 200_000) * effort(1, 2)
 SEED = 5
 # Between two changes: enough of them, and time for others.
 PAUSE_S = 0.002
@@ -86,9 +89,9 @@ def test_rows_of_postgresql_and_their_changes_fit_together(
                     [key],
                 )
 
-        with captured(tmp_path, postgres_database) as (broker, capture):
+        with captured(tmp_path, postgres_database) as (broker, capture, link):
             with Writer(change) as writer:
-                kill_often(broker, capture)
+                kill_often(broker, capture, link)
             for name in NAMES:
                 connection.execute(f"INSERT INTO {name} VALUES (%s, 0)", [LAST])
             state: State = {
@@ -120,9 +123,9 @@ def test_documents_of_mongodb_and_their_changes_fit_together(
                 return
             kept.update_one({"_id": key}, {"$inc": {"n": 1}}, upsert=True)
 
-        with captured(tmp_path, mongodb_database) as (broker, capture):
+        with captured(tmp_path, mongodb_database) as (broker, capture, link):
             with Writer(change) as writer:
-                kill_often(broker, capture)
+                kill_often(broker, capture, link)
             for name in NAMES:
                 database[name].insert_one({"_id": LAST, "n": 0})
             state: State = {
@@ -136,32 +139,35 @@ def test_documents_of_mongodb_and_their_changes_fit_together(
 
 
 @contextmanager
-def captured(directory: Path, url: str) -> Iterator[tuple[Serving, Program]]:
-    with serving(directory, "--no-line", "--no-json", "--no-maze") as broker:
+def captured(
+    directory: Path, url: str
+) -> Iterator[tuple[Serving, Program, NarrowLink]]:
+    with (
+        serving(directory, "--no-line", "--no-json", "--no-maze") as broker,
+        NarrowLink(("127.0.0.1", broker.ports["native"])) as link,
+    ):
         capture = Program(
             directory,
-            *("cdc", "cdc", "run", "--store", url, "--data", str(broker.data)),
+            *("cdc", "cdc", "run", "--store", url, "--server", link.address),
             *("--collections", ",".join(NAMES), "--snapshot"),
         )
         with capture:
-            yield broker, capture
+            yield broker, capture, link
 
 
-def kill_often(broker: Serving, capture: Program) -> None:
+def kill_often(broker: Serving, capture: Program, link: NarrowLink) -> None:
     """While the snapshot is under way; the last one gets it done."""
+    for life_bytes in LIVES_BYTES:
+        link.allow(life_bytes)
+        capture.begin()
+        link.wait_until_used_up(PATIENCE_S)
+        capture.kill()
+        link.cut()
     with connect(broker.data) as client:
-        for turn in range(KILLS):
-            capture.start()
-            wanted = (turn + 1) * 2 * ROWS / (KILLS + 1)
-            until(partial(has_told, client, wanted), capture)
-            assert sum(ends(client).values()) < 2 * ROWS, "not killed in the middle"
-            capture.kill()
+        assert 0 < sum(ends(client).values()) < 2 * ROWS, "not killed in the middle"
+    link.allow(sys.maxsize)
     capture.start()
     until(lambda: capture.status.get("snapshot") is False, capture)
-
-
-def has_told(client: Client, wanted: float) -> bool:
-    return sum(ends(client).values()) >= wanted
 
 
 def ends(client: Client) -> dict[str, int]:
