@@ -43,7 +43,13 @@ class Verb(NamedTuple):
     @property
     def arguments(self) -> type[msgspec.Struct]:
         """A field for each argument, of the type it has to be."""
-        return _arguments_of(getattr(self.method, "__func__", self.method))
+        return arguments_of(self.function)
+
+    @property
+    def function(self) -> Callable[..., object]:
+        """The method, whosever it is."""
+        function: Callable[..., object] = getattr(self.method, "__func__", self.method)
+        return function
 
 
 def verb(name: str, promise: Promise = Promise.NOTHING) -> Callable[[Method], Method]:
@@ -90,7 +96,7 @@ def call(found: Verb, arguments: Mapping[str, object]) -> object:
 # Made when a verb is first asked for, and once for all desks: it takes a while, and a
 # program that embeds a broker, or a test, wants it to be there at once.
 @cache
-def _arguments_of(method: Callable[..., object]) -> type[msgspec.Struct]:
+def arguments_of(method: Callable[..., object]) -> type[msgspec.Struct]:
     """A struct with a field for each keyword argument of the function."""
     hints = get_type_hints(method, include_extras=True)
     fields: list[Any] = [

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, get_type_hints
+from collections.abc import Callable, Mapping
+from functools import cache
+from typing import Any, NamedTuple, get_type_hints
 
 import msgspec
 from starlette.responses import Response
 
 from penstock.broker.desk_letter_views import LetterView
-from penstock.broker.desk_verbs import BY, Promise, Verb
+from penstock.broker.desk_verbs import BY, Promise, Verb, arguments_of
 from penstock.broker.desk_verbs import call as call_verb
 from penstock.errors import InvalidArgument
 from penstock.http.access import Access
@@ -28,38 +29,12 @@ Kinds = dict[str, tuple[Any, ...]]
 
 
 class Asking:
-    """One route: its verb, and the types of what comes in.
-
-    ``outside`` are the arguments from path and query, ``inside`` those in the body.
-    """
+    """One route: its verb, and the types of what comes in."""
 
     def __init__(self, route: Route, verb: Verb) -> None:
         self.route = route
         self.verb = verb
-        kinds = _kinds(verb)
-        left_out = {BY, *route.without}
-        self.path = {
-            name: route.names.get(name, name) for name in parameters(route.path)
-        }
-        in_path = set(self.path.values())
-        self.filter = _filter_of(verb) if not route.has_body else None
-        rest = {
-            name: kind
-            for name, kind in kinds.items()
-            if name not in left_out and name not in in_path
-        }
-        query = {} if route.has_body else dict(rest)
-        query.pop(FILTER, None)
-        filtered = {} if self.filter is None else _fields(self.filter)
-        self.query = {**query, **filtered}
-        outside = {name: (kinds[name][0],) for name in in_path}
-        self.outside = _struct("Outside", {**outside, **self.query})
-        self.inside: type[Any] | None = None
-        if route.has_body:
-            self.inside = route.body or _struct(
-                body_name(verb.name), _with_required(rest, route.required)
-            )
-        self.answer = _answer_of(verb)
+        self.types = _types_of(route, verb.function)
 
     async def __call__(self, call: Call) -> Response:
         """Carry the question out; raises what the desk raises."""
@@ -80,21 +55,21 @@ class Asking:
         return json_answer(result, route.status)
 
     async def _arguments(self, call: Call) -> dict[str, object]:
-        given = {self.path[name]: value for name, value in call.path.items()}
+        given = {self.types.path[name]: value for name, value in call.path.items()}
         query = query_of(call.request.scope["query_string"])
         for name in query.keys() & given.keys():
             reason = f"the path says it: argument `{name}`"
             raise InvalidArgument(self.verb.name, reason)
-        said = typed({**query, **given}, self.outside, self.verb.name)
+        said = typed({**query, **given}, self.types.outside, self.verb.name)
         outside = _said(said)
-        if self.filter is not None:
-            names = self.filter.__struct_fields__
+        if (filtered := self.types.filter) is not None:
+            names = filtered.__struct_fields__
             chosen = {name: outside.pop(name) for name in names if name in outside}
-            outside[FILTER] = self.filter(**chosen)
-        if self.inside is None:
+            outside[FILTER] = filtered(**chosen)
+        if self.types.inside is None:
             return outside
         most = MAX_QUESTION_BYTES if self.route.body is None else self.route.body.most
-        body = await json_body(call, self.inside, self.verb.name, most)
+        body = await json_body(call, self.types.inside, self.verb.name, most)
         if any(is_said(getattr(body, name)) for name in self.route.changing):
             call.need(Access.ADMIN, call.path.get(self.route.topic))
         inside = body.arguments() if self.route.body is not None else _said(body)
@@ -112,8 +87,44 @@ def body_name(verb: str) -> str:
     return "".join(word.capitalize() for word in words)
 
 
-def _kinds(verb: Verb) -> Kinds:
-    return _fields(verb.arguments)
+class Types(NamedTuple):
+    """What a request is made of.
+
+    ``outside`` are the arguments from path and query, ``inside`` those in the body;
+    ``path`` has the argument of each parameter.
+    """
+
+    path: dict[str, str]
+    query: Kinds
+    filter: type[msgspec.Struct] | None
+    outside: type[msgspec.Struct]
+    inside: type[Any] | None
+    answer: Any
+
+
+# Once for all servers of a process: it takes a while.
+@cache
+def _types_of(route: Route, function: Callable[..., object]) -> Types:
+    kinds = _fields(arguments_of(function))
+    left_out = {BY, *route.without}
+    path = {name: route.names.get(name, name) for name in parameters(route.path)}
+    in_path = set(path.values())
+    rest = {
+        name: kind
+        for name, kind in kinds.items()
+        if name not in left_out and name not in in_path
+    }
+    outside = {name: (kinds[name][0],) for name in in_path}
+    if route.has_body:
+        inside = route.body or _struct(
+            body_name(route.verb), _with_required(rest, route.required)
+        )
+        made = _struct("Outside", outside)
+        return Types(path, {}, None, made, inside, _answer_of(function))
+    filtered = _filter_in(rest)
+    query = rest if filtered is None else {**rest, **_fields(filtered)}
+    made = _struct("Outside", {**outside, **query})
+    return Types(path, query, filtered, made, None, _answer_of(function))
 
 
 def _fields(struct: type[msgspec.Struct]) -> Kinds:
@@ -147,8 +158,9 @@ def _struct(name: str, kinds: Mapping[str, tuple[Any, ...]]) -> type[msgspec.Str
     return msgspec.defstruct(name, fields, kw_only=True, forbid_unknown_fields=True)
 
 
-def _filter_of(verb: Verb) -> type[msgspec.Struct] | None:
-    kind = _kinds(verb).get(FILTER)
+def _filter_in(kinds: Kinds) -> type[msgspec.Struct] | None:
+    """Take the filter out, if there is one."""
+    kind = kinds.pop(FILTER, None)
     if kind is None:
         return None
     assert issubclass(kind[0], msgspec.Struct), "a filter is one"
@@ -156,8 +168,8 @@ def _filter_of(verb: Verb) -> type[msgspec.Struct] | None:
     return found
 
 
-def _answer_of(verb: Verb) -> Any:
-    kind = get_type_hints(verb.method, include_extras=True)["return"]
+def _answer_of(function: Callable[..., object]) -> Any:
+    kind = get_type_hints(function, include_extras=True)["return"]
     return LetterJson if kind is LetterView else kind
 
 

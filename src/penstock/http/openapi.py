@@ -168,22 +168,24 @@ def _asked(one: Asking, types: _Types) -> Json:
                 "name": given,
                 "in": "path",
                 "required": True,
-                "schema": _in_path(one.outside, argument, types),
+                "schema": _in_path(one.types.outside, argument, types),
             }
-            for given, argument in one.path.items()
+            for given, argument in one.types.path.items()
         ]
-        + [_in_query(name, kind, types) for name, kind in one.query.items()],
+        + [_in_query(name, kind, types) for name, kind in one.types.query.items()],
         "responses": {
             str(route.status): {
                 "description": "Done.",
-                "content": {JSON: {"schema": types.of(one.answer)}},
+                "content": {JSON: {"schema": types.of(one.types.answer)}},
             },
             **_problems(),
         },
     }
-    if one.inside is not None:
-        content = {JSON: {"schema": types.of(one.inside)}}
-        needed = any(field.required for field in msgspec.structs.fields(one.inside))
+    if one.types.inside is not None:
+        content = {JSON: {"schema": types.of(one.types.inside)}}
+        needed = any(
+            field.required for field in msgspec.structs.fields(one.types.inside)
+        )
         operation["requestBody"] = {"required": needed, "content": content}
     return operation
 

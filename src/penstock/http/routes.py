@@ -43,7 +43,7 @@ class Route:
     verb: str
     access: Access
     status: int = 200
-    names: Mapping[str, str] = field(default_factory=dict)
+    names: Mapping[str, str] = field(default_factory=dict, hash=False)
     without: frozenset[str] = frozenset()
     required: frozenset[str] = frozenset()
     changing: frozenset[str] = frozenset()
