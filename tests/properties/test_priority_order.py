@@ -217,6 +217,7 @@ STEPS, WEIGHTS = list(WEIGHTED), list(WEIGHTED.values())
 @ORDERS
 @given(seed=SEEDS)
 @example(seed=77052740)  # a snapshot between the end of a consumer and a settlement
+@example(seed=10318320)  # retention takes all priorities, and others come
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_what_goes_next_is_the_highest_then_the_oldest(
     monkeypatch: pytest.MonkeyPatch, order: Order, seed: int

@@ -103,14 +103,16 @@ class Cursor:
             free -= hi - lo
             room -= (hi - lo) * size
             behind = page.end if hi == len(page) else page.batch.offset_of(hi)
-            # What retention or compaction took counts with what follows it.
-            self._move(level, behind, behind - self.places.get(level, self.start))
+            # All in front is sent, or gone; of other levels too, whose index went
+            # with the last of their events.
+            self.places[level], self.sent = behind, behind - self.start
             yield Portion(page, lo, hi, 1)
 
     def pick(self, level: int, offset: int) -> Portion | None:
         """One event as ``next`` named it; None if compaction took it away."""
         found = self.find(offset)
-        self._move(level, offset + 1, 1)
+        self.places[level] = offset + 1
+        self.sent += 1
         return None if found is None else Portion(found[0], found[1], found[1] + 1, 1)
 
     def find(self, offset: int) -> tuple[Page, int] | None:
@@ -129,10 +131,6 @@ class Cursor:
         """Come back to the end of a topic whose last events were taken back."""
         if self.start < NEVER:
             self.start = min(self.start, end)
-
-    def _move(self, level: int, behind: int, count: int) -> None:
-        self.places[level] = behind
-        self.sent += count
 
     def _place(self, level: int) -> int:
         place = self.places.get(level, self.start)
