@@ -38,7 +38,7 @@ NODE_WANTED := Node 20.19 or newer with npm
 PYTEST_ARGS ?=
 HYPOTHESIS_PROFILE ?= fast
 PYTEST = HYPOTHESIS_PROFILE=$(HYPOTHESIS_PROFILE) $(PY) -m pytest -q \
-  -n 3 --dist loadscope $(PYTEST_ARGS)
+  -n 4 --dist loadscope $(PYTEST_ARGS)
 
 ##@ Main
 .PHONY: run
@@ -61,7 +61,7 @@ test: lint types dashboard system-packages ## Run everything: format, lint, cont
 .PHONY: check
 check: lint types ## Inner loop: lint, types and the fast unit tests
 	@echo "== fast tests"
-	@$(PYTEST) -m "not slow and not interop and not spark" tests/unit tests/test_*.py
+	@$(PYTEST) -n 3 -m "not slow and not interop and not spark" tests/unit tests/test_*.py
 
 .PHONY: deep
 deep: ## Like test, with long variants, many random examples and containers
@@ -147,7 +147,7 @@ format: setup ## Format the code and apply safe lint fixes
 
 .PHONY: cover
 cover: setup ## Run all tests with branch coverage
-	@$(PYTEST) --cov --cov-report=term
+	@$(PYTEST) -p pytest_cov --cov --cov-report=term
 
 .PHONY: bench
 bench: setup ## Run the benchmarks and print their table
@@ -201,6 +201,7 @@ $(STAMP): pyproject.toml constraints/build.txt constraints/dev.txt
 	@$(PIP_INSTALL) --require-hashes --no-build-isolation -r constraints/dev.txt
 	@$(PIP_INSTALL) --no-deps --no-build-isolation -e .
 	@$(drop_strays)
+	@$(PY) -m compileall -q -j 2 src
 	@pwd -P > $@
 
 # What is installed to renew the pins stays out of the environment they are for.

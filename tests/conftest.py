@@ -23,7 +23,7 @@ Servers of a run, started when the first test asks for them: ``postgres_url``,
 ``mongodb_url``; an empty database of them: ``postgres_database``, ``mongodb_database``.
 Tests that ask for one of them are ``slow``, without saying so.
 
-Several workers (``-n 3``) share the tests, but those that share something dear, and all
+Several workers (``-n 4``) share the tests, but those that share something dear, and all
 of Spark's, stay together, and so do the tests of a file: see ``group_of``. What takes
 long begins first: see ``turn_of``.
 """
@@ -54,13 +54,15 @@ GROUPS = {
     "tests/test_packaging.py": "wheel",
     "tests/process/test_container.py": "containers",
 }
+# Objects made, and not freed, before garbage is searched for.
+GARBAGE = 20_000
 SERVERS = frozenset({"postgres_url", "mongodb_url"})
 # Whose files hold many short tests: they come after all others, so that the workers end
 # at nearly the same time.
 SHORT = ("tests/unit/", "tests/test_")
 
 settings.register_profile(
-    "fast", max_examples=50, deadline=None, derandomize=True, print_blob=True
+    "fast", max_examples=30, deadline=None, derandomize=True, print_blob=True
 )
 settings.register_profile(
     "deep",
@@ -107,8 +109,15 @@ def pytest_collection_modifyitems(
 
 def pytest_collection_finish() -> None:
     """From here on garbage is searched for, but not among the tests themselves."""
+    gc.set_threshold(GARBAGE)
     gc.freeze()
     gc.enable()
+
+
+def pytest_sessionfinish() -> None:
+    """What is left is looked at once: pytest itself does so five times at the end."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session")

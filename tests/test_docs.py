@@ -54,38 +54,35 @@ ACTIONS = sorted(
 )
 
 
-@pytest.mark.parametrize("path", COMMANDS)
-def test_every_command_has_its_section(path: str) -> None:
-    assert re.search(rf"^##+ {path}$", page("cli.md"), re.MULTILINE)
+def test_every_command_has_its_section() -> None:
+    said = set(re.findall(r"^##+ (penstock .+)$", page("cli.md"), re.MULTILINE))
+
+    assert not COMMANDS.keys() - said
 
 
-@pytest.mark.parametrize(("path", "option"), OPTIONS)
-def test_every_option_is_in_its_commands_section(path: str, option: str) -> None:
-    assert f"| `{option}" in section(path) or f", `{option}" in section(path)
+@pytest.mark.parametrize("path", ["penstock", *COMMANDS])
+def test_every_option_is_in_its_commands_section(path: str) -> None:
+    text = section(path)
+    options = [option for owner, option in OPTIONS if owner == path]
+
+    assert not [
+        one for one in options if f"| `{one}" not in text and f", `{one}" not in text
+    ]
 
 
-@pytest.mark.parametrize("name", ERRORS)
-def test_every_error_is_documented(name: str) -> None:
-    assert f"| `{name}` |" in page("errors.md")
+def test_every_error_is_drawn_in_the_tree() -> None:
+    drawn = set(re.findall(r"\w+", errors.__doc__ or ""))
+
+    assert not set(ERRORS) - drawn
 
 
-@pytest.mark.parametrize("name", ERRORS)
-def test_every_error_is_drawn_in_the_tree(name: str) -> None:
-    assert re.search(rf"\b{name}\b", errors.__doc__ or "")
-
-
-@pytest.mark.parametrize("action", ACTIONS)
-def test_every_log_action_is_documented(action: str) -> None:
-    assert f"| `{action}` |" in page("logging.md")
-
-
-def test_no_action_is_documented_that_is_never_logged() -> None:
+def test_the_actions_that_are_documented_are_those_that_are_logged() -> None:
     rows = re.findall(r"^\| `(\w+)` \|", page("logging.md"), re.MULTILINE)
 
     assert sorted(rows) == ACTIONS
 
 
-def test_no_error_is_documented_that_is_never_raised() -> None:
+def test_the_errors_that_are_documented_are_those_that_are_raised() -> None:
     rows = re.findall(r"^\| `(\w+)` \|", page("errors.md"), re.MULTILINE)
 
     assert sorted(rows) == sorted(ERRORS)
@@ -108,11 +105,14 @@ ROUTED = [
 ]
 
 
-@pytest.mark.parametrize(("method", "path", "access"), ROUTED)
-def test_every_route_is_documented_with_its_access(
-    method: str, path: str, access: Access
-) -> None:
-    assert f"| `{method} {path}` | {access.name.lower()} |" in page("http.md")
+def test_every_route_is_documented_with_its_access() -> None:
+    text = page("http.md")
+
+    assert not [
+        (method, path)
+        for method, path, access in ROUTED
+        if f"| `{method} {path}` | {access.name.lower()} |" not in text
+    ]
 
 
 def test_no_route_is_documented_that_is_not_there() -> None:

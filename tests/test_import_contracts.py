@@ -143,6 +143,7 @@ def imports() -> ImportGraph:
     return build_graph("penstock", include_external_packages=True)
 
 
+@pytest.mark.slow
 def test_the_package_keeps_every_contract(
     options: UserOptions, imports: ImportGraph
 ) -> None:
@@ -155,6 +156,7 @@ def test_exceptions_of_the_contracts_are_allowed(
     assert broken(options, planted(imports, ALLOWED)) == set()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("violation", PLANTED.values(), ids=PLANTED)
 def test_a_planted_violation_breaks(
     violation: Violation, options: UserOptions, imports: ImportGraph
@@ -183,11 +185,13 @@ OPENS_A_LOG = {
 INSIDE = re.compile(r"\blog\.(?:intake|keeper|catalog|journal)\b|\.tail\.unwritten")
 
 
+@pytest.mark.slow
 def test_few_places_know_more_of_a_log_than_its_protocol() -> None:
     found = {
         name
-        for name, tree in modules().items()
-        for node in ast.walk(tree)
+        for name, text in modules().items()
+        if "penstock.log import" in text
+        for node in ast.walk(ast.parse(text))
         if isinstance(node, ast.ImportFrom) and node.module == "penstock.log"
         if "Log" in {alias.name for alias in node.names}
     }
@@ -195,25 +199,31 @@ def test_few_places_know_more_of_a_log_than_its_protocol() -> None:
     assert found == OPENS_A_LOG
 
 
+@pytest.mark.slow
 def test_nobody_reaches_through_a_log() -> None:
     found = {
-        name for name, tree in modules().items() if INSIDE.search(ast.unparse(tree))
+        name
+        for name, text in modules().items()
+        # Comments may speak of it; code may be broken over lines.
+        if INSIDE.search(re.sub(r"\n *", "", text))
+        and INSIDE.search(ast.unparse(ast.parse(text)))
     }
 
     assert not found
 
 
 @cache
-def modules() -> dict[str, ast.Module]:
+def modules() -> dict[str, str]:
     """All modules of the package outside of the log."""
     package = ROOT / "src" / "penstock"
     return {
-        str(path.relative_to(package)): ast.parse(path.read_text())
+        str(path.relative_to(package)): path.read_text()
         for path in package.rglob("*.py")
         if not path.is_relative_to(package / "log")
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("module", ["penstock", "penstock.log"])
 def test_importing_loads_no_arrow(module: str) -> None:
     loaded = f"import sys, {module}; print(*sys.modules)"

@@ -18,6 +18,7 @@ MACHINE_BOUND = re.compile(
 )
 
 
+@pytest.mark.slow
 def test_no_file_is_bound_to_a_machine_or_package_index() -> None:
     found = [
         f"{path.relative_to(ROOT)}: {match[0]}"

@@ -22,6 +22,7 @@ assert penstock.desk.topics
 """
 
 
+@pytest.mark.slow
 def test_importing_the_package_loads_nothing_else() -> None:
     run = subprocess.run(
         [sys.executable, "-c", IMPORT], capture_output=True, text=True, timeout=60

@@ -27,6 +27,7 @@ def test_for_another_reason():
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("workers", ["0", "2"])
 def test_each_component_is_named_once(tmp_path: Path, workers: str) -> None:
     shutil.copy(Path(__file__).with_name("conftest.py"), tmp_path)

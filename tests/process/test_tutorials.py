@@ -47,6 +47,7 @@ def test_a_tutorial_is_true(
     assert play(PAGES / f"{name}.md", tmp_path, environment, ports) >= 4
 
 
+@pytest.mark.deep
 @pytest.mark.slow
 @pytest.mark.interop
 def test_a_device_reaches_a_table(tmp_path: Path, environment: dict[str, str]) -> None:

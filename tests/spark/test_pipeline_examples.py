@@ -45,6 +45,7 @@ def test_every_example_has_its_section_and_is_short() -> None:
     assert max(lengths.values()) <= MAX_LINES
 
 
+@pytest.mark.deep
 def test_topics_and_store_are_read_as_the_page_says(
     session: SparkSession,
     postgres_database: str,
@@ -71,6 +72,7 @@ def test_topics_and_store_are_read_as_the_page_says(
     assert capfd.readouterr().out == EXPECTED["topics_and_store.py"]
 
 
+@pytest.mark.deep
 def test_the_classifier_prints_what_the_page_says(
     spark: SparkSession, capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -113,6 +113,7 @@ def test_nobody_has_no_log(office: Office) -> None:
     assert logs(office) == {}
 
 
+@pytest.mark.slow
 @given(
     priorities=st.lists(st.integers(0, 3), min_size=1, max_size=30),
     order=st.sampled_from(["log", "priority"]),

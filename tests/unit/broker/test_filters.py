@@ -159,6 +159,7 @@ def test_depth_is_no_danger(text: str) -> None:
     assert [*topics.match("#")] == [text + "x"]
 
 
+@pytest.mark.slow
 def test_a_deep_filter_costs_no_more_than_some_bytes_a_level() -> None:
     tracemalloc.start()
     try:

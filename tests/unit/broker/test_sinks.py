@@ -124,6 +124,7 @@ def ended(query: str, at_ms: int = 5) -> Epoch:
     return Epoch(query, 0, at_ms, 1, last=True)
 
 
+@pytest.mark.slow
 def test_writes_that_are_alone_push_no_query_out() -> None:
     """A query that runs once a week, and a hundred thousand batches in between."""
     one = sinks(max_sinks=10)

@@ -253,6 +253,7 @@ def test_errors_pass_or_do_not(error: Exception, kind: type[Exception]) -> None:
     assert type(MongoCapture("mongodb://h/d", "a", []).judged(error, "p")) is kind
 
 
+@pytest.mark.slow
 def test_a_server_that_is_away_is_named_without_secrets(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -3,9 +3,12 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from tests.serving import serving
 
 
+@pytest.mark.slow
 def test_who_is_connected_is_a_table_and_json(tmp_path: Path) -> None:
     with serving(tmp_path, "--no-json", "--no-maze") as server:
         done = server.run("connections")

@@ -12,6 +12,7 @@ from tests.unit.cli.desk_run import DeskRun
 EVENTS = answer(b'id: 1\ndata: {"a": {"b": "k"}}\n\nid: 2\ndata: [1]\n\n')
 
 
+@pytest.mark.slow
 def test_a_stream_is_published_until_its_end(run: DeskRun, tmp_path: Path) -> None:
     status = tmp_path / "status.json"
     with sse_server(EVENTS, NO_CONTENT) as source:
@@ -30,6 +31,7 @@ def test_a_stream_is_published_until_its_end(run: DeskRun, tmp_path: Path) -> No
     assert (told["events"], told["malformed"]) == (2, 1)
 
 
+@pytest.mark.slow
 def test_a_raw_stream_is_published_whole(run: DeskRun) -> None:
     with sse_server(EVENTS, NO_CONTENT) as source:
         run.lines(
@@ -43,6 +45,7 @@ def test_a_raw_stream_is_published_whole(run: DeskRun) -> None:
     assert sink["query"] == "ingest:mine"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("linger", "epoch"), [("10m", 0), ("1ms", 1)])
 def test_what_comes_within_the_linger_is_one_batch(
     run: DeskRun, linger: str, epoch: int
@@ -58,6 +61,7 @@ def test_what_comes_within_the_linger_is_one_batch(
     assert sink["epoch"] == epoch
 
 
+@pytest.mark.slow
 def test_panics_are_samples(run: DeskRun) -> None:
     with sse_server(answer(b"data: help\n\n" * 3), NO_CONTENT) as source:
         run.lines(
@@ -69,6 +73,7 @@ def test_panics_are_samples(run: DeskRun) -> None:
     assert sum(json.loads(one)["count"] for one in batch.payloads()) == 3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("answered", "text"),
     [
@@ -92,6 +97,7 @@ def test_what_is_no_address_is_an_error(run: DeskRun) -> None:
     assert "option URL is 'localhost:4000': must be http://… or https://…" in said
 
 
+@pytest.mark.slow
 def test_a_topic_that_cannot_be_is_an_error(run: DeskRun) -> None:
     with sse_server(EVENTS, NO_CONTENT) as source:
         said = run.refused("ingest", "sse", source.url, "--topic", "$t")

@@ -18,6 +18,7 @@ def told(path: Path) -> dict[str, object]:
     return found
 
 
+@pytest.mark.slow
 def test_others_see_that_it_is_ready_and_how_far_it_is(tmp_path: Path) -> None:
     ready, status = tmp_path / "ready", tmp_path / "status"
     ready.write_text("of another time")
@@ -46,6 +47,7 @@ def test_it_is_cheap_to_tell_and_the_last_word_is_kept(
     assert told(status)["events"] == 2
 
 
+@pytest.mark.slow
 def test_without_files_nothing_is_written(tmp_path: Path) -> None:
     with part() as self:
         self.ready()

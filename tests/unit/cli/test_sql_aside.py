@@ -46,6 +46,7 @@ def ctrl_c() -> None:
     timer.start()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("query", [ENDLESS, LATE])
 def test_ctrl_c_ends_a_query_and_the_next_is_answered(aside: Aside, query: str) -> None:
     ctrl_c()
@@ -56,6 +57,7 @@ def test_ctrl_c_ends_a_query_and_the_next_is_answered(aside: Aside, query: str) 
     assert list(aside.answer("SELECT 1").rows()) == [(1,)]
 
 
+@pytest.mark.slow
 def test_ctrl_c_ends_the_writing_of_a_file(aside: Aside, tmp_path: Path) -> None:
     ctrl_c()
 
@@ -63,6 +65,7 @@ def test_ctrl_c_ends_the_writing_of_a_file(aside: Aside, tmp_path: Path) -> None
         aside.write_parquet(ENDLESS, str(tmp_path / "file"), None)
 
 
+@pytest.mark.slow
 def test_the_shell_goes_on_afterwards(
     aside: Aside, capsys: pytest.CaptureFixture[str]
 ) -> None:

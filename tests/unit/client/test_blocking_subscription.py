@@ -53,6 +53,7 @@ def test_many_acks_are_sent_without_waiting(
         assert view["lag"] == 2
 
 
+@pytest.mark.slow
 def test_acks_pass_events_that_the_client_has_yet_to_read(server: LocalServer) -> None:
     """The server reads no more while the client does not read: somebody has to."""
     count = 200_000

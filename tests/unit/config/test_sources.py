@@ -218,6 +218,7 @@ def test_what_is_wrong_in_a_flag_is_named() -> None:
     )
 
 
+@pytest.mark.slow
 @given(st.sampled_from(sorted(SETTINGS)), st.data())
 def test_one_letter_too_few_is_an_error_that_names_the_right_key(
     key: str, data: st.DataObject

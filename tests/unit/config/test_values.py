@@ -174,6 +174,7 @@ VALUES: list[tuple[Any, st.SearchStrategy[Any]]] = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "values"), VALUES, ids=lambda one: str(one)[:20])
 @pytest.mark.parametrize("is_size", [False, True])
 def test_what_is_shown_is_read_back(

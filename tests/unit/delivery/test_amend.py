@@ -26,6 +26,7 @@ EVENTS = st.builds(
 )
 
 
+@pytest.mark.slow
 @given(event=EVENTS)
 def test_copy_is_the_event_again_at_its_place(event: Event) -> None:
     assert EventCopy.of(event).event("t", event.offset) == event

@@ -196,6 +196,7 @@ def test_error_log_asks_for_no_sync() -> None:
     assert topic_options(DAY_S, 1 << 20).durability == "os"
 
 
+@pytest.mark.slow
 def test_error_log_is_bounded_by_its_size() -> None:
     options = BrokerOptions(error_retention_bytes=1 << 20)
     scene = Scene(options, LogOptions(write_out_bytes=1 << 16))

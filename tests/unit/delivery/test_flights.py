@@ -34,6 +34,7 @@ def test_ids_begin_with_1_and_go_up() -> None:
     assert len(one) == 4
 
 
+@pytest.mark.slow
 def test_ids_begin_again_behind_the_last_and_never_with_0() -> None:
     one = flights()
     one.send(1, range(MAX_ID), 1)
@@ -61,6 +62,7 @@ def test_ids_in_use_are_passed_over() -> None:
     assert len(one) == MAX_ID
 
 
+@pytest.mark.slow
 def test_all_ids_may_be_in_use() -> None:
     one = flights()
 

@@ -63,6 +63,7 @@ def test_calls_are_made_in_threads_up_to_a_number() -> None:
     asyncio.run(run())
 
 
+@pytest.mark.slow
 def test_many_short_calls_are_all_made() -> None:
     """A thread that ended too early would leave a call in the inbox for ever."""
 

@@ -364,6 +364,7 @@ def test_nothing_is_said_of_a_topic_that_is_gone(scene: Scene) -> None:
     assert anna.say(packet("SUB")) == ["OK"]
 
 
+@pytest.mark.slow
 def test_a_login_does_not_resume_what_was_unsubscribed_meanwhile(scene: Scene) -> None:
     anna = log_in(scene, "anna", packet("SUB"))
     publish(scene, 1)

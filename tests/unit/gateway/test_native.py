@@ -684,6 +684,7 @@ def test_limits_of_the_broker_count(tmp_path: Path) -> None:
     scene.close()
 
 
+@pytest.mark.slow
 @given(st.data())
 def test_a_conversation_is_the_same_however_it_is_cut(
     tmp_path_factory: pytest.TempPathFactory, data: st.DataObject

@@ -125,6 +125,7 @@ columns = st.fixed_dictionaries(
 )
 
 
+@pytest.mark.slow
 @given(data=st.data(), first=columns, second=columns)
 def test_every_event_is_told_whole_and_in_order(
     data: st.DataObject, first: dict[str, Any], second: dict[str, Any]

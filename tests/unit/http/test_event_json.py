@@ -101,6 +101,7 @@ def test_every_event_is_one_line_of_json(payloads: list[bytes]) -> None:
         assert json.loads(text)["bytes"] == len(payload)
 
 
+@pytest.mark.slow
 @given(st.recursive(st.none() | st.integers() | st.text(), st.lists))
 def test_json_comes_back_as_it_is(value: object) -> None:
     (event,) = shown(Columns([json.dumps(value, indent=2).encode()], 5))

@@ -46,6 +46,7 @@ def test_lines_are_counted_over_all_parts(tmp_path: Path) -> None:
 GOOD, BAD, EMPTY = b'{"payload":1}', b"{", b""
 
 
+@pytest.mark.slow
 @settings(max_examples=20, deadline=None)
 @given(
     lines=st.lists(st.sampled_from([GOOD, GOOD, GOOD, BAD, EMPTY]), max_size=30),

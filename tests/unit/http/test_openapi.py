@@ -27,6 +27,7 @@ def document(tmp_path_factory: pytest.TempPathFactory) -> Any:
     return found[0]
 
 
+@pytest.mark.slow
 def test_the_document_is_valid(document: Any) -> None:
     OpenAPIV31SpecValidator(document).validate()
 

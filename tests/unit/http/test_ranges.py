@@ -99,6 +99,7 @@ def test_long_payloads_of_a_range_are_whole(tmp_path: Path) -> None:
     run(scene())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [NDJSON, ARROW])
 def test_a_slow_reader_slows_the_reading_and_costs_no_memory(
     tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch

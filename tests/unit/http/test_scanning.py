@@ -100,6 +100,7 @@ def test_a_search_back_finds_the_last(log: Log) -> None:
     assert (numbers(look), first) == ([95, 97, 99], 95)
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(
     start=st.integers(0, 100),

@@ -74,6 +74,7 @@ def test_a_payload_that_does_not_fit_is_refused(tmp_path: Path) -> None:
     run(scene())
 
 
+@pytest.mark.slow
 def test_publishers_wait_while_the_disk_is_behind(tmp_path: Path) -> None:
     async def scene() -> None:
         async with http_house(tmp_path) as house:

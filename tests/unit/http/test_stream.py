@@ -217,6 +217,7 @@ def test_a_search_that_finds_nothing_tells_how_far_it_is(
     run(scene())
 
 
+@pytest.mark.slow
 def test_a_slow_reader_costs_no_memory(tmp_path: Path) -> None:
     async def scene() -> None:
         async with http_house(tmp_path) as house:

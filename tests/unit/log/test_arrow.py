@@ -64,6 +64,7 @@ def batches(draw: st.DrawFn) -> Batch:
     return batch.since(min(first + lo, last)).before(max(first + hi, first + 1))
 
 
+@pytest.mark.slow
 @given(batches())
 def test_a_record_batch_holds_what_the_events_say(batch: Batch) -> None:
     made = arrow.record_batch(batch)
@@ -73,6 +74,7 @@ def test_a_record_batch_holds_what_the_events_say(batch: Batch) -> None:
     assert made.schema == arrow.SCHEMA
 
 
+@pytest.mark.slow
 @given(batches(), st.lists(st.sampled_from(arrow.SCHEMA.names), unique=True))
 def test_some_columns_are_the_same_columns(batch: Batch, names: list[str]) -> None:
     made = arrow.record_batch(batch, names)
@@ -172,6 +174,7 @@ def row_of(event: Event) -> tuple:
     )
 
 
+@pytest.mark.slow
 @given(st.lists(columns(), max_size=4))
 def test_pieces_of_a_stream_are_the_whole_of_it(parts: list[Columns]) -> None:
     batches = [Batch.of("t", one.encode(7, ID_BASE)) for one in parts]

@@ -39,6 +39,7 @@ def compact(log: Log, max_keys: int) -> int:
     return _done_here(log, compaction(log, topic, topic.segments[:-1], max_keys))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("max_keys", [1, 2, 3, 5, 100])
 @pytest.mark.parametrize("seed", range(4))
 def test_any_number_of_rounds_keeps_the_last_event_of_each_key(

@@ -113,6 +113,7 @@ def test_housekeeping_does_work_that_is_due_and_not_begun(tmp_path: Path) -> Non
 # Truncating
 
 
+@pytest.mark.slow
 @RESTARTS
 @pytest.mark.parametrize("offset", range(11))
 @pytest.mark.parametrize("stored", [False, True])

@@ -74,6 +74,7 @@ def test_topic_setting_ends_the_open_frame(log: Log) -> None:
     assert [batch.payloads() for batch in log.read("t", 0)] == [[b"a"], [b"b"]]
 
 
+@pytest.mark.slow
 def test_failed_group_is_called_failed_however_often_it_fails_after_that(
     log: Log, disk: FaultyFiles, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -41,6 +41,7 @@ def path(tmp_path: Path) -> str:
     return str(tmp_path / "lock")
 
 
+@pytest.mark.slow
 def test_second_process_is_told_who_holds_the_directory(path: str) -> None:
     with holder(path) as child, pytest.raises(DirectoryLocked) as caught:
         DirectoryLock(path)
@@ -50,6 +51,7 @@ def test_second_process_is_told_who_holds_the_directory(path: str) -> None:
     assert str(child.pid) in str(caught.value)
 
 
+@pytest.mark.slow
 def test_second_log_in_another_process_is_refused(tmp_path: Path) -> None:
     with Log.open(tmp_path):
         run = subprocess.run(
@@ -74,6 +76,7 @@ def test_second_log_in_this_process_is_refused(tmp_path: Path) -> None:
     assert caught.value.pid == os.getpid()
 
 
+@pytest.mark.slow
 def test_lock_of_a_killed_process_is_taken_over(path: str) -> None:
     with holder(path) as child:
         child.send_signal(signal.SIGKILL)
@@ -105,6 +108,7 @@ def test_missing_file_names_nobody(path: str) -> None:
     assert holder_pid(path) is None
 
 
+@pytest.mark.slow
 def test_holder_is_alive_until_it_is_killed(path: str) -> None:
     with holder(path) as child:
         assert is_held(path)

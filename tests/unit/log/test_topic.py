@@ -225,6 +225,7 @@ def test_frame_larger_than_a_block_is_read(tmp_path: Path) -> None:
     assert sizes == [10, 3 << 20, 20]
 
 
+@pytest.mark.slow
 @EVERYWHERE
 @pytest.mark.parametrize("max_bytes", [1, 700, 1 << 20])
 @pytest.mark.parametrize("end", [0, 1, 8, 9, 10, 11, 33, 40])

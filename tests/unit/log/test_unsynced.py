@@ -111,6 +111,7 @@ def test_a_failed_write_back_fails_the_checkpoint(topics: int) -> None:
         log.checkpoint()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("topics", [1, 3, MANY_FILES + 5])
 def test_the_next_checkpoint_has_all_of_it_on_disk(topics: int) -> None:
     disk = WriteBackDisk()

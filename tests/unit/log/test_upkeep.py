@@ -230,6 +230,7 @@ def test_compaction_goes_on_beside_publishers_and_readers(
         assert not log.damages
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("change", ["delete", "trim", "crash", "crash in a step"])
 @pytest.mark.parametrize("after", range(0, 40, 3))
 def test_whatever_happens_between_two_steps_nothing_is_lost(

@@ -142,6 +142,7 @@ def test_a_document_without_words_says_null(
     assert document["at_ms"] is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", ["\1", "\1 ", "a ", "\1."])
 def test_the_largest_tweets_fit_the_store(text: str) -> None:
     one = taken(tweet("1", text=text * ((MAX_TEXT_BYTES - 100) // len(text))))

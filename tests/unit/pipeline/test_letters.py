@@ -88,6 +88,7 @@ def test_parts_are_bounded_in_number_and_size(monkeypatch: pytest.MonkeyPatch) -
     assert found == [[1, 1, 1], [1, 9], [4, 6], [11], [2]]
 
 
+@pytest.mark.slow
 def test_more_letters_can_be_told_than_a_message_holds(server: LocalServer) -> None:
     given = (Letter(place, "why", bytes(1 << 20)) for place in range(70))
     outlet = Outlet(Broker(data=str(server.data)).feed)

@@ -125,6 +125,7 @@ def test_a_note_says_what_was_told(told: Told) -> None:
     assert Told.of("") == Told()
 
 
+@pytest.mark.slow
 def test_a_note_is_small_enough_for_a_feed_whatever_happens() -> None:
     windows = Windows()
     # All times that there are, from a millisecond to some years.

@@ -72,6 +72,7 @@ def test_all_texts_of_the_package_have_its_scores() -> None:
     assert different(texts) == []
 
 
+@pytest.mark.slow
 def test_every_word_of_the_package_has_its_score_wherever_it_stands() -> None:
     texts = [
         f"{word} x{word} but not {word}?" for word in (*lexicon(), *analyzer().emojis)
@@ -81,6 +82,7 @@ def test_every_word_of_the_package_has_its_score_wherever_it_stands() -> None:
     assert different(texts) == []
 
 
+@pytest.mark.slow
 def test_what_changes_other_words_does_so_at_every_distance() -> None:
     changing = (
         *vaderSentiment.BOOSTER_DICT,
@@ -100,6 +102,7 @@ def test_what_changes_other_words_does_so_at_every_distance() -> None:
     assert different(texts) == []
 
 
+@pytest.mark.slow
 def test_tweets_as_they_are_generated_have_its_scores() -> None:
     texts = set(tweets(seed=5, count=2_000))
 
@@ -107,6 +110,7 @@ def test_tweets_as_they_are_generated_have_its_scores() -> None:
     assert different(texts) == []
 
 
+@pytest.mark.slow
 def test_texts_made_of_what_rules_are_about_have_its_scores() -> None:
     rng = random.Random(17)
     for _ in range(ROUNDS):

@@ -94,6 +94,7 @@ def test_recursion_ends() -> None:
     made(chain)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("schema", "path", "keyword"),
     [

@@ -234,6 +234,7 @@ class Exhausted:
         self._sock.close()
 
 
+@pytest.mark.slow
 def test_without_descriptors_it_waits_and_does_not_spin(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -230,6 +230,7 @@ def test_a_mistake_at_the_very_end_is_told_and_nothing_more(
     assert actions(caplog) == ["connection_failed"]
 
 
+@pytest.mark.slow
 def test_a_peer_that_does_not_read_is_not_read_and_costs_a_bounded_buffer(
     tmp_path: Path,
 ) -> None:

@@ -73,6 +73,7 @@ class Made:
         raise AssertionError(f"{len(self._refs)} were made, left: {shown}")
 
 
+@pytest.mark.slow
 def test_a_connection_and_its_gateway(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -96,6 +97,7 @@ def test_a_connection_and_its_gateway(
     run(scene())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "data",
     [
@@ -124,6 +126,7 @@ def test_a_connection_of_http(
     run(scene())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["leaves", "is cut off", "sends too much"])
 def test_a_websocket_that_speaks_mqtt(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str
@@ -149,6 +152,7 @@ def test_a_websocket_that_speaks_mqtt(
     run(scene())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "data",
     [

@@ -218,6 +218,7 @@ def asking(port: int) -> socket.socket:
     return sock
 
 
+@pytest.mark.slow
 def test_who_does_not_take_its_answer_is_cut_off(tmp_path: Path) -> None:
     async def scene() -> None:
         options = HttpOptions(write_s=0.3)
@@ -258,6 +259,7 @@ def test_who_goes_without_its_answers_is_gone(tmp_path: Path) -> None:
     run(scene())
 
 
+@pytest.mark.slow
 def test_who_does_not_take_its_answer_does_not_hold_up_the_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -253,6 +253,7 @@ def test_as_many_are_checked_at_once_as_there_are_threads(
     run(scene())
 
 
+@pytest.mark.slow
 def test_who_waits_behind_too_many_failures_is_refused_without_a_check(
     path: Path, checks: Checks
 ) -> None:
@@ -292,6 +293,7 @@ def test_a_fleet_of_one_user_is_checked_once(path: Path, checks: Checks) -> None
     run(scene())
 
 
+@pytest.mark.slow
 def test_a_password_that_is_known_is_no_way_around_the_limit(
     path: Path, checks: Checks
 ) -> None:

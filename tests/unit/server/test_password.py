@@ -14,6 +14,7 @@ SALT = base64.b64encode(b"s" * 16).decode()
 HASH = base64.b64encode(b"h" * 32).decode()
 
 
+@pytest.mark.slow
 def test_the_password_matches_and_no_other_does() -> None:
     stored = password.stored("geheim")
 

@@ -112,6 +112,7 @@ def test_with_users_everybody_logs_in_except_at_the_local_socket(
     assert not line.make_gateway().settled
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("plain", "open_to_others"),
     [(None, False), ("line, http", False), ("mqtt", True), ("line,mqtt", True)],

@@ -31,6 +31,7 @@ def test_this_process_is_the_broker() -> None:
     assert found.versions["python"] == platform.python_version()
 
 
+@pytest.mark.slow
 def test_a_share_is_of_the_time_between_two_looks() -> None:
     watch = ProcessWatch()
     watch.look(NOT_RUNNING)

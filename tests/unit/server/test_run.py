@@ -74,6 +74,7 @@ def serve_once(
             raise failures[0]
 
 
+@pytest.mark.slow
 def test_a_server_serves_stops_and_leaves_its_directory(tmp_path: Path) -> None:
     told: list[Ready] = []
 
@@ -105,6 +106,7 @@ def test_a_server_serves_stops_and_leaves_its_directory(tmp_path: Path) -> None:
         assert [one.payloads() for one in reader.read("t", 0)] == [[b"null"]]
 
 
+@pytest.mark.slow
 def test_answers_to_what_came_before_the_end_are_sent(tmp_path: Path) -> None:
     sent = b"confirm on\n" + b"pub t {}\n" * 1000
     got: list[bytes] = []
@@ -156,6 +158,7 @@ def test_a_directory_in_use_is_said_before_its_ports_are(tmp_path: Path) -> None
         serve_once(settings(tmp_path, line_port=port), refuse_all)
 
 
+@pytest.mark.slow
 def test_a_ready_file_that_a_killed_server_left_is_replaced(tmp_path: Path) -> None:
     path = tmp_path / "ready.json"
     path.write_text(json.dumps({"pid": os.getpid() + 1, "data": str(tmp_path / "x")}))
@@ -170,6 +173,7 @@ def test_a_ready_file_that_a_killed_server_left_is_replaced(tmp_path: Path) -> N
     assert not path.exists()
 
 
+@pytest.mark.slow
 def test_a_ready_file_that_another_server_has_written_since_stays(
     tmp_path: Path,
 ) -> None:

@@ -249,6 +249,7 @@ def test_who_has_yet_to_send_its_body_is_a_stranger(tmp_path: Path) -> None:
     run(scene())
 
 
+@pytest.mark.slow
 def test_who_does_not_read_is_a_stranger_and_has_little_waiting(tmp_path: Path) -> None:
     large = PlainTextResponse("x" * (4 << 20) + "hello")
     served = []

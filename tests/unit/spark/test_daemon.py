@@ -31,6 +31,7 @@ def test_a_worker_whose_spark_has_ended_says_nothing(
     assert daemon.worker(None, authenticated=True) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("names", ["wave", "not.there,wave", ",wave,"])
 def test_what_is_named_is_imported_and_frozen(names: str) -> None:
     done = subprocess.run(

@@ -118,6 +118,7 @@ def test_whatever_only_reads_topics_is_answered(data: Path, query: str) -> None:
     assert answered(data, query)["rows"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "query",
     [
@@ -144,6 +145,7 @@ def test_one_question_is_asked_at_a_time(data: Path) -> None:
     assert refused(data, "-- nothing") == "nothing is asked"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "source",
     [
@@ -249,6 +251,7 @@ def test_a_heading_that_is_longer_than_an_answer_is_refused(data: Path) -> None:
     assert text.startswith("the heading of the answer has")
 
 
+@pytest.mark.slow
 def test_a_process_answers_and_refuses(data: Path) -> None:
     good = carried_out(question(data, "SELECT count(*) FROM orders"))
     bad = carried_out(question(data, "SELECT * FROM secret"))
@@ -266,6 +269,7 @@ def test_a_time_that_no_calendar_holds_is_answered(data: Path) -> None:
     assert found["rows"] == [["55840-11-08T22:13:20.000Z", ["infinity"]]]
 
 
+@pytest.mark.slow
 def test_what_goes_wrong_behind_the_first_rows_is_refused(data: Path) -> None:
     late = "SELECT if(range = 100000, error('oh no'), 0) FROM range(200000)"
 
@@ -276,6 +280,7 @@ def test_what_goes_wrong_behind_the_first_rows_is_refused(data: Path) -> None:
     assert (refusal.error, refusal.arguments[0]) == ("InvalidQuery", "oh no")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "query",
     [
@@ -299,6 +304,7 @@ def test_memory_has_a_limit_that_holds(data: Path, query: str) -> None:
     assert refusal.arguments[1:] == [64 * MIB, "http.sql_memory_bytes"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "endless",
     ["SELECT count(*) FROM range(1000000000000000)", "SELECT pg_sleep(1000)"],
@@ -310,6 +316,7 @@ def test_a_process_ends_by_itself_when_nobody_ends_it(data: Path, endless: str) 
     assert found.returncode in (-signal.SIGALRM, -signal.SIGXCPU)
 
 
+@pytest.mark.slow
 def test_no_file_can_be_written_from_inside(data: Path, tmp_path: Path) -> None:
     program = (
         "import pathlib, sys, msgspec\n"

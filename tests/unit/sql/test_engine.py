@@ -321,6 +321,7 @@ conditions = st.recursive(
 )
 
 
+@pytest.mark.slow
 @given(condition=conditions)
 @settings(max_examples=effort(40, 500))
 def test_a_condition_finds_what_it_finds_in_a_table(

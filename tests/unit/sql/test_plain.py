@@ -21,6 +21,7 @@ def test_a_time_has_as_many_digits_as_it_needs(microsecond: int, text: str) -> N
     assert plain([moment]) == [f"2020-01-01T00:00:00{text}"]
 
 
+@pytest.mark.slow
 @given(
     months=st.integers(-40, 40),
     days=st.integers(-40, 40),

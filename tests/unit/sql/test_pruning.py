@@ -77,6 +77,7 @@ conditions = st.recursive(
 )
 
 
+@pytest.mark.slow
 @given(conditions)
 def test_nothing_that_fulfils_a_condition_is_left_out(condition: ds.Expression) -> None:
     rows = pa.table({"offset": range(MOST), "key": map(str, range(MOST))}, SCHEMA)

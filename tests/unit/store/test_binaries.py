@@ -85,6 +85,7 @@ def test_copy_is_made_once_and_whole(tmp_path: Path) -> None:
     assert [path.name for path in (tmp_path / "copies").iterdir()] == [first.name]
 
 
+@pytest.mark.slow
 @as_root
 def test_wheel_that_the_user_cannot_read_is_copied(
     open_folder: Path, monkeypatch: pytest.MonkeyPatch

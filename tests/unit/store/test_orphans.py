@@ -60,6 +60,7 @@ def test_process_is_known_by_mark_and_user(mark: str) -> None:
     assert orphans.processes_of(mark, uid) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("obeyed", "code"),
     [

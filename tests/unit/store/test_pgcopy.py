@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import struct
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -33,6 +34,7 @@ def plainly(rows: list[Row]) -> bytes:
     return b"".join([*parts, struct.pack(">h", -1)])
 
 
+@pytest.mark.slow
 @given(ROWS)
 def test_columns_are_encoded_as_rows_would_be(rows: list[Row]) -> None:
     documents = documents_of("t", rows)

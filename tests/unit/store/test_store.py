@@ -71,6 +71,7 @@ def test_missing_driver_is_a_missing_extra(monkeypatch: pytest.MonkeyPatch) -> N
         stores.open("postgresql://h/db")
 
 
+@pytest.mark.slow
 def test_importing_it_loads_no_driver() -> None:
     code = (
         "import penstock.store.store, penstock.store.own, penstock.cli.store, sys;"

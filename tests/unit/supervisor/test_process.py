@@ -90,6 +90,7 @@ def test_what_another_process_said_does_not_count(
     assert process.state is State.STARTING
 
 
+@pytest.mark.slow
 def test_a_part_that_dies_is_started_again_with_growing_pauses(
     make: Callable[..., Process], clock: Clock
 ) -> None:

@@ -161,6 +161,7 @@ def test_two_runs_end_with_books_that_agree_whatever_is_killed(tmp_path: Path) -
     assert 1.0 <= second.times.working_s < 1.0 + LATE_S
 
 
+@pytest.mark.slow
 def test_a_run_that_rests_can_be_ended(tmp_path: Path) -> None:
     up = Up(wanted(resting=True), Places(tmp_path / "data"), Kept())
 
@@ -178,6 +179,7 @@ def test_a_run_that_rests_can_be_ended(tmp_path: Path) -> None:
     assert {row.name: row.events for row in outcome.rows}["ingest"] in (0, None)
 
 
+@pytest.mark.slow
 def test_a_part_that_cannot_start_ends_everything(tmp_path: Path) -> None:
     bad = wanted(serve=(*SERVE, "--config", "nowhere.toml"))
 
@@ -193,6 +195,7 @@ def test_one_runs_in_a_directory_at_a_time(tmp_path: Path) -> None:
         Up(wanted(), places, Kept()).run(1.0)
 
 
+@pytest.mark.slow
 def test_a_signal_ends_it_and_nothing_is_compared(tmp_path: Path) -> None:
     up = Up(wanted(), Places(tmp_path / "data"), Kept())
 

@@ -130,6 +130,7 @@ def test_no_payloads_are_no_rows() -> None:
     assert decoded("m MAP<STRING, STRUCT<a: MAP<STRING, INT>>>, n INT") == ([], [])
 
 
+@pytest.mark.slow
 @given(
     st.lists(
         st.fixed_dictionaries(

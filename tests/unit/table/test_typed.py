@@ -179,6 +179,7 @@ VALUES = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [one.name for one in parse(ALL_TYPES).fields] + ["z"])
 def test_a_payload_fits_or_not_whatever_its_neighbours_are(name: str) -> None:
     for value in VALUES:
@@ -204,6 +205,7 @@ def test_text_that_looks_like_a_number_that_is_none_is_text() -> None:
     assert (rows, bad) == ([{"s": "a: NaN, Inf"}], [])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("block", [1, 2, 3, 16])
 def test_what_is_no_json_is_found_across_blocks(
     monkeypatch: pytest.MonkeyPatch, block: int
@@ -276,6 +278,7 @@ documents = st.fixed_dictionaries(
 )
 
 
+@pytest.mark.slow
 @given(
     st.lists(
         documents.map(lambda one: (one, json.dumps(one).encode()))

@@ -53,6 +53,7 @@ def run(pytester: pytest.Pytester, tests: str, *arguments: str) -> pytest.RunRes
     return pytester.runpytest_inprocess(*LOADED, "--strict-markers", *arguments)
 
 
+@pytest.mark.slow
 def test_a_test_that_is_not_async_gets_a_broker(pytester: pytest.Pytester) -> None:
     result = run(
         pytester,
@@ -77,6 +78,7 @@ def test_one_that_is_not_used_is_never_opened(penstock_broker):
     result.assert_outcomes(passed=3)
 
 
+@pytest.mark.slow
 def test_an_async_test_enters_it(pytester: pytest.Pytester) -> None:
     pytest.importorskip("anyio", reason="component: anyio (not installed)")
     result = run(
@@ -118,6 +120,7 @@ def test_plain(penstock_broker, tmp_path):
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("plain", "arguments"),
     [
@@ -134,6 +137,7 @@ def test_the_broker_is_in_memory_or_on_disk(
     result.assert_outcomes(passed=3)
 
 
+@pytest.mark.slow
 def test_a_failing_test_closes_its_broker(pytester: pytest.Pytester) -> None:
     result = run(
         pytester,
@@ -154,6 +158,7 @@ def test_it(penstock_broker):
     result.stdout.fnmatch_lines(["*KeyError: 'on purpose'*"])
 
 
+@pytest.mark.slow
 def test_the_tests_of_the_page_pass(pytester: pytest.Pytester) -> None:
     page = (ROOT / "docs" / "testing.md").read_text()
     snippets = re.findall(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)

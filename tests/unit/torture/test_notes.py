@@ -4,6 +4,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from penstock.torture.notes import ROOM, Notes, Range
 
 # A process of its own: it changes what files do there.
@@ -39,6 +41,7 @@ def test_what_was_not_synced_is_known_when_the_process_is_gone(tmp_path: Path) -
     assert notes.unsynced() == {}
 
 
+@pytest.mark.slow
 def test_more_than_there_is_room_for_is_as_if_all_were_synced(tmp_path: Path) -> None:
     notes = Notes.made(tmp_path / "notes")
     for number in range(ROOM // 24 + 1):

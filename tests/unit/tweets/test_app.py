@@ -91,6 +91,7 @@ def test_a_reader_begins_where_it_wants() -> None:
     assert numbers(get("/tweets/1", "from=15")) == [15, 16, 17, 18, 19, 20]
 
 
+@pytest.mark.slow
 def test_a_reader_goes_on_behind_the_last_event() -> None:
     assert numbers(get("/tweets/1", last_event_id="17")) == [18, 19, 20]
     assert numbers(get("/tweets/1", "from=2", last_event_id="17")) == [18, 19, 20]

@@ -28,6 +28,7 @@ def test_a_message_is_the_same_every_time() -> None:
     assert [other.data(n) for n in range(500, 0, -1)] == batch[::-1]
 
 
+@pytest.mark.slow
 def test_messages_of_other_seeds_and_streams_are_others() -> None:
     batches = [
         Generator(seed, stream).batch(1, 5) for seed in (1, 2) for stream in (1, 2)
@@ -54,6 +55,7 @@ def test_data_is_on_one_line() -> None:
     assert not [data for data in batch if b"\n" in data or b"\r" in data]
 
 
+@pytest.mark.slow
 def test_ids_are_of_one_tweet_each(tweets: list[Tweet]) -> None:
     other = Generator(1, 2)
 
@@ -174,6 +176,7 @@ def test_without_faults_everything_is_a_tweet() -> None:
     assert {generator.kind(n) for n in range(1, 1000)} == {Kind.TWEET}
 
 
+@pytest.mark.slow
 def test_faults_are_what_they_are_called() -> None:
     generator = Generator(1, 1, panic_rate=0.2, malformed_rate=0.4)
     faultless = Generator(1, 1)

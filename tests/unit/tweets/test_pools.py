@@ -2,6 +2,8 @@ from __future__ import annotations
 
 from collections import Counter
 
+import pytest
+
 from penstock.tweets.pools import DRAWS, TAGS, USERS, Pools, zipf
 
 
@@ -17,6 +19,7 @@ def test_the_first_come_most_often_and_all_come() -> None:
     assert 1.9 < counts[0] / counts[1] < 2.1
 
 
+@pytest.mark.slow
 def test_pools_are_the_same_for_the_same_seed() -> None:
     assert Pools.of(3) == Pools.of(3)
     assert Pools.of(3).people != Pools.of(4).people

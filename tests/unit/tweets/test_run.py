@@ -54,6 +54,7 @@ def tweets_server(**options: Any) -> Iterator[Watch]:
     assert announced == [watch.told["url"]]
 
 
+@pytest.mark.slow
 def test_both_streams_are_served_until_their_end() -> None:
     with tweets_server(rate=0, count=300, panic_rate=0.5, malformed_rate=0) as watch:
         for stream in (1, 2):
@@ -70,6 +71,7 @@ def test_both_streams_are_served_until_their_end() -> None:
     }
 
 
+@pytest.mark.slow
 def test_streams_may_end_each_at_its_own_message() -> None:
     with tweets_server(rate=0, count=9, last={"2": 5}) as watch:
         for stream in (1, 2):
@@ -81,6 +83,7 @@ def test_streams_may_end_each_at_its_own_message() -> None:
     assert told == watch.status["sent"] == {"1": 9, "2": 5}
 
 
+@pytest.mark.slow
 def test_it_ends_although_somebody_reads_and_somebody_does_not() -> None:
     with tweets_server(rate=0) as watch:
         port = watch.told["ports"]["http"]
@@ -93,6 +96,7 @@ def test_it_ends_although_somebody_reads_and_somebody_does_not() -> None:
                     pass
 
 
+@pytest.mark.slow
 def test_nothing_is_made_for_a_reader_that_takes_nothing() -> None:
     with tweets_server(rate=0) as watch:
         port = watch.told["ports"]["http"]
@@ -109,6 +113,7 @@ def test_nothing_is_made_for_a_reader_that_takes_nothing() -> None:
                 made = events
 
 
+@pytest.mark.slow
 def test_a_port_that_is_taken_is_named() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
@@ -125,6 +130,7 @@ def test_a_host_that_is_none_is_named() -> None:
     assert caught.value.filename == "no.such.host.invalid:4000"
 
 
+@pytest.mark.slow
 def test_the_root_is_json() -> None:
     with tweets_server() as watch, urllib.request.urlopen(watch.told["url"]) as sent:
         assert "/tweets/2" in json.load(sent)["routes"]

@@ -60,6 +60,7 @@ def test_messages_have_their_numbers_as_ids() -> None:
     assert stream.tally == Tally(events=400, clients=0, last=0)
 
 
+@pytest.mark.slow
 def test_the_last_message_sent_is_known_over_all_readers_and_restarts() -> None:
     stream = made(count=500)
     lasts = []
@@ -108,6 +109,7 @@ def test_silence_is_filled_with_comments() -> None:
     assert writes.count(b":\n\n") > 10
 
 
+@pytest.mark.slow
 def test_a_stream_is_over_behind_its_last_message() -> None:
     assert [made(count=5).is_over(first) for first in (5, 6)] == [False, True]
     assert not made(count=None).is_over(1 << 60)

@@ -43,6 +43,7 @@ def test_a_log_in_memory_has_its_index_there(tmp_path: Path) -> None:
     scene.close()
 
 
+@pytest.mark.slow
 def test_a_damaged_index_is_made_anew_while_it_is_filled(
     scene: Scene, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -58,6 +59,7 @@ def test_a_damaged_index_is_made_anew_while_it_is_filled(
     assert len(scene.ask("y", limit=9999)) == 5000
 
 
+@pytest.mark.slow
 def test_a_damaged_index_is_made_anew_when_it_is_asked(
     scene: Scene, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -112,6 +114,7 @@ def test_a_full_disk_leaves_the_index_behind_and_says_so_once(
     assert scene.ask("y") == {"a:1": 0}
 
 
+@pytest.mark.slow
 def test_a_write_that_fails_is_done_again_as_a_whole(
     scene: Scene, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -121,6 +121,7 @@ def test_a_truncated_topic_is_indexed_anew(scene: Scene, regrown: int) -> None:
     assert [run.number for run in scene.store.runs()] == [2]
 
 
+@pytest.mark.slow
 def test_a_topic_truncated_while_it_is_indexed_is_looked_at_again(
     scene: Scene,
 ) -> None:
@@ -145,6 +146,7 @@ def test_damage_to_the_end_does_not_stop_it(
     assert scene.chains.behind == 0
 
 
+@pytest.mark.slow
 def test_a_compacted_topic_does_not_fill_the_index(
     scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:

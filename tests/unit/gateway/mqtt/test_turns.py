@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import itertools
 
+import pytest
+
 from penstock.broker.sessions import Session
 from penstock.log import Columns
 from penstock.wire.mqtt import (
@@ -64,6 +66,7 @@ def begin(scene: Scene, client: Client, data: bytes) -> None:
     assert client.gateway.busy
 
 
+@pytest.mark.slow
 def test_filters_count_for_topics_that_were_heard_of_piece_by_piece(
     scene: Scene,
 ) -> None:
@@ -95,6 +98,7 @@ def test_what_comes_behind_waits_for_it(scene: Scene) -> None:
     assert scene.broker.log.has_topic("other")
 
 
+@pytest.mark.slow
 def test_what_was_begun_is_completed_without_the_client(scene: Scene) -> None:
     client = scene.client(properties=LASTING)
     session = hear_of_many(scene, client, qos=1)
@@ -137,6 +141,7 @@ def test_new_topics_that_match_many_filters_have_turns_of_their_own(
     assert sorted(one.topic for one in client.messages()) == sorted(topics)
 
 
+@pytest.mark.slow
 def test_a_client_that_comes_back_hears_by_all_its_filters(scene: Scene) -> None:
     client = scene.client(properties=LASTING)
     session = hear_of_many(scene, client, qos=1)

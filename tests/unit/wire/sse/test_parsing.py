@@ -98,6 +98,7 @@ def test_a_stream_has_its_events(case: str) -> None:
     assert Parser(LIMIT).feed(stream) == expected
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [1, 2, 3, 7, 4096])
 @pytest.mark.parametrize("case", CASES)
 def test_a_stream_has_them_piece_by_piece(case: str, size: int) -> None:
