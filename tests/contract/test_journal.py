@@ -229,14 +229,22 @@ def test_a_writer_whose_place_is_taken_stores_nothing_more(doubting: Backend) ->
     assert opened(doubting)[1] == [1, 3]
 
 
-def test_who_is_in_doubt_may_find_its_place_taken(doubting: Backend) -> None:
+@pytest.mark.parametrize("stored", [True, False])
+def test_who_is_in_doubt_may_find_its_place_taken(
+    doubting: Backend, stored: bool
+) -> None:
     journal, _ = opened(doubting)
-    doubting.doubt_next(stored=True)
+    doubting.doubt_next(stored=stored)
     with pytest.raises(InDoubt):
         append(journal, 1)
 
     _, found = opened(doubting)
 
-    with pytest.raises(Fenced):
+    if stored:
         journal.settle()
-    assert found == [1], "it was stored, whoever asks"
+    else:
+        with pytest.raises(Fenced):
+            journal.settle()
+    with pytest.raises(Fenced):
+        append(journal, 2)
+    assert found == ([1] if stored else []), "whoever asks"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from penstock.errors import WriteFailed
+from penstock.errors import InDoubt, WriteFailed
 
 
 class Member(Protocol):
@@ -45,5 +45,5 @@ class Promises(Protocol):
     def now_s(self) -> float:
         """Seconds since the epoch, by the clock of the broker."""
 
-    def trouble(self) -> WriteFailed | None:
+    def trouble(self) -> InDoubt | WriteFailed | None:
         """Why nothing can be promised at this moment, if nothing can."""

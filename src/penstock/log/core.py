@@ -80,6 +80,8 @@ class LogCore:
         self._closed = False
         self._staged: dict[int, bytes] | None = None
         self._due: TakeCheckpoint | None = None
+        self._erases = False
+        """Whether it is the turn of files that are to be erased."""
         self._ended: list[TakeCheckpoint] = []
         self._keep: int | None = None
         """How many checkpoints are to be kept with one that somebody waits for."""
@@ -218,9 +220,12 @@ class LogCore:
     def begin_commit(self, *, sync: bool | None = None) -> Commit | None:
         """Close the open group; None if there is nothing to do, or one is running.
 
-        ``sync`` None: as the durability of what is in the group demands.
+        One that is in doubt is handed out again. ``sync`` None: as the durability of
+        what is in the group demands.
         """
         self.check_open()
+        if (doubted := self.intake.doubted) is not None:
+            return doubted  # whoever began it has left it
         self._tell_journal()
         if self.intake.idle:
             self.on_close()
@@ -302,10 +307,15 @@ class LogCore:
             return due
         if not self.keeper.idle or self._staged is not None:
             return None
-        keeper = self.keeper
+        keeper, now_ms = self.keeper, self.now_ms()
+        # In turns, however much there is to write: a full disk has room again when
+        # files are erased, and no checkpoint comes before they are.
+        self._erases = not self._erases
+        if self._erases and (work := keeper.begin_erasing(now_ms)) is not None:
+            return work
         if keeper.unwritten_bytes > self.options.write_out_bytes or keeper.rolling:
-            return keeper.begin_write_out(self.now_ms())
-        return keeper.begin_erasing(self.now_ms())
+            return keeper.begin_write_out(now_ms)
+        return keeper.begin_erasing(now_ms)
 
     def store(self) -> None:
         """Do the work that is due on the segments here and now."""

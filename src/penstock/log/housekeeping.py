@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from math import inf
 
-from penstock.errors import OffsetOutOfRange
+from penstock.errors import OffsetOutOfRange, WriteFailed
 from penstock.files import write_error
 from penstock.log.compaction import compaction
 from penstock.log.core import LogCore, Steps
@@ -162,10 +162,16 @@ def _compaction(log: LogCore, topics: Sequence[Topic]) -> Steps:
     sealed = {topic.id: _sealed(topic) for topic, _ in changed}
     yield from _secured(log)
     freed = 0
+    failed: WriteFailed | None = None
     for topic, end in changed:
         if log.catalog.by_id(topic.id) is topic:
-            freed += yield from _compacted(log, topic, sealed[topic.id])
-            topic.compacted_to = end
+            try:
+                freed += yield from _compacted(log, topic, sealed[topic.id])
+                topic.compacted_to = end
+            except WriteFailed as error:
+                failed = failed or error  # others are compacted all the same
+    if failed is not None:
+        raise failed
     return freed
 
 

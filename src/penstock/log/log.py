@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from types import MappingProxyType
 from typing import Self
 
@@ -18,6 +19,7 @@ from penstock.clock import Clock, SystemClock
 from penstock.errors import (
     Backlogged,
     BeingDeleted,
+    InDoubt,
     InvalidBatch,
     InvalidOption,
     NotADataDirectory,
@@ -264,8 +266,9 @@ class Log(LogCore):
         limit, waiting = most or self.options.group_bytes, self.intake.group.size
         if not waiting or waiting + size <= limit:
             return
-        if self.intake.idle and self.keeper.idle:
-            self.commit()
+        if self.intake.idle and self.keeper.idle and not self.intake.journal.blocks:
+            with suppress(InDoubt):  # there is room all the same
+                self.commit()
         elif waiting + size > 2 * limit:
             raise Backlogged(waiting, 2 * limit)
 

@@ -288,7 +288,8 @@ class Engine:
                 self._commit_done()
 
     def _wanted(self, now_s: float) -> bool:
-        if self.broker.urgent or self._log.checkpoint_wanted:
+        log = self._log
+        if self.broker.urgent or log.checkpoint_wanted or log.doubt is not None:
             return True
         if not self.broker.dirty:
             return False

@@ -10,7 +10,7 @@ import asyncio
 from contextlib import suppress
 
 from penstock.broker.promised import Promised, carrier, has_ended, is_lost
-from penstock.errors import WriteFailed
+from penstock.errors import InDoubt, WriteFailed
 from penstock.server.engine import TICK_S, Engine, Member
 
 
@@ -58,8 +58,10 @@ class EnginePromises:
     def now_s(self) -> float:
         return self._engine.now_s()
 
-    def trouble(self) -> WriteFailed | None:
-        return None if self._engine.paused_until_s is None else self._log.failure
+    def trouble(self) -> InDoubt | WriteFailed | None:
+        if self._engine.paused_until_s is None:
+            return None
+        return self._log.doubt or self._log.failure
 
     # Called by the engine
 

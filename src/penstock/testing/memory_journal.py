@@ -105,6 +105,9 @@ class MemoryJournal:
         if power_lost:
             store.groups = [one for one in store.groups if one.end <= store.synced]
             store.end = store.synced
+            if self._waiting is not None and self._waiting[0] not in store.groups:
+                group, doubt = self._waiting
+                self._waiting = (group, _Doubt(False, doubt.looks))
         another = MemoryJournal()
         another._store = store
         store.writer = another
@@ -172,12 +175,12 @@ class MemoryJournal:
     def settle(self) -> None:
         assert self._waiting is not None, "nothing is in doubt"
         group, doubt = self._waiting
-        self._check_writer()
         if doubt.looks > 1:
             self._waiting = (group, _Doubt(doubt.stored, doubt.looks - 1))
             raise InDoubt(NAME, group.number, "no answer came")
         self._waiting = None
         if not doubt.stored:
+            self._check_writer()
             raise WriteFailed(NAME, "appending to", "it never arrived")
 
     def secure(self) -> _Secure:
@@ -206,7 +209,6 @@ class MemoryJournal:
 
     def _check_writer(self) -> None:
         if self._store.writer is not self:
-            self._waiting = None
             raise Fenced(NAME, "appending to", "another writer has taken over")
 
 

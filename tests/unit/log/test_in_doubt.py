@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from penstock.errors import Backlogged, Fenced, InDoubt, LogClosed, WriteFailed
-from penstock.log import Columns, Log
+from penstock.log import Columns, Log, LogOptions
 from penstock.testing import MemoryJournal
 
 
@@ -135,3 +135,43 @@ def test_a_log_whose_place_is_taken_appends_nothing_more(
     log.abandon()
     with Log.open(tmp_path, journal=successor) as again:
         assert stored(again) == [b"a"]
+
+
+def test_an_append_waits_for_no_journal_that_blocks(
+    tmp_path: Path, journal: MemoryJournal
+) -> None:
+    options = LogOptions(group_bytes=4096)
+    with Log.open(tmp_path / "other", options, journal=journal) as log:
+        log.create_topic("t")
+        log.sync()
+        journal.hold()  # whoever writes now waits for ever
+
+        put(log, b"a" * 3000)
+        put(log, b"b" * 3000)
+        with pytest.raises(Backlogged):
+            put(log, b"c" * 3000)
+
+        journal.release()
+
+
+def test_a_commit_that_an_append_left_in_doubt_is_taken_up_again(
+    tmp_path: Path, journal: MemoryJournal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(MemoryJournal, "blocks", False)
+    options = LogOptions(group_bytes=4096)
+    with Log.open(tmp_path / "other", options, journal=journal) as log:
+        log.create_topic("t")
+        log.sync()
+        journal.doubt(stored=True)
+        group = put(log, b"a" * 3000)
+
+        put(log, b"b" * 3000)
+
+        assert (log.outcome(group), log.doubt is not None) == ("pending", True)
+        commit = log.begin_commit()
+        assert commit is not None
+        commit.run()
+        log.end_commit(commit)
+        assert log.outcome(group) == "synced"
+        log.commit()
+        assert [text[:1] for text in stored(log)] == [b"a", b"b"]

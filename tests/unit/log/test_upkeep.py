@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Iterator
+from contextlib import suppress
 from random import Random
 
 import pytest
 
 from penstock.clock import ManualClock
-from penstock.errors import BeingDeleted, UnknownTopic, WriteFailed
+from penstock.errors import BeingDeleted, DiskFull, UnknownTopic, WriteFailed
 from penstock.log import Columns, Log, LogOptions, StoreWork, TopicOptions
 from penstock.testing import CrashDisk
 from tests.upkeep import keep_up
@@ -446,3 +447,77 @@ def test_a_mistake_in_a_step_ends_the_round_and_not_the_thread(
 
     assert isinstance(done[-1].error, WriteFailed)
     assert len(offsets(log, "t")) == 40
+
+
+# A disk that is full, or behind
+
+
+def turn(log: Log) -> None:
+    """One turn of the pump."""
+    if (commit := log.begin_commit()) is not None:
+        commit.run()
+        log.end_commit(commit)
+    if (work := log.begin_store()) is not None:
+        work.run()
+        log.end_store(work)
+
+
+def test_a_deletion_makes_room_on_a_disk_that_is_full(
+    log: Log, disk: CrashDisk
+) -> None:
+    for name in ("large", "t"):
+        log.create_topic(name)
+    publish(log, "large", *[b"a"] * 50)
+    large = log.topic("large").directory
+    log.checkpoint()
+
+    def full(what: str, path: str) -> OSError | None:
+        wanted = what == "write" and "/topics/" in path and disk.exists(large)
+        return OSError(errno.ENOSPC, "simulated") if wanted else None
+
+    disk.fail(full)
+    for _ in range(40):
+        with suppress(DiskFull):
+            log.append("t", Columns([b"x" * 100], log.now_ms()))
+        turn(log)
+    with pytest.raises(DiskFull):
+        log.append("t", Columns([b"x" * 100], log.now_ms()))
+
+    log.drop_topic("large", nothing)
+    for _ in range(40):
+        turn(log)
+
+    assert not disk.exists(large)
+    publish(log, "t", b"again")
+
+
+def test_files_are_erased_however_much_there_is_to_write(
+    log: Log, disk: CrashDisk
+) -> None:
+    for name in ("large", "t"):
+        log.create_topic(name)
+    publish(log, "large", *[b"a"] * 50)
+    log.checkpoint()
+    large = log.topic("large").directory
+    log.drop_topic("large", nothing)
+
+    for _ in range(10):  # more comes than is due to be written, in every turn
+        log.append("t", Columns([b"x" * 100] * 20, log.now_ms()))
+        turn(log)
+
+    assert not disk.exists(large)
+
+
+def test_a_segment_that_is_lost_keeps_no_other_topic_from_being_compacted(
+    log: Log, disk: CrashDisk, clock: ManualClock
+) -> None:
+    for name in ("first", "second"):
+        log.create_topic(name, COMPACT)
+        publish(log, name, *[b"a"] * 50)
+    log.checkpoint()
+    disk.remove(log.topic("first").segments[0].path)
+
+    with pytest.raises(WriteFailed, match="compacting"):
+        log.maintain()
+
+    assert offsets(log, "second") == [49]

@@ -104,7 +104,9 @@ class Journal(Protocol):
     def settle(self) -> None:
         """Find out what became of an append in doubt, and finish it if it can be.
 
-        Raises WriteFailed if it is not stored, InDoubt while nobody knows.
+        Raises WriteFailed if it is not stored, InDoubt while nobody knows. What is
+        stored is, also if another writer has taken over since: that is for the next
+        append to say.
         """
 
     def secure(self) -> Securing:
