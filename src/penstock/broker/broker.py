@@ -10,7 +10,7 @@ that, and find themselves in ``awake`` whenever there may be something to send.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Self
 
 from penstock.broker import kinds
@@ -21,7 +21,7 @@ from penstock.broker.cards import Cards
 from penstock.broker.chains import Chains
 from penstock.broker.once import publish_once
 from penstock.broker.options import BrokerOptions
-from penstock.broker.publishing import Accepted, How, accept
+from penstock.broker.publishing import Accepted, How, Piece, accept
 from penstock.broker.release import release
 from penstock.broker.retained import Retained
 from penstock.broker.seldom import Seldom
@@ -238,6 +238,17 @@ class Broker:
             self._made(topic)
         return appended
 
+    def publish_group(self, events: Mapping[str, Columns]) -> None:
+        """Append checked events to topics, which are made if need be: all, or none."""
+        new = {
+            topic: self.options_for(topic)
+            for topic in events
+            if not self.log.has_topic(topic)
+        }
+        self.log.append_group(events, create=new)
+        for topic in new:
+            self._made(topic)
+
     def check_payloads(self, topic: str, payloads: Sequence[bytes]) -> None:
         """Raises InvalidPayload for the first that does not fit the topic's schema."""
         gate = self.cards.gates.get(topic)
@@ -255,9 +266,10 @@ class Broker:
         relaxed: bool = False,
         keep: bool = False,
         charged: bool = False,
+        stored: Callable[[Piece], None] | None = None,
     ) -> Accepted:
         """Store what can be of a publisher's batch; see penstock.broker.publishing."""
-        how = How(self, topic, now_s, relaxed, keep, charged)
+        how = How(self, topic, now_s, relaxed, keep, charged, stored)
         return accept(how, events, units, dedup_ids)
 
     def publish_once(

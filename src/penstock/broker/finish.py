@@ -32,11 +32,9 @@ def finish(
     sizes = {topic: columns.size for topic, columns in events.items()}
     if payer is not None:
         payer.admit(sizes)
+        payer.check_topics(sum(not broker.log.has_topic(name) for name in events))
     count = sum(map(len, events.values()))
-    for topic in events:
-        if not broker.log.has_topic(topic):
-            broker.create_topic(topic)
-    broker.log.append_group(events)
+    broker.publish_group(events)
     if payer is not None and count:
         payer.keep(sizes)
         payer.charge(count, sum(sizes.values()))

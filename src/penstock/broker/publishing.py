@@ -10,7 +10,7 @@ most of them that is each event.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import TYPE_CHECKING, NamedTuple
@@ -73,6 +73,8 @@ class How(NamedTuple):
     relaxed: no promise that it is on disk.
     keep: the last event is retained.
     charged: to the account of whoever sent it, at an earlier time.
+    stored: told of each piece before anything else is stored, so that whatever belongs
+    to it can go into the same group.
     """
 
     broker: Broker
@@ -81,12 +83,21 @@ class How(NamedTuple):
     relaxed: bool
     keep: bool
     charged: bool
+    stored: Callable[[Piece], None] | None
 
     def store(
         self, units: Sequence[int], events: Columns, ids: list[str | None] | None
     ) -> Piece:
         """Store these events together, or raise."""
-        broker, topic, now_s, relaxed, keep, charged = self
+        piece = self._append(units, events, ids)
+        if self.stored is not None:
+            self.stored(piece)
+        return piece
+
+    def _append(
+        self, units: Sequence[int], events: Columns, ids: list[str | None] | None
+    ) -> Piece:
+        broker, topic, now_s, relaxed, keep, charged, _ = self
         if ids is not None:
             offsets = publish_once(broker, topic, events, ids, now_s)
             return Piece(units, offsets, broker.promised, None)

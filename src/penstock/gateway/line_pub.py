@@ -7,6 +7,7 @@ from typing import Any
 
 from penstock.broker.access import OPEN
 from penstock.broker.broker import Broker
+from penstock.broker.promised import is_lost
 from penstock.broker.publishing import Accepted, take_out_failed
 from penstock.errors import (
     InvalidPayload,
@@ -19,6 +20,14 @@ from penstock.log import Columns
 from penstock.wire.line import Decoded, decode_mixed, replies, text
 
 _LOST = replies.error("not stored: the write failed, publish it again")
+
+
+class _Answers:
+    """To some lines: what is said, and the group that it is true with, if any."""
+
+    def __init__(self, count: int) -> None:
+        self.said = [b""] * count
+        self.groups = [0] * count
 
 
 class Publisher:
@@ -63,7 +72,7 @@ class Publisher:
             self._outbox.now(replies.error(_told(error)) * count)
             return
         if outcome.refused:
-            answers = [b""] * count
+            answers = _Answers(count)
             self._say(topic, range(count), outcome, decoded.ids, answers)
             self._answer(answers)
             return
@@ -81,7 +90,7 @@ class Publisher:
 
     def _many(self, topics: list[bytes], events: list[bytes], now_s: float) -> None:
         """Several topics, or events that are bad: answers in the order of the lines."""
-        answers: list[bytes] = [b""] * len(events)
+        answers = _Answers(len(events))
         names: dict[bytes, str] = {}
         lines: list[int] = []
         for line, topic in enumerate(topics):
@@ -89,31 +98,39 @@ class Publisher:
                 names[topic] = names.get(topic) or text("topic", topic)
                 lines.append(line)
             except RemoteProtocolError as error:
-                answers[line] = replies.error(error.text)
+                answers.said[line] = replies.error(error.text)
         named = [names[topics[line]] for line in lines]
         decoded = decode_mixed(named, [events[line] for line in lines])
         for place, reason in decoded.errors:
-            answers[lines[place]] = replies.error(reason.text)
+            answers.said[lines[place]] = replies.error(reason.text)
         bad = {place for place, _ in decoded.errors}
         lines = [line for place, line in enumerate(lines) if place not in bad]
         stored = self._by_topic([names[topics[i]] for i in lines], decoded, now_s)
-        for line, answer in zip(lines, stored, strict=True):
-            answers[line] = answer
+        for place, line in enumerate(lines):
+            answers.said[line] = stored.said[place]
+            answers.groups[line] = stored.groups[place]
         self._answer(answers)
 
-    def _answer(self, answers: list[bytes]) -> None:
+    def _answer(self, answers: _Answers) -> None:
         """Answer lines that were not all published, each with its own answer."""
-        data, count = b"".join(answers), len(answers)
-        if any(answer.startswith(b"published ") for answer in answers):
-            self._outbox.after(self._broker.promised, data, lambda: _LOST * count)
+        group, log = max(answers.groups), self._broker.log
+
+        def lost() -> bytes:
+            """Of several groups some may be written."""
+            return b"".join(
+                _LOST if is_lost(log, one) else said
+                for said, one in zip(answers.said, answers.groups, strict=True)
+            )
+
+        data = b"".join(answers.said)
+        if group:
+            self._outbox.after(group, data, lost)
         elif data:
             self._outbox.now(data)
 
-    def _by_topic(
-        self, names: list[str], decoded: Decoded, now_s: float
-    ) -> list[bytes]:
+    def _by_topic(self, names: list[str], decoded: Decoded, now_s: float) -> _Answers:
         """Publish good events, each to the topic at its place; their answers."""
-        answers = [b""] * len(names)
+        answers = _Answers(len(names))
         rows: dict[str, list[int]] = {}
         for row, name in enumerate(names):
             rows.setdefault(name, []).append(row)
@@ -125,7 +142,7 @@ class Publisher:
                 outcomes[name] = self._broker.accept(name, whole.pick(mine))
             except PenstockError as failure:
                 for row in mine:
-                    answers[row] = replies.error(_told(failure))
+                    answers.said[row] = replies.error(_told(failure))
         for name, outcome in outcomes.items():
             if self.confirm:  # others are promised nothing
                 take_out_failed(self._broker, outcome)
@@ -138,11 +155,11 @@ class Publisher:
         rows: Sequence[int],
         outcome: Accepted,
         ids: Sequence[str | None],
-        answers: list[bytes],
+        answers: _Answers,
     ) -> None:
         """Answer some rows of one topic, each with what became of it."""
         for place, refusal in outcome.refused.items():
-            answers[rows[place]] = (
+            answers.said[rows[place]] = (
                 _LOST
                 if isinstance(refusal, WriteFailed)
                 else replies.error(_told(refusal))
@@ -154,7 +171,8 @@ class Publisher:
                 zip(piece.units, piece.offsets, strict=True)
             ):
                 id_ = ids[rows[place]] or piece.id_at(self._broker, topic, at) or ""
-                answers[rows[place]] = b"published %b %b %d\r\n" % (
+                answers.groups[rows[place]] = piece.group
+                answers.said[rows[place]] = b"published %b %b %d\r\n" % (
                     topic.encode(),
                     id_.encode(),
                     offset,

@@ -9,6 +9,7 @@ from penstock.broker.acceptance import check_ids
 from penstock.broker.access import OPEN
 from penstock.broker.broker import Broker
 from penstock.broker.finish import finish
+from penstock.broker.promised import is_lost
 from penstock.broker.publishing import Piece
 from penstock.delivery.consumer import Consumer
 from penstock.errors import InvalidBatch, PenstockError, WriteFailed
@@ -80,8 +81,16 @@ class Publisher:
         for piece in outcome.pieces:
             answers.update(_published(run, piece))
 
+        groups = {unit: one.group for one in outcome.pieces for unit in one.units}
+
         def lost() -> bytes:
-            return b"".join(not_stored(one.seq) for one in run)
+            log = self._broker.log
+            return b"".join(
+                not_stored(one.seq)
+                if is_lost(log, groups.get(unit, 0))
+                else answers[unit]
+                for unit, one in enumerate(run)
+            )
 
         data = b"".join([answers[unit] for unit in range(len(run))])
         self._outbox.after(outcome.group, data, lost)

@@ -171,7 +171,7 @@ def test_a_log_that_is_full_up_changes_nothing() -> None:
     commit.run()
     scene.log.end_commit(commit)
     scene.commit()
-    assert payloads(scene) == []
+    assert not scene.log.has_topic("out")
 
 
 def test_earlier_failures_are_forgotten_with_the_settlement() -> None:

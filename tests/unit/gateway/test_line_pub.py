@@ -225,5 +225,27 @@ def test_what_fits_is_lost_with_its_commit(scene: Scene, writer: Peer) -> None:
 
     scene.fail_commit()
 
-    lost = "error: not stored: the write failed, publish it again"
-    assert writer.read() == [lost] * 2
+    lost, unfit = writer.read()
+    assert lost == "error: not stored: the write failed, publish it again"
+    assert unfit.startswith("error: payload does not fit")
+
+
+def test_what_a_full_group_stored_is_not_lost_with_the_next_one(tmp_path: Path) -> None:
+    rules = Rules(log=LogOptions(group_bytes=4096, max_event_bytes=1000))
+    scene = Scene(tmp_path, rules)
+    writer = scene.connect("line")
+    writer.say("confirm on")
+    scene.commits = False
+    texts = [letter * 900 for letter in "abcdefgh"]
+    texts[5] = "!" * 2000
+
+    writer.say(*(f'pub t {{"id":"{text[0]}","msg":"{text}"}}' for text in texts))
+    scene.fail_commit()
+
+    said = [line.split()[:2] for line in writer.read()]
+    assert said == (
+        [["published", "t"]] * 4
+        + [["error:", "not"], ["error:", "payload"]]
+        + [["error:", "not"]] * 2
+    )
+    scene.close()

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from penstock.broker.access import Rule
-from penstock.log import Batch, Columns
+from penstock.log import Batch, Columns, LogOptions
 from penstock.wire.native import (
     Answer,
     Events,
@@ -17,7 +17,7 @@ from penstock.wire.native import (
     Subscribe,
 )
 from tests.unit.gateway.native_peer import NativePeer, only
-from tests.unit.gateway.scene import Scene, limited
+from tests.unit.gateway.scene import Rules, Scene, limited
 
 
 def stored(scene: Scene, topic: str = "t") -> list[Batch]:
@@ -334,4 +334,23 @@ def test_what_comes_of_an_event_is_published_where_the_rules_say(
     assert [one.error for one in only(Problem, refused)] == ["NotAllowed"]
     assert only(Answer, finished) == [Answer(3, True)]
     assert scene.broker.log.topics() == ["in/a", "t"]
+    scene.close()
+
+
+def test_what_a_full_group_stored_is_not_lost_with_the_next_one(tmp_path: Path) -> None:
+    rules = Rules(log=LogOptions(group_bytes=4096, max_event_bytes=1000))
+    scene = Scene(tmp_path, rules)
+    peer = NativePeer(scene)
+    scene.commits = False
+    payloads = [bytes([97 + at]) * 900 for at in range(8)]
+    payloads[5] = b"!" * 2000
+
+    got = peer.say(*[Publish(n, "t", [one]) for n, one in enumerate(payloads)])
+    scene.fail_commit()
+    got += peer.read()
+
+    told = [one.error if isinstance(one, Problem) else "" for one in got]
+    lost = "WriteFailed"
+    assert told == [""] * 4 + [lost, "InvalidBatch", lost, lost]
+    assert sum(len(batch) for batch in stored(scene)) == 4
     scene.close()

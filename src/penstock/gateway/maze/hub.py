@@ -162,8 +162,11 @@ class MazeHub:
                 raise
             return  # the next receive or tick tries again
         lines, self._unpublished = self._unpublished, []
-        for place, refusal in outcome.refused.items():
-            self.letters.keep(str(refusal), lines[place])
+        for place, refusal in sorted(outcome.refused.items()):
+            if isinstance(refusal, (Backlogged, BeingDeleted)):
+                self._unpublished.append(lines[place])
+            else:
+                self.letters.keep(str(refusal), lines[place])
         for piece in outcome.pieces:
             self._state.published(piece.offsets[-1] + 1)
 

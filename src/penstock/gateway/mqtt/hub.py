@@ -257,20 +257,35 @@ def publish_will(broker: Broker, will: Will, producer: str) -> None:
 
 
 def publish(
-    broker: Broker, topic: str, events: Columns, *, retain: bool, relaxed: bool
+    broker: Broker,
+    topic: str,
+    events: Columns,
+    *,
+    retain: bool,
+    relaxed: bool,
+    stored: Callable[[Piece], None] | None = None,
 ) -> Accepted:
-    """Publish events; the last is retained if they say so.
+    """Publish events; the last is retained if they say so. ``stored``: see How.
 
     What takes a retained message away need not fit the topic's schema: if it does not,
     that is all it does, and it is no event.
     """
     if retain:
         broker.retained.check(topic, events.payloads[-1])
-    outcome = broker.accept(topic, events, relaxed=relaxed, keep=retain)
-    last = len(events) - 1
-    unfit = isinstance(outcome.refused.get(last), InvalidPayload)
-    if retain and unfit and not events.payloads[last]:
-        broker.retained.forget(topic)
-        del outcome.refused[last]
-        outcome.pieces.append(Piece([last], (), broker.promised, None))
+    outcome = broker.accept(topic, events, relaxed=relaxed, keep=retain, stored=stored)
+    taking = [
+        unit
+        for unit, error in outcome.refused.items()
+        if retain and isinstance(error, InvalidPayload) and not events.payloads[unit]
+    ]
+    if taking:
+        kept = max((piece.units[-1] for piece in outcome.pieces), default=-1)
+        if kept < max(taking):
+            broker.retained.forget(topic)
+        for unit in taking:
+            del outcome.refused[unit]
+        piece = Piece(taking, (), broker.promised, None)
+        outcome.pieces.append(piece)
+        if stored is not None:
+            stored(piece)
     return outcome

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator
 from msgspec.structs import replace
 
 from penstock.broker.access import Grants
-from penstock.broker.publishing import Accepted
+from penstock.broker.publishing import Accepted, Piece
 from penstock.broker.sessions import Session
 from penstock.errors import (
     BeingDeleted,
@@ -117,7 +117,7 @@ class Inbound:
         if payloads:
             try:
                 grants.check_publish(topic)
-                outcome = self._store(topic, packet, payloads, now_s)
+                outcome = self._store(topic, packet, payloads, ids, now_s)
                 group, refused = outcome.group or group, outcome.refused
             except PenstockError as error:
                 refused = dict.fromkeys(range(len(payloads)), error)
@@ -140,23 +140,23 @@ class Inbound:
         if trouble is not None:
             raise trouble  # the broker is in trouble, not the messages
         places = {id_: place for place, id_ in enumerate(ids)}
+        left = set(ids)
         for at, one in enumerate(_singles(packet)):
-            mine = one.packet_ids or []
-            # Without ids all are new, and stand at their places.
-            place = places.pop(mine[0], None) if mine and packet.qos == 2 else at
+            mine, new = one.packet_ids or [], True
+            place: int | None = at
+            if packet.qos == 2:  # others are all new, and stand at their places
+                place, new = places.get(mine[0]), mine[0] in left
+                left.discard(mine[0])
             error = None if place is None else refused.get(place)
-            new = mine if place is not None else []
-            if error is None:
-                self._taken(one, new, group)
+            if error is None or not (new or self._version == 5):
+                self._taken(one, mine if new else [], group)
             else:
-                self._refuse(one, new, error)
+                self._refuse(one, mine, error)
 
     def _taken(self, packet: Publishes, new: list[int], group: int) -> None:
         """Acknowledge publishes; those that are not new were stored before."""
         if packet.qos == 2:
             self._unanswered -= len(packet.payloads) - len(new)
-            if new:
-                self._hub.broker.sessions.received(self._session, new)
         self._acknowledge(packet, group)
 
     def release(self, ids: list[int]) -> None:
@@ -206,7 +206,12 @@ class Inbound:
         return known
 
     def _store(
-        self, topic: str, packet: Publishes, payloads: list[bytes], now_s: float
+        self,
+        topic: str,
+        packet: Publishes,
+        payloads: list[bytes],
+        ids: list[int],
+        now_s: float,
     ) -> Accepted:
         qos, retain = packet.qos, packet.retain
         priorities = None
@@ -224,7 +229,19 @@ class Inbound:
             producer=self._session.producer,
         )
         broker = self._hub.broker
-        outcome = publish(broker, topic, events, retain=retain, relaxed=not qos)
+
+        def stored(piece: Piece) -> None:
+            # In the group of the events, whatever becomes of the rest of the run.
+            broker.sessions.received(self._session, [ids[unit] for unit in piece.units])
+
+        outcome = publish(
+            broker,
+            topic,
+            events,
+            retain=retain,
+            relaxed=not qos,
+            stored=stored if qos == 2 else None,
+        )
         broker.sessions.routes.lead(topic)
         return outcome
 

@@ -10,7 +10,7 @@ from penstock.broker.access import Rule
 from penstock.broker.options import BrokerOptions
 from penstock.gateway.mqtt.headers import QOS, RETAIN
 from penstock.gateway.options import MqttOptions
-from penstock.log import LogOptions
+from penstock.log import Columns, LogOptions
 from penstock.wire.mqtt import (
     PINGREQ,
     Ack,
@@ -474,3 +474,89 @@ def test_aliases_are_of_one_connection(scene: Scene) -> None:
 
     assert second.closed
     assert not first.closed
+
+
+# A run that cannot be stored whole
+
+
+LETTERS = [bytes([65 + at]) * 900 for at in range(16)]
+SMALL_GROUPS = Rules(log=LogOptions(group_bytes=4096, max_event_bytes=1000))
+
+
+@pytest.mark.parametrize("accident", ["kill", "full disk"])
+def test_ids_are_in_the_group_of_their_messages_if_a_run_takes_several(
+    tmp_path: Path, accident: str
+) -> None:
+    scene = Scene(tmp_path, SMALL_GROUPS)
+    ann = come(scene)
+    scene.commits = False
+    run = [*LETTERS[:5], b"!" * 2000, *LETTERS[6:8]]
+
+    ann.publish("t", *run, qos=2, ids=list(range(1, 9)))
+    if accident == "kill":
+        scene.restart(kill=True)
+    else:
+        scene.fail_commit()
+        ann.drop()
+    scene.commits = True
+    assert stored(scene) == LETTERS[:4], "a group was full"
+    come(scene).publish("t", *run, qos=2, ids=list(range(1, 9)), dup=True)
+
+    assert stored(scene) == [*LETTERS[:5], *LETTERS[6:8]]
+    scene.close()
+
+
+def test_ids_of_what_was_stored_are_known_if_there_is_no_room_for_the_rest(
+    tmp_path: Path,
+) -> None:
+    scene = Scene(tmp_path, SMALL_GROUPS)
+    ann = come(scene)
+    scene.commits = False
+    scene.broker.publish("t", Columns([b"first"], 1))
+    commit = scene.broker.log.begin_commit()
+    assert commit is not None
+    run = [*LETTERS[:9], b"!" * 2000, *LETTERS[10:]]
+
+    ann.publish("t", *run, qos=2, ids=list(range(1, 17)))
+    commit.run()
+    scene.broker.log.end_commit(commit)
+    scene.commit()
+    scene.commits = True
+    before = stored(scene)[1:]
+    assert ann.closed
+    assert 0 < len(before) < 9
+    come(scene).publish("t", *run[:9], qos=2, ids=list(range(1, 10)), dup=True)
+
+    assert stored(scene)[1:] == LETTERS[:9]
+    scene.close()
+
+
+def test_an_id_that_was_refused_is_refused_again_in_the_same_read(
+    tmp_path: Path,
+) -> None:
+    scene = Scene(tmp_path, SMALL_GROUPS)
+    ann = come(scene)
+
+    ann.publish("t", b"!" * 2000, b"ok", b"!" * 2000, qos=2, ids=[1, 2, 1])
+
+    assert [(id_, reason != 0) for _, id_, reason in ann.acks()] == [
+        *((1, True), (2, False), (1, True)),
+    ]
+    assert stored(scene) == [b"ok"]
+    scene.close()
+
+
+def test_a_retained_message_is_taken_away_beside_one_that_does_not_fit(
+    scene: Scene,
+) -> None:
+    ann = come(scene)
+    ann.publish("t", b"{}", qos=1, ids=[1], retain=True)
+    scene.broker.cards.register("t", {"type": "object"}, type_="", at_ms=0, by="")
+    scene.commit()
+
+    ann.publish("t", b"", b"no json", qos=1, ids=[2, 3], retain=True)
+
+    assert len(scene.broker.retained) == 0
+    assert [(id_, reason != 0) for _, id_, reason in ann.acks()] == [
+        *((1, False), (2, False), (3, True)),
+    ]
