@@ -24,7 +24,7 @@ from penstock.log.interface import (
 )
 from penstock.log.journal import Entry as JournalEntry
 from penstock.log.journal import Journal
-from penstock.log.layout import JOURNAL_SUFFIX, SEGMENT_SUFFIX, Layout
+from penstock.log.layout import INDEX_SUFFIX, JOURNAL_SUFFIX, SEGMENT_SUFFIX, Layout
 from penstock.log.lock import DirectoryLock, holder_pid, is_held, is_locked, lock_holder
 from penstock.log.log import Log
 from penstock.log.options import MAX_GROUP_BYTES, LogOptions, TopicOptions
@@ -45,6 +45,7 @@ if TYPE_CHECKING:
 _ARROW = {"ArrowPieces", "record_batch", "write_arrow", "write_parquet"}
 
 __all__ = [
+    "INDEX_SUFFIX",
     "JOURNAL_SUFFIX",
     "MAX_GROUP_BYTES",
     "SEGMENT_SUFFIX",
