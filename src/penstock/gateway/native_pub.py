@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 from penstock.broker.acceptance import check_ids
@@ -74,16 +73,22 @@ class Publisher:
             for one in run:  # each gets its own, and the good ones through
                 self._one(one, now_s)
             return
+        if not outcome.refused and len(outcome.pieces) == 1:
+            data = b"".join(_published(run, outcome.pieces[0]))
+            self._outbox.after(
+                outcome.group, data, lambda: b"".join(not_stored(o.seq) for o in run)
+            )
+            return
+        groups = {unit: one.group for one in outcome.pieces for unit in one.units}
         answers = {
             unit: problem(run[unit].seq, error)
             for unit, error in outcome.refused.items()
         }
         for piece in outcome.pieces:
-            answers.update(_published(run, piece))
-
-        groups = {unit: one.group for one in outcome.pieces for unit in one.units}
+            answers.update(zip(piece.units, _published(run, piece), strict=True))
 
         def lost() -> bytes:
+            """Of several groups some may be written."""
             log = self._broker.log
             return b"".join(
                 not_stored(one.seq)
@@ -163,17 +168,19 @@ class Publisher:
                 check_ids(what, ids)
 
 
-def _published(run: list[Publish], piece: Piece) -> Iterator[tuple[int, bytes]]:
+def _published(run: list[Publish], piece: Piece) -> list[bytes]:
     """The answers to those of a run that were stored together."""
-    assert piece.appended is not None, "no ids were given to tell them by"
-    place = 0
+    appended = piece.appended
+    assert appended is not None, "no ids were given to tell them by"
+    answers, place, base = [], 0, appended.base_offset
     for unit in piece.units:
         one = run[unit]
         first = None
         if one.ids is None or None in one.ids:
-            first = [piece.appended.generated_id(place)]
-        yield unit, encode(Published(one.seq, piece.offsets[place], first))
+            first = [appended.generated_id(place)]
+        answers.append(encode(Published(one.seq, base + place, first)))
         place += len(one.payloads)
+    return answers
 
 
 def problem(seq: int, error: PenstockError) -> bytes:

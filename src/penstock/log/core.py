@@ -224,15 +224,13 @@ class LogCore:
         what is in the group demands.
         """
         self.check_open()
-        if (doubted := self.intake.doubted) is not None:
-            return doubted  # whoever began it has left it
+        if not self.intake.idle:
+            return self.intake.doubted  # whoever began it has left it
         self._tell_journal()
-        if self.intake.idle:
-            self.on_close()
-            self._collect()
-        idle = self.intake.idle
+        self.on_close()
+        self._collect()
         commit = self.intake.begin_commit(self.now_ms(), sync=sync)
-        waits = commit is not None or (idle and self.checkpoint_wanted)
+        waits = commit is not None or self.checkpoint_wanted
         if waits and self.keeper.idle and self._checkpoint_due():
             # Snapshots are of this moment: all records up to this group, none behind.
             snapshots = self._snapshots()
@@ -307,15 +305,16 @@ class LogCore:
             return due
         if not self.keeper.idle or self._staged is not None:
             return None
-        keeper, now_ms = self.keeper, self.now_ms()
+        keeper = self.keeper
+        writes = keeper.unwritten_bytes > self.options.write_out_bytes or keeper.rolling
+        if not writes and not keeper.erasing:
+            return None
         # In turns, however much there is to write: a full disk has room again when
         # files are erased, and no checkpoint comes before they are.
-        self._erases = not self._erases
-        if self._erases and (work := keeper.begin_erasing(now_ms)) is not None:
+        self._erases = not (writes and self._erases)
+        if self._erases and (work := keeper.begin_erasing(self.now_ms())) is not None:
             return work
-        if keeper.unwritten_bytes > self.options.write_out_bytes or keeper.rolling:
-            return keeper.begin_write_out(now_ms)
-        return keeper.begin_erasing(now_ms)
+        return keeper.begin_write_out(self.now_ms()) if writes else None
 
     def store(self) -> None:
         """Do the work that is due on the segments here and now."""

@@ -180,6 +180,11 @@ class Keeper:
         self._work = work
         return work
 
+    @property
+    def erasing(self) -> bool:
+        """Whether there are files to be erased."""
+        return bool(self._erasures)
+
     def begin_erasing(self, now_ms: int) -> Erase | None:
         """Plan to erase what is first in turn; None if there is nothing.
 
