@@ -39,12 +39,14 @@ State = dict[tuple[str, str], dict[str, Any]]
 class Writer(threading.Thread):
     """Makes ``count`` changes, or a few more, going on after every error.
 
-    In the middle one transaction of ``bulk`` new documents comes on top.
+    In the middle one transaction of ``bulk`` new documents comes on top. However fast
+    it is, it goes on, slowly then, until it was ``disturbed`` as it should be.
     """
 
     def __init__(self, seed: int, count: int, bulk: int) -> None:
         super().__init__(daemon=True)
         self.stopping = threading.Event()
+        self.disturbed = threading.Event()
         self.made = 0
         self.failures = 0
         self._random = random.Random(seed)
@@ -54,7 +56,7 @@ class Writer(threading.Thread):
         self._number = 0
 
     def run(self) -> None:
-        while self.made < self._total and not self.stopping.is_set():
+        while not self.done():
             try:
                 self.work()
             except (OperationalError, PyMongoError):
@@ -64,6 +66,12 @@ class Writer(threading.Thread):
     def work(self) -> None:
         """Connect, look what is there, and go on."""
         raise NotImplementedError
+
+    def done(self) -> bool:
+        """Whether there is nothing more to do, asked after each transaction."""
+        if self.made < self._total:
+            return self.stopping.is_set()
+        return self.disturbed.wait(PAUSE_S) or self.stopping.is_set()
 
     def go_on(self, state: State, made: int) -> list[Made]:
         """What to do next, from what is there."""
@@ -122,7 +130,7 @@ class PostgresWriter(Writer):
                 self.made += len(changes)
                 for change in changes:
                     _note(state, change)
-                if self.made >= self._total or self.stopping.is_set():
+                if self.done():
                     return
                 changes = self.go_on(state, self.made)
 
@@ -165,7 +173,7 @@ class MongoWriter(Writer):
                 self.made += len(changes)
                 for change in changes:
                     _note(state, change)
-                if self.made >= self._total or self.stopping.is_set():
+                if self.done():
                     return
                 changes = self.go_on(state, self.made)
 

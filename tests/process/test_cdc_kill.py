@@ -113,6 +113,7 @@ def disturb(
         share = (number + chance.random()) / KILLS * (COUNT + BULK)
         wait_for_events(server, capture, share)
         act()
+    writer.disturbed.set()
     writer.join(PATIENCE_S)
     assert not writer.is_alive(), f"{writer.made} changes made"
 
