@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 
 from bench.rounds import Row, Settings, Stopwatch, payloads, scratch
-from penstock.broker.chains import Chains, Question
+from penstock.chains import Chains, Question
 from penstock.log import Columns, Log, TopicOptions
 
 NAME = "chains"

@@ -15,10 +15,10 @@ from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
-from penstock.broker.access import ADMINISTRATOR
+from penstock.access.grants import ADMINISTRATOR
 from penstock.broker.broker import Broker
-from penstock.broker.desk import Desk
 from penstock.client.address import SOCKET_NAME
+from penstock.desk.desk import Desk
 from penstock.gateway.native import NativeGateway
 from penstock.gateway.options import NativeOptions
 from penstock.log import Log

@@ -101,13 +101,13 @@ PLANTED = {
         {"cli.planted": ["penstock.log.journal.group"]}, {"log-door"}
     ),
     "a task of Spark imports the broker": Violation(
-        {"spark.planted": ["penstock.broker.desk_views"]}, {"executors"}
+        {"spark.planted": ["penstock.broker.broker"]}, {"executors"}
     ),
     "the command line imports DuckDB": Violation(
         {"cli.planted": ["duckdb"]}, {"duckdb"}
     ),
     "a table asks the broker": Violation(
-        {"table.planted": ["penstock.broker.desk"]}, {"executors"}
+        {"table.planted": ["penstock.desk.desk"]}, {"executors"}
     ),
     "the command line imports pyspark": Violation(
         {"cli.planted": ["pyspark"]}, {"spark"}

@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from penstock.broker.access import Rule
+from penstock.access.grants import Rule
 from penstock.server.users_file import set_password, set_rules
 from tests.conformance.reference import REFERENCE
 from tests.serving import serving

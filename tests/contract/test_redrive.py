@@ -10,10 +10,10 @@ from typing import Any, TypeVar
 
 import pytest
 
-from penstock.broker.letter_filter import Filter
 from penstock.cli.offline import offline
 from penstock.client import aio, connect, redrive
 from penstock.client.plan import Plan, drive, drive_blocking
+from penstock.desk.views.letter_filter import Filter
 from tests.local_server import local_server
 
 Result = TypeVar("Result")

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from penstock.broker.access import Rule
+from penstock.access.grants import Rule
 from penstock.client import Client, connect
 from penstock.errors import ServerRefused
 from penstock.server.users_file import remove_user, set_password, set_rules

@@ -24,7 +24,7 @@ from tests.command import Run
 from tests.command import penstock as penstock_command
 from tests.http_client import token_of
 from tests.serving import Serving, serving
-from tests.unit.broker.test_desk_access import CHANGING
+from tests.unit.desk.test_access import CHANGING
 
 pytestmark = pytest.mark.slow
 

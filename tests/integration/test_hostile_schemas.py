@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from penstock.broker.access import Rule
+from penstock.access.grants import Rule
 from penstock.client import Client, connect
 from penstock.errors import ServerRefused
 from penstock.schema.check import MAX_CHECKS

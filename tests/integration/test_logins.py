@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.broker.access import Rule
+from penstock.access.grants import Rule
 from penstock.server import password
 from penstock.server.users_file import remove_user, set_password, set_rules
 from tests.doors import DOORS, IN, STANDING, WAIT, WRONG, door, log_in

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from penstock.broker.access import Rule
-from penstock.broker.quota import Quota
+from penstock.access.grants import Rule
+from penstock.access.quota import Quota
 from penstock.client import Client, connect
 from penstock.client.feed import Events, Feed
 from penstock.errors import ServerRefused

@@ -12,7 +12,7 @@ from contextlib import ExitStack
 import pytest
 from websockets.sync.client import connect as connect_websocket
 
-from penstock.broker.quota import Quota
+from penstock.access.quota import Quota
 from penstock.client import Client, connect
 from penstock.errors import ServerRefused
 from penstock.server import password

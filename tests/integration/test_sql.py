@@ -18,7 +18,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 import penstock
-from penstock.broker.access import Rule
+from penstock.access.grants import Rule
 from penstock.cli.main import cli
 from penstock.client import connect
 from penstock.http.key_file import KeyFile

@@ -23,8 +23,8 @@ from websockets.typing import Subprotocol
 
 import penstock
 from penstock import Domain, Event
-from penstock.broker.access import Rule
-from penstock.broker.quota import Quota
+from penstock.access.grants import Rule
+from penstock.access.quota import Quota
 from penstock.client import Client, aio, connect
 from penstock.client.address import remote
 from penstock.client.feed import Events, Feed

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.broker.quota import Quota
+from penstock.access.quota import Quota
 from penstock.client import Client, connect
 from penstock.errors import PenstockError, ServerRefused
 from penstock.server import password

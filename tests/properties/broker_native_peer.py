@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from penstock.broker.desk import Desk
+from penstock.desk.desk import Desk
 from penstock.gateway.native import NativeGateway
 from penstock.gateway.options import NativeOptions
 from penstock.model.policy import Order, Policy

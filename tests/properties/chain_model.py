@@ -12,8 +12,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
-from penstock.broker.chains import Chains, Question
-from penstock.broker.chains.walk import Direction
+from penstock.chains import Chains, Question
+from penstock.chains.walk import Direction
 from penstock.errors import UnknownEvent
 from penstock.log import Columns, GroupCommit, Log, StoredTopic, TopicOptions
 

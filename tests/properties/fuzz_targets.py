@@ -10,8 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import cast
 
-from penstock.broker.access import covers
-from penstock.broker.filters import FilterTree
+from penstock.access.grants import covers
 from penstock.cdc import pgoutput
 from penstock.errors import (
     BadRequest,
@@ -29,6 +28,7 @@ from penstock.log import frame as frames
 from penstock.log.journal import group
 from penstock.model.topic_filter import check_filter, matches, overlap, shared
 from penstock.server.users_file import read_users
+from penstock.sessions.filters import FilterTree
 from penstock.wire import json_text, jsonq, line, maze, native, sse
 from penstock.wire.control.session import tweets
 from penstock.wire.lines import LineSplitter

@@ -8,8 +8,8 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.broker.chains import Question
-from penstock.broker.chains.walk import Direction
+from penstock.chains import Question
+from penstock.chains.walk import Direction
 from tests.properties.chain_model import NAMES, Forest
 
 DIRECTIONS: tuple[Direction, ...] = ("both", "up", "down")

@@ -17,11 +17,11 @@ from random import Random
 
 import pytest
 
-from penstock.broker.desk_views import Done
 from penstock.delivery.consumer import Consumer
+from penstock.desk.views.rows import Done
 from penstock.model.failure import Failure
-from tests.unit.broker.letter_scene import lose
-from tests.unit.broker.office import Office
+from tests.unit.desk.letter_scene import lose
+from tests.unit.desk.office import Office
 
 EVENTS = 12
 STEPS = 60

@@ -14,9 +14,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock.broker.filters import FilterTree, TopicTree
 from penstock.errors import InvalidName
 from penstock.model.topic_filter import check_filter, matches, shared
+from penstock.sessions.filters import FilterTree, TopicTree
 from penstock.wire.mqtt import (
     ClientPacket,
     ClientParser,

@@ -13,23 +13,21 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from typing import Self
 
+from penstock.access.accounts import Accounts
 from penstock.broker import kinds
 from penstock.broker.acceptance import accepted_topic, check_plain
-from penstock.broker.accounts import Accounts
 from penstock.broker.aftermath import Aftermath
 from penstock.broker.cards import Cards
-from penstock.broker.chains import Chains
 from penstock.broker.once import publish_once
 from penstock.broker.options import BrokerOptions
 from penstock.broker.publishing import Accepted, How, Piece, accept
 from penstock.broker.release import release
-from penstock.broker.retained import Retained
 from penstock.broker.seldom import Seldom
-from penstock.broker.sessions import Sessions
 from penstock.broker.sinks import Sinks
 from penstock.broker.starts import check_resumed, resolved
 from penstock.broker.timers import Timers
 from penstock.broker.traffic import Traffic
+from penstock.chains import Chains
 from penstock.delivery import letters
 from penstock.delivery.consumer import Consumer, Outlet
 from penstock.delivery.dedup import Dedup
@@ -49,6 +47,8 @@ from penstock.errors import (
 from penstock.log import Appended, Columns, GroupCommit, OpenLog, Owner, TopicOptions
 from penstock.model.failure import Failure
 from penstock.model.policy import Policy
+from penstock.sessions import Sessions
+from penstock.sessions.retained import Retained
 
 logger = logging.getLogger(__name__)
 

@@ -8,9 +8,7 @@ from functools import partial
 import click
 import msgspec
 
-from penstock.broker.chain_views import ChainEvent
-from penstock.broker.chains.walk import Direction
-from penstock.broker.desk_chains import DEPTH, EVENTS, MAX_DEPTH, MAX_EVENTS
+from penstock.chains.walk import Direction
 from penstock.cli.chain_tree import tree
 from penstock.cli.connect import (
     Asker,
@@ -25,6 +23,8 @@ from penstock.cli.output import say
 from penstock.cli.refusal import Refusal
 from penstock.client.chains import Chain, chain, place_of
 from penstock.client.plan import Plan
+from penstock.desk.chains import DEPTH, EVENTS, MAX_DEPTH, MAX_EVENTS
+from penstock.desk.views.chains import ChainEvent
 from penstock.errors import ServerRefused, UnknownEvent
 
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from penstock.broker.chain_views import ChainEvent
 from penstock.cli import show
+from penstock.desk.views.chains import ChainEvent
 
 PREVIEW_CHARACTERS = 60
 

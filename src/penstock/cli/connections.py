@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 import click
 
-from penstock.broker.figure_views import ConnectionPage, ConnectionRow
 from penstock.cli import show
 from penstock.cli.connect import (
     Asker,
@@ -16,6 +15,7 @@ from penstock.cli.connect import (
     server_options,
     show_rows,
 )
+from penstock.desk.views.figures import ConnectionPage, ConnectionRow
 
 _HEADINGS = ("GATEWAY", "PEER", "NAME", "SINCE", "IN", "OUT", "EVENTS/S", "CONSUMES")
 

@@ -6,9 +6,6 @@ from collections.abc import Iterable
 
 import click
 
-from penstock.broker.desk_audit import Action, AuditFilter
-from penstock.broker.desk_letter_views import LetterView
-from penstock.broker.desk_views import Status
 from penstock.cli.connect import (
     as_json,
     ask,
@@ -31,6 +28,9 @@ from penstock.cli.moment import MOMENT
 from penstock.cli.output import say
 from penstock.client import redrive
 from penstock.client.trails import audit
+from penstock.desk.audit import Action, AuditFilter
+from penstock.desk.views.letters import LetterView
+from penstock.desk.views.rows import Status
 
 COUNT = 100
 _STATUSES = ("open", "republished", "dropped", "closed")

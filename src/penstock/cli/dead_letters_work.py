@@ -8,9 +8,6 @@ from pathlib import Path
 import click
 import msgspec
 
-from penstock.broker.desk_letter_views import LetterView
-from penstock.broker.desk_views import Done
-from penstock.broker.letter_filter import Filter
 from penstock.cli import show
 from penstock.cli.connect import (
     Asker,
@@ -37,6 +34,9 @@ from penstock.cli.progress import Reporter
 from penstock.cli.refusal import Refusal
 from penstock.client import redrive
 from penstock.client.redrive import Which
+from penstock.desk.views.letter_filter import Filter
+from penstock.desk.views.letters import LetterView
+from penstock.desk.views.rows import Done
 
 # Problems that are told one by one.
 MAX_PROBLEMS = 20

@@ -7,12 +7,6 @@ from typing import Any, TypeVar
 
 import click
 
-from penstock.broker.desk_errors import (
-    ErrorFilter,
-    ErrorGroup,
-    ErrorRow,
-    ErrorView,
-)
 from penstock.cli import show
 from penstock.cli.connect import (
     as_json,
@@ -30,6 +24,12 @@ from penstock.cli.moment import MOMENT
 from penstock.cli.output import say
 from penstock.client import trails
 from penstock.client.redrive import error_groups
+from penstock.desk.errors import (
+    ErrorFilter,
+    ErrorGroup,
+    ErrorRow,
+    ErrorView,
+)
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 

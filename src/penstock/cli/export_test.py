@@ -14,13 +14,13 @@ from pathlib import Path
 import click
 import msgspec
 
-from penstock.broker.desk_letter_views import LetterView
-from penstock.broker.desk_views import EventView
 from penstock.cli import show
 from penstock.cli.connect import ask, at_desk, server_options
 from penstock.cli.letter_options import NUMBER
 from penstock.cli.output import say, say_text
 from penstock.cli.refusal import Refusal
+from penstock.desk.views.letters import LetterView
+from penstock.desk.views.rows import EventView
 
 WIDTH = 88
 

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 import click
 
-from penstock.broker.figure_views import Flow, FlowEdge
 from penstock.cli import show
 from penstock.cli.connect import (
     as_json,
@@ -17,6 +16,7 @@ from penstock.cli.connect import (
     show_json,
 )
 from penstock.cli.output import say
+from penstock.desk.views.figures import Flow, FlowEdge
 
 _HEADINGS = ("FROM", "", "TO", "EVENTS/S", "COUNT", "TYPES")
 _ARROWS = {"publish": "->", "deliver": "->", "cause": "=>"}

@@ -7,8 +7,8 @@ from typing import Any, TypeVar
 
 import click
 
-from penstock.broker.letter_filter import Filter
 from penstock.cli.moment import MOMENT
+from penstock.desk.views.letter_filter import Filter
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
-from penstock.broker.desk_audit import AuditRow
-from penstock.broker.desk_letter_views import GroupRow, LetterView, TryRow
-from penstock.broker.desk_views import EventView, LetterRow
 from penstock.cli import show
+from penstock.desk.audit import AuditRow
+from penstock.desk.views.letters import GroupRow, LetterView, TryRow
+from penstock.desk.views.rows import EventView, LetterRow
 
 # Of a reason, in a table.
 REASON_CHARACTERS = 60

@@ -7,8 +7,6 @@ from collections.abc import Iterator
 import click
 import msgspec
 
-from penstock.broker.desk_logs import MAX_EVENTS
-from penstock.broker.desk_views import LogEvent, LogPage, SubscriberLog
 from penstock.cli import show
 from penstock.cli.connect import (
     Asker,
@@ -20,6 +18,8 @@ from penstock.cli.connect import (
     show_json,
 )
 from penstock.cli.output import say
+from penstock.desk.logs import MAX_EVENTS
+from penstock.desk.views.rows import LogEvent, LogPage, SubscriberLog
 from penstock.wire.json_text import one_line
 
 

@@ -6,13 +6,6 @@ from collections.abc import Iterator
 
 import click
 
-from penstock.broker.desk_retained import RetainedPage, RetainedRow, RetainedView
-from penstock.broker.desk_sessions import (
-    MAX_ROWS,
-    MqttSessionPage,
-    MqttSessionRow,
-    MqttSessionView,
-)
 from penstock.cli import mqtt_text, show
 from penstock.cli.connect import (
     Asker,
@@ -25,6 +18,13 @@ from penstock.cli.connect import (
     show_json,
 )
 from penstock.cli.output import say
+from penstock.desk.retained import RetainedPage, RetainedRow, RetainedView
+from penstock.desk.sessions import (
+    MAX_ROWS,
+    MqttSessionPage,
+    MqttSessionRow,
+    MqttSessionView,
+)
 
 CLIENT = click.argument("client", metavar="NAME")
 TOPIC = click.argument("topic", metavar="TOPIC")

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from penstock.broker.desk_retained import RetainedRow, RetainedView
-from penstock.broker.desk_sessions import (
+from penstock.cli import show
+from penstock.desk.retained import RetainedRow, RetainedView
+from penstock.desk.sessions import (
     MqttSessionRow,
     MqttSessionView,
     WillRow,
     WishRow,
 )
-from penstock.cli import show
 
 # Filters of a session in a table.
 SHOWN_FILTERS = 3

@@ -13,10 +13,10 @@ from functools import partial
 import msgspec
 
 from penstock.broker.broker import Broker
-from penstock.broker.desk import Desk
-from penstock.broker.desk_verbs import Promise, call
 from penstock.broker.kinds import MAZE
 from penstock.config import load
+from penstock.desk.desk import Desk
+from penstock.desk.verbs import Promise, call
 from penstock.gateway.maze import MazeState
 from penstock.log import Log
 

@@ -13,10 +13,10 @@ from typing import Any, Self
 
 import click
 
-from penstock.broker.desk_views import Done
 from penstock.cli.output import say
 from penstock.cli.refusal import Refusal
 from penstock.client.redrive import Progress
+from penstock.desk.views.rows import Done
 from penstock.errors import ClientError, LogError
 
 LINE_S = 1.0

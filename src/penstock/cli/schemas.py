@@ -10,16 +10,6 @@ from pathlib import Path
 import click
 import msgspec
 
-from penstock.broker.desk_schemas import MAX_ROWS
-from penstock.broker.schema_views import (
-    CheckView,
-    ModeView,
-    SchemaDone,
-    SchemaPage,
-    SchemaRow,
-    SchemaView,
-    VersionRow,
-)
 from penstock.cli import show
 from penstock.cli.connect import (
     Asker,
@@ -36,6 +26,16 @@ from penstock.cli.connect import (
 from penstock.cli.output import say, write_line
 from penstock.cli.refusal import Refusal
 from penstock.cli.schema_source import given_schema
+from penstock.desk.schemas import MAX_ROWS
+from penstock.desk.views.schemas import (
+    CheckView,
+    ModeView,
+    SchemaDone,
+    SchemaPage,
+    SchemaRow,
+    SchemaView,
+    VersionRow,
+)
 from penstock.schema import MODES, mock, parsed
 
 TOPIC = click.argument("topic", metavar="TOPIC")

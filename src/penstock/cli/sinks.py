@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 import click
 
-from penstock.broker.desk_sinks import MAX_ROWS, SinkPage, SinkRow
 from penstock.cli import show
 from penstock.cli.connect import (
     Asker,
@@ -16,6 +15,7 @@ from penstock.cli.connect import (
     server_options,
     show_rows,
 )
+from penstock.desk.sinks import MAX_ROWS, SinkPage, SinkRow
 
 _HEADINGS = ("QUERY", "EPOCH", "EVENTS", "COMMITTED", "STAGED")
 

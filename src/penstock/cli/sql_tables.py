@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from penstock import sql
-from penstock.broker.desk_views import MAX_ROWS, TopicPage
-from penstock.broker.schema_views import SchemaPage, SchemaView
 from penstock.cli.connect import Asker, ask, at_desk, credentials, no_token, whereabouts
 from penstock.cli.sql_aside import Aside
 from penstock.client import Client
 from penstock.client.address import Local
 from penstock.client.tls import Tls
+from penstock.desk.views.rows import MAX_ROWS, TopicPage
+from penstock.desk.views.schemas import SchemaPage, SchemaView
 from penstock.errors import NotAllowed, ServerRefused, UnknownSchema
 from penstock.spark import missing
 

@@ -8,7 +8,6 @@ from contextlib import suppress
 import click
 from click.core import ParameterSource
 
-from penstock.broker.desk_views import SubscriptionPage
 from penstock.cli.connect import as_json, ask, connected, json_option, server_options
 from penstock.cli.delayed import DelayedAcks
 from penstock.cli.duration import Duration
@@ -20,6 +19,7 @@ from penstock.cli.refusal import Refusal
 from penstock.cli.start import start_of
 from penstock.client import Client, Subscription
 from penstock.client.deliveries import deliveries
+from penstock.desk.views.rows import SubscriptionPage
 from penstock.model.policy import MAX_WINDOW
 from penstock.wire.native import Events
 

@@ -6,13 +6,6 @@ from collections.abc import Iterator
 
 import click
 
-from penstock.broker.desk_views import (
-    MAX_ROWS,
-    Moved,
-    SubscriptionPage,
-    SubscriptionRow,
-    SubscriptionView,
-)
 from penstock.cli import show
 from penstock.cli.connect import (
     Asker,
@@ -26,6 +19,13 @@ from penstock.cli.connect import (
 )
 from penstock.cli.output import say
 from penstock.cli.start import start_of
+from penstock.desk.views.rows import (
+    MAX_ROWS,
+    Moved,
+    SubscriptionPage,
+    SubscriptionRow,
+    SubscriptionView,
+)
 
 SUBSCRIBER = click.argument("subscriber", metavar="SUBSCRIBER")
 TOPIC = click.argument("topic", metavar="TOPIC")

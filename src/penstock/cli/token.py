@@ -8,7 +8,6 @@ from typing import cast
 
 import click
 
-from penstock.broker.figure_views import Config
 from penstock.cli import show
 from penstock.cli.connect import PROGRAM, ask, confirm, given, json_option, show_json
 from penstock.cli.output import say
@@ -17,6 +16,7 @@ from penstock.client import connect
 from penstock.client.address import Local
 from penstock.config import load
 from penstock.config.tree import nearest
+from penstock.desk.views.figures import Config
 from penstock.errors import NotRunning, UnknownToken
 from penstock.http.key_file import (
     ADMIN,

@@ -13,7 +13,6 @@ from contextlib import contextmanager
 
 import click
 
-from penstock.broker.figure_views import Overview
 from penstock.cli.connect import (
     Asker,
     as_json,
@@ -25,6 +24,7 @@ from penstock.cli.connect import (
     show_json,
 )
 from penstock.cli.top_view import lines_of
+from penstock.desk.views.figures import Overview
 from penstock.errors import ClientError, ConnectionLost, NotRunning
 from penstock.model.printable import printable
 

@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 
 import click
 
-from penstock.broker.figure_views import Overview, TopicFigures
 from penstock.cli import show
+from penstock.desk.views.figures import Overview, TopicFigures
 from penstock.model.printable import printable
 
 BARS = "▁▂▃▄▅▆▇█"

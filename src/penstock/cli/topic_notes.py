@@ -7,8 +7,6 @@ from pathlib import Path
 
 import click
 
-from penstock.broker.desk_notes import MAX_ROWS
-from penstock.broker.schema_views import CommentPage, CommentRow, DocumentationView
 from penstock.cli import show
 from penstock.cli.connect import (
     as_json,
@@ -20,6 +18,8 @@ from penstock.cli.connect import (
     who,
 )
 from penstock.cli.output import say, say_text
+from penstock.desk.notes import MAX_ROWS
+from penstock.desk.views.schemas import CommentPage, CommentRow, DocumentationView
 
 NAME = click.argument("name", metavar="TOPIC")
 

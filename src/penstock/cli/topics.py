@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 import click
 
-from penstock.broker.desk_views import MAX_ROWS, TopicPage, TopicRow, TopicView
 from penstock.cli import show
 from penstock.cli.connect import (
     Asker,
@@ -22,6 +21,7 @@ from penstock.cli.connect import (
 from penstock.cli.output import say
 from penstock.cli.subscriptions import lines_of as subscription_lines
 from penstock.cli.topic_notes import COMMANDS
+from penstock.desk.views.rows import MAX_ROWS, TopicPage, TopicRow, TopicView
 
 NAME = click.argument("name", metavar="TOPIC")
 _HEADINGS = ("TOPIC", "OFFSETS", "EVENTS", "SIZE", "DURABILITY", "SUBSCRIPTIONS")

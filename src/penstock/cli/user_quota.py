@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 import msgspec
 
-from penstock.broker.quota import NAMES, Quota
+from penstock.access.quota import NAMES, Quota
 from penstock.cli.output import say, write_line
 from penstock.cli.refusal import Refusal
 from penstock.cli.user_options import FILE, JSON, NAME, nobody, path_of

@@ -8,7 +8,7 @@ from typing import cast
 import click
 import msgspec
 
-from penstock.broker.access import ACTIONS, ANY, Action, Grants, Rule
+from penstock.access.grants import ACTIONS, ANY, Action, Grants, Rule
 from penstock.cli.output import say, write_line
 from penstock.cli.refusal import Refusal
 from penstock.cli.user_options import FILE, JSON, NAME, nobody, path_of

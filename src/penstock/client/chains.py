@@ -6,8 +6,8 @@ from typing import Literal
 
 import msgspec
 
-from penstock.broker.chain_views import ChainEvent, ChainPage
 from penstock.client.plan import Plan, question
+from penstock.desk.views.chains import ChainEvent, ChainPage
 
 
 class Chain(msgspec.Struct, frozen=True, kw_only=True):

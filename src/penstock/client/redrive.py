@@ -15,11 +15,11 @@ from typing import TypeVar
 
 import msgspec
 
-from penstock.broker.desk_errors import ErrorFilter, ErrorGroup, ErrorGroupPage
-from penstock.broker.desk_letter_views import GroupPage, GroupRow, LetterView
-from penstock.broker.desk_views import Done, DonePage, LetterPage, LetterRow, Status
-from penstock.broker.letter_filter import Filter, alike
 from penstock.client.plan import Pause, Plan, question
+from penstock.desk.errors import ErrorFilter, ErrorGroup, ErrorGroupPage
+from penstock.desk.views.letter_filter import Filter, alike
+from penstock.desk.views.letters import GroupPage, GroupRow, LetterView
+from penstock.desk.views.rows import Done, DonePage, LetterPage, LetterRow, Status
 from penstock.errors import InvalidOption
 
 # Letters of one question.

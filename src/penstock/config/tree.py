@@ -8,8 +8,8 @@ from dataclasses import dataclass, fields
 from types import MappingProxyType
 from typing import Any, get_type_hints
 
+from penstock.access.quota import Quota
 from penstock.broker.options import BrokerOptions
-from penstock.broker.quota import Quota
 from penstock.gateway.options import (
     ControlOptions,
     JsonOptions,

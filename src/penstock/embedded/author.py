@@ -7,8 +7,8 @@ import os
 from collections.abc import Mapping
 
 # The desk is what fills the list of verbs.
-from penstock.broker import desk as _desk  # noqa: F401
-from penstock.broker.desk_verbs import BY, SIGNED
+from penstock.desk import desk as _desk  # noqa: F401
+from penstock.desk.verbs import BY, SIGNED
 
 
 def author(name: str) -> str:

@@ -8,17 +8,6 @@ carry it out alike, over as many pages as there are.
 
 from __future__ import annotations
 
-from penstock.broker.desk_audit import AuditFilter
-from penstock.broker.desk_errors import ErrorFilter, ErrorView
-from penstock.broker.desk_letter_views import LetterView
-from penstock.broker.desk_views import (
-    Done,
-    SubscriptionPage,
-    SubscriptionRow,
-    TopicPage,
-    TopicRow,
-)
-from penstock.broker.letter_filter import Filter
 from penstock.client.chains import Chain, chain
 from penstock.client.plan import Plan, question
 from penstock.client.redrive import (
@@ -31,6 +20,17 @@ from penstock.client.redrive import (
     republish_all,
 )
 from penstock.client.trails import audit, errors
+from penstock.desk.audit import AuditFilter
+from penstock.desk.errors import ErrorFilter, ErrorView
+from penstock.desk.views.letter_filter import Filter
+from penstock.desk.views.letters import LetterView
+from penstock.desk.views.rows import (
+    Done,
+    SubscriptionPage,
+    SubscriptionRow,
+    TopicPage,
+    TopicRow,
+)
 
 __all__ = [
     "AuditFilter",

@@ -13,14 +13,14 @@ from collections.abc import Mapping
 from contextlib import ExitStack
 from functools import partial
 
-from penstock.broker.access import ADMINISTRATOR
+from penstock.access.grants import ADMINISTRATOR
 from penstock.broker.broker import Broker
-from penstock.broker.desk import Desk
-from penstock.broker.desk_verbs import Promise, call
-from penstock.broker.figures import Figures
 from penstock.broker.promised import Promised
 from penstock.broker.publishing import ids_at
 from penstock.clock import Clock, SystemClock
+from penstock.desk.desk import Desk
+from penstock.desk.figures import Figures
+from penstock.desk.verbs import Promise, call
 from penstock.embedded.link import Channel
 from penstock.embedded.local_broker import LocalOptions, open_broker
 from penstock.embedded.local_channel import LocalChannel

@@ -10,8 +10,8 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
+from penstock.access.peer import Peer
 from penstock.broker.finish import finish
-from penstock.broker.peer import Peer
 from penstock.broker.promised import Promised
 from penstock.delivery.consumer import Consumer
 from penstock.delivery.owed import Owed, Portion

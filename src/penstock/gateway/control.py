@@ -12,10 +12,10 @@ from __future__ import annotations
 from itertools import count
 
 from penstock.broker.broker import Broker
-from penstock.broker.figure_views import Pipeline
-from penstock.broker.figures import Figures
 from penstock.delivery.consumer import Consumer
 from penstock.delivery.owed import Owed
+from penstock.desk.figures import Figures
+from penstock.desk.views.figures import Pipeline
 from penstock.errors import PenstockError
 from penstock.gateway.gateway import WRONG_LINES, Gateway
 from penstock.gateway.options import ControlOptions

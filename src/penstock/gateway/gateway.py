@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from penstock.broker.access import OPEN, Grants
+from penstock.access.grants import OPEN, Grants
 from penstock.errors import PenstockError
 
 # What a connection may hold before its peer has said who it is: anybody can open one. A

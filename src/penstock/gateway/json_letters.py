@@ -11,7 +11,7 @@ from contextlib import suppress
 
 import msgspec
 
-from penstock.broker.access import Grants
+from penstock.access.grants import Grants
 from penstock.broker.broker import Broker
 from penstock.errors import InvalidPayload, PenstockError
 from penstock.gateway.options import JsonOptions

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from penstock.broker.access import OPEN
+from penstock.access.grants import OPEN
 from penstock.broker.broker import Broker
 from penstock.broker.promised import is_lost
 from penstock.broker.publishing import Accepted, take_out_failed

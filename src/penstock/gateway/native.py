@@ -19,16 +19,16 @@ from itertools import count
 from typing import assert_never, cast
 
 from penstock import __version__
+from penstock.access.grants import OPEN, Grants
 from penstock.broker.acceptance import accepted_subscriber
-from penstock.broker.access import OPEN, Grants
 from penstock.broker.broker import Broker
-from penstock.broker.desk import Desk
-from penstock.broker.desk_access import check_verb, owner_of
-from penstock.broker.desk_packed import unpacked
-from penstock.broker.desk_start import accepted_start
-from penstock.broker.desk_verbs import Promise, Verb, call
 from penstock.delivery.consumer import Consumer
 from penstock.delivery.owed import Owed
+from penstock.desk.access import check_verb, owner_of
+from penstock.desk.desk import Desk
+from penstock.desk.packed import unpacked
+from penstock.desk.start import accepted_start
+from penstock.desk.verbs import Promise, Verb, call
 from penstock.errors import LoginRefused, PenstockError, RemoteProtocolError
 from penstock.gateway.gateway import LOGIN_BYTES, Gateway, LoginRequest
 from penstock.gateway.native_events import messages

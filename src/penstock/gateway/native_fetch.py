@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import deque
 
-from penstock.broker.access import OPEN
+from penstock.access.grants import OPEN
 from penstock.broker.broker import Broker
 from penstock.errors import (
     InvalidOption,

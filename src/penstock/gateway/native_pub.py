@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from penstock.access.grants import OPEN
 from penstock.broker.acceptance import check_ids
-from penstock.broker.access import OPEN
 from penstock.broker.broker import Broker
 from penstock.broker.finish import finish
 from penstock.broker.promised import is_lost

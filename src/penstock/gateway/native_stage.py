@@ -5,7 +5,7 @@ from __future__ import annotations
 from penstock.broker import epochs
 from penstock.broker.acceptance import check_ids
 from penstock.broker.broker import Broker
-from penstock.broker.desk_access import check_owner, check_writes, owner_of
+from penstock.desk.access import check_owner, check_writes, owner_of
 from penstock.errors import InvalidBatch
 from penstock.gateway.native_pub import Publisher
 from penstock.log import Columns

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Literal
 
-from penstock.broker.access import Grants
+from penstock.access.grants import Grants
 from penstock.errors import AN_ADMINISTRATOR, NotAllowed
 
 Scope = Literal["admin", "use", "read", "topics", "open"]

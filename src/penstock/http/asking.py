@@ -9,9 +9,9 @@ from typing import Any, NamedTuple, get_type_hints
 import msgspec
 from starlette.responses import Response
 
-from penstock.broker.desk_letter_views import LetterView
-from penstock.broker.desk_verbs import BY, Promise, Verb, arguments_of
-from penstock.broker.desk_verbs import call as call_verb
+from penstock.desk.verbs import BY, Promise, Verb, arguments_of
+from penstock.desk.verbs import call as call_verb
+from penstock.desk.views.letters import LetterView
 from penstock.errors import InvalidArgument
 from penstock.http.access import Access
 from penstock.http.answers import json_answer

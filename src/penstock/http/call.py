@@ -11,7 +11,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.websockets import WebSocket
 
-from penstock.broker.account import Account
+from penstock.access.account import Account
 from penstock.errors import LoginRefused, TooLarge, TooSlow
 from penstock.http.access import Access, Who
 from penstock.http.guard import NOBODY, Guard

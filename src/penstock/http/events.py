@@ -10,14 +10,14 @@ import msgspec
 from msgspec import Meta, Raw
 from starlette.responses import Response
 
-from penstock.broker.desk_events import FIND
-from penstock.broker.desk_views import EventView
-from penstock.broker.event_views import (
+from penstock.desk.events import FIND
+from penstock.desk.views.events import (
     DeliveryRow,
     EventDetail,
     EventMatches,
     TopicEventView,
 )
+from penstock.desk.views.rows import EventView
 from penstock.errors import InvalidArgument, UnknownEvent
 from penstock.http import search
 from penstock.http.answers import JSON, json_answer

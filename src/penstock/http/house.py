@@ -6,11 +6,11 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from penstock.broker.access import Grants
+from penstock.access.grants import Grants
 from penstock.broker.broker import Broker
-from penstock.broker.desk import Desk
-from penstock.broker.figures import Figures
 from penstock.clock import Clock
+from penstock.desk.desk import Desk
+from penstock.desk.figures import Figures
 from penstock.errors import LoginRefused, PenstockError
 from penstock.http.keys import Keys
 from penstock.http.opened import Opened

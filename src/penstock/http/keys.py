@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 
-from penstock.broker.access import Grants
+from penstock.access.grants import Grants
 from penstock.errors import BadTokenFile
 from penstock.http.access import Who
 from penstock.http.key_file import PREFIX, Key, KeyFile, Wanted

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from penstock.broker.account import Account
+from penstock.access.account import Account
 from penstock.broker.promised import is_lost
 from penstock.errors import InvalidPayload, PenstockError, TooLarge, WriteFailed
 from penstock.http.house import House

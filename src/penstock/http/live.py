@@ -16,8 +16,8 @@ from contextlib import contextmanager
 import msgspec
 from msgspec.structs import replace
 
-from penstock.broker.figure_views import Overview, TopicFigures
-from penstock.broker.figures import Figures
+from penstock.desk.figures import Figures
+from penstock.desk.views.figures import Overview, TopicFigures
 from penstock.http.bell import Bell
 
 logger = logging.getLogger(__name__)

@@ -22,11 +22,11 @@ from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector
 
 from penstock import __version__
+from penstock.access.account import bytes_of
+from penstock.access.quota import NAMES
 from penstock.broker.broker import Broker
-from penstock.broker.disk_use import bytes_of
-from penstock.broker.figures import Figures, Standing
-from penstock.broker.quota import NAMES
 from penstock.broker.traffic import SYNC_BUCKETS
+from penstock.desk.figures import Figures, Standing
 from penstock.log import StoredTopic
 
 OTHER = "_other"

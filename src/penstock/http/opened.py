@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from penstock.broker.account import Account
+from penstock.access.account import Account
 from penstock.errors import LimitReached, LoginRefused
 
 Still = Callable[[], bool]

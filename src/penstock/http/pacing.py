@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from penstock.broker.account import Account
+from penstock.access.account import Account
 
 # Time is told in milliseconds.
 LEAST_S = 0.001

@@ -8,7 +8,7 @@ from urllib.parse import parse_qsl
 
 import msgspec
 
-from penstock.broker.desk_verbs import in_our_words
+from penstock.desk.verbs import in_our_words
 from penstock.errors import BadRequest, InvalidArgument, WrongMediaType
 from penstock.http.answers import JSON
 from penstock.http.call import Call

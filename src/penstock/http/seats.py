@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from penstock.broker.account import Account
+from penstock.access.account import Account
 from penstock.http.following import Terms, follow
 from penstock.http.tap import Tap
 from penstock.model.policy import Policy

@@ -15,7 +15,7 @@ from contextlib import ExitStack
 import msgspec
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
-from penstock.broker.account import Account
+from penstock.access.account import Account
 from penstock.http.access import Access
 from penstock.http.bell import Bell
 from penstock.http.call import SocketCall

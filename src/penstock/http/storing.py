@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from penstock.broker.account import Account
+from penstock.access.account import Account
 from penstock.broker.broker import Broker
 from penstock.broker.publishing import Accepted, Piece, ids_at
 from penstock.errors import Backlogged, PenstockError

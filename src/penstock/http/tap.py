@@ -10,7 +10,7 @@ from __future__ import annotations
 from itertools import count
 from typing import TYPE_CHECKING
 
-from penstock.broker.peer import Peer
+from penstock.access.peer import Peer
 from penstock.delivery.consumer import Consumer
 from penstock.delivery.owed import Owed, Portion
 from penstock.delivery.subscription import Subscription

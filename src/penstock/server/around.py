@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from penstock.broker.figure_views import (
+from penstock.desk.views.figures import (
     ConnectionRow,
     Pipeline,
     Processes,

@@ -17,9 +17,9 @@ import logging
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol, cast
 
-from penstock.broker.access import Grants
-from penstock.broker.account import Account
-from penstock.broker.peer import Peer
+from penstock.access.account import Account
+from penstock.access.grants import Grants
+from penstock.access.peer import Peer
 from penstock.errors import LoginRefused, PenstockError, QuotaReached
 from penstock.gateway.gateway import Gateway, LoginRequest
 from penstock.server.engine import Engine

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from penstock.broker.figure_views import ConnectionRow, ShareRow
-from penstock.broker.peer import Peer
+from penstock.access.peer import Peer
 from penstock.delivery.consumer import Consumer
+from penstock.desk.views.figures import ConnectionRow, ShareRow
 from penstock.server.engine import Engine
 
 

@@ -14,8 +14,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from penstock.broker.access import Grants
-from penstock.broker.peer import Peer
+from penstock.access.grants import Grants
+from penstock.access.peer import Peer
 from penstock.errors import LimitReached, PenstockError
 from penstock.gateway.gateway import Gateway, LoginRequest
 from penstock.http.key_file import Key

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 
-from penstock.broker.attempts import WINDOW_S
+from penstock.access.attempts import WINDOW_S
 
 logger = logging.getLogger(__name__)
 

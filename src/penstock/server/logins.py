@@ -24,9 +24,9 @@ from functools import partial
 from time import perf_counter
 from typing import NamedTuple
 
-from penstock.broker.access import Grants
-from penstock.broker.attempts import TOKENS, Attempts, place_of
-from penstock.broker.peer import Peer
+from penstock.access.attempts import TOKENS, Attempts, place_of
+from penstock.access.grants import Grants
+from penstock.access.peer import Peer
 from penstock.broker.traffic import Traffic
 from penstock.errors import Busy, LoginRefused, PenstockError, TooManyAttempts
 from penstock.gateway.gateway import LoginRequest

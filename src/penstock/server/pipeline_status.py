@@ -6,7 +6,7 @@ from pathlib import Path
 
 import msgspec
 
-from penstock.broker.figure_views import Pipeline
+from penstock.desk.views.figures import Pipeline
 
 # Longer ago than this: it is not running any more.
 STALE_MS = 10_000

@@ -8,9 +8,9 @@ import ssl
 from collections.abc import Callable
 from typing import TypedDict
 
-from penstock.broker.access import ADMINISTRATOR
+from penstock.access.grants import ADMINISTRATOR
 from penstock.broker.broker import Broker
-from penstock.broker.desk import Desk
+from penstock.desk.desk import Desk
 from penstock.gateway.control import ControlGateway
 from penstock.gateway.gateway import Gateway
 from penstock.gateway.json_consumer import ConsumerGateway

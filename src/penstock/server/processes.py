@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from penstock import __version__
-from penstock.broker.figure_views import Machine, Pipeline, Processes, ProcessRow
+from penstock.desk.views.figures import Machine, Pipeline, Processes, ProcessRow
 
 BROKER = "broker"
 # Packages whose versions are told if they are installed: name here -> there.

@@ -5,7 +5,7 @@ One line for each user who has one; what is not named is as the settings say.
 
 from __future__ import annotations
 
-from penstock.broker.quota import NAMES, SIZES, Quota
+from penstock.access.quota import NAMES, SIZES, Quota
 from penstock.errors import InvalidOption
 from penstock.model.size import read_int, read_size, size_text
 

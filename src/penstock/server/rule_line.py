@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Literal
 
-from penstock.broker.access import ACTIONS, ANY, Action, Rule
+from penstock.access.grants import ACTIONS, ANY, Action, Rule
 from penstock.errors import InvalidName
 from penstock.model.topic_filter import check_filter, shared
 

@@ -23,10 +23,10 @@ from pathlib import Path
 import uvloop
 
 from penstock.broker.broker import Broker
-from penstock.broker.desk import Desk
-from penstock.broker.figures import Figures
 from penstock.broker.kinds import MAZE
 from penstock.clock import SystemClock
+from penstock.desk.desk import Desk
+from penstock.desk.figures import Figures
 from penstock.errors import DirectoryLocked, InvalidOption
 from penstock.files import replace_file
 from penstock.gateway.maze import MazeState

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import fields, is_dataclass
 
-from penstock.broker.figure_views import SettingRow
+from penstock.desk.views.figures import SettingRow
 from penstock.server.settings import LOG_HELP, Settings
 
 DEFAULT = "default"

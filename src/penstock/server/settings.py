@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from penstock.access.quota import Quota
 from penstock.broker.options import BrokerOptions
-from penstock.broker.quota import Quota
 from penstock.gateway.options import (
     ControlOptions,
     JsonOptions,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 
-from penstock.broker.chains import Chains
+from penstock.chains import Chains
 from penstock.log import BrokerLog, TopicOptions
 from penstock.model.moment import is_due
 

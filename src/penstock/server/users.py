@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from threading import Lock
 
-from penstock.broker.access import Grants
-from penstock.broker.quota import NONE, Quota
+from penstock.access.grants import Grants
+from penstock.access.quota import NONE, Quota
 from penstock.errors import BadUsersFile
 from penstock.server.rule_line import ADMINISTER
 from penstock.server.users_file import User, read_users

@@ -19,8 +19,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
-from penstock.broker.access import Grants, Rule
-from penstock.broker.quota import NONE, Quota
+from penstock.access.grants import Grants, Rule
+from penstock.access.quota import NONE, Quota
 from penstock.errors import BadUsersFile, InvalidName, InvalidUser
 from penstock.files import Files, replace_file
 from penstock.server import password as passwords

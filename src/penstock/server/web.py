@@ -11,10 +11,10 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
-from penstock.broker.access import Grants
-from penstock.broker.desk import Desk
-from penstock.broker.peer import Peer
+from penstock.access.grants import Grants
+from penstock.access.peer import Peer
 from penstock.clock import Clock
+from penstock.desk.desk import Desk
 from penstock.errors import PenstockError
 from penstock.gateway.gateway import Gateway, LoginRequest
 from penstock.http.key_file import KeyFile

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from typing import Any
 
 from penstock.broker.broker import Broker
-from penstock.broker.desk_audit import AuditDesk
-from penstock.broker.desk_letter_views import LetterView
-from penstock.broker.desk_letters import LetterDesk
 from penstock.delivery import error_log, letters
 from penstock.delivery.error_log import FailedTry, decode_failed_try
+from penstock.desk.audit import AuditDesk
+from penstock.desk.letters import LetterDesk
+from penstock.desk.views.letters import LetterView
 from penstock.embedded import Event
 from penstock.embedded.payload import Codec
 from penstock.log import Batch

@@ -14,9 +14,9 @@ from functools import partial
 from random import Random
 
 from penstock.broker.broker import Broker
-from penstock.broker.desk import Desk
 from penstock.broker.options import BrokerOptions
 from penstock.clock import ManualClock
+from penstock.desk.desk import Desk
 from penstock.errors import WriteFailed
 from penstock.gateway.gateway import Gateway
 from penstock.gateway.json_consumer import ConsumerGateway

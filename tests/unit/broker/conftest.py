@@ -1,17 +1,7 @@
-"""An office for the tests of the desk; it is let go at the end."""
+"""An office for tests of the broker that ask the desk."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
+from tests.unit.desk.conftest import office
 
-import pytest
-
-from tests.unit.broker.office import Office
-
-
-@pytest.fixture
-def office(tmp_path: Path) -> Iterator[Office]:
-    office = Office(tmp_path)
-    yield office
-    office.broker.log.abandon()
+__all__ = ["office"]

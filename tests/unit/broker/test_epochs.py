@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from penstock.broker.access import Grants
+from penstock.access.grants import Grants
+from penstock.access.quota import Quota
 from penstock.broker.broker import Broker
 from penstock.broker.epochs import abort, commit, stage
 from penstock.broker.options import BrokerOptions
-from penstock.broker.quota import Quota
 from penstock.delivery.letters import DeadLetter
 from penstock.errors import (
     InvalidBatch,
@@ -22,7 +22,7 @@ from penstock.errors import (
     ReservedName,
 )
 from penstock.log import Columns, Log
-from tests.unit.broker.office import Office
+from tests.unit.desk.office import Office
 
 
 def put(

@@ -7,7 +7,7 @@ import pytest
 from penstock.broker.once import publish_once
 from penstock.errors import InvalidPayload
 from penstock.log import Columns
-from tests.unit.broker.office import Office
+from tests.unit.desk.office import Office
 
 
 def test_only_events_with_new_ids_are_stored(office: Office) -> None:

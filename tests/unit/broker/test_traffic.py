@@ -4,7 +4,7 @@ import pytest
 
 from penstock.broker import traffic as module
 from penstock.broker.traffic import RECENT, SPARK, SYNC_BUCKETS, SYNCS, Traffic
-from tests.unit.broker.office import Office
+from tests.unit.desk.office import Office
 
 
 def pass_a_second(office: Office, seconds: float = 1.0) -> None:

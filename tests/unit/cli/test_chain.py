@@ -5,8 +5,8 @@ import json
 import pytest
 from msgspec.structs import replace
 
-from penstock.broker import desk_chains
-from penstock.broker.chains import chains as chains_module
+from penstock.chains import chains as chains_module
+from penstock.desk import chains as desk_chains
 from tests.unit.cli.desk_run import DeskRun
 
 

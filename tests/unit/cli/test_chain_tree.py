@@ -2,8 +2,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from penstock.broker.chain_views import ChainEvent
 from penstock.cli.chain_tree import tree
+from penstock.desk.views.chains import ChainEvent
 
 START_MS = 1_700_000_000_000
 

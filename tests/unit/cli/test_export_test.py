@@ -7,8 +7,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from penstock.broker.desk_letter_views import TryRow
 from penstock.cli.export_test import written
+from penstock.desk.views.letters import TryRow
 from tests.unit.cli.desk_run import DeskRun
 from tests.unit.cli.test_letter_text import EVENT, LETTER
 

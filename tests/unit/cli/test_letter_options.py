@@ -3,8 +3,8 @@ from __future__ import annotations
 import click
 from click.testing import CliRunner
 
-from penstock.broker.letter_filter import Filter
 from penstock.cli.letter_options import filter_options, given_filter
+from penstock.desk.views.letter_filter import Filter
 
 found: list[Filter] = []
 

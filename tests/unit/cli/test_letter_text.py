@@ -3,9 +3,6 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from penstock.broker.desk_audit import AuditRow
-from penstock.broker.desk_letter_views import LetterView, TryRow
-from penstock.broker.desk_views import EventView
 from penstock.cli import letter_text
 from penstock.cli.letter_text import (
     letter_lines,
@@ -16,6 +13,9 @@ from penstock.cli.letter_text import (
     text_lines,
     try_lines,
 )
+from penstock.desk.audit import AuditRow
+from penstock.desk.views.letters import LetterView, TryRow
+from penstock.desk.views.rows import EventView
 
 EVENT = EventView(
     offset=7,

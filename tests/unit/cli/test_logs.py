@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from penstock.broker import desk_logs
+from penstock.desk import logs as desk_logs
 from tests.unit.cli.desk_run import DeskRun
 
 

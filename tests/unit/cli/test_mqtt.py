@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from penstock.broker.broker import Broker
-from penstock.broker.sessions import Wish
 from penstock.cli import mqtt
 from penstock.log import Columns, Log
-from tests.unit.broker.office import Outlet
+from penstock.sessions import Wish
 from tests.unit.cli.desk_run import DeskRun, desk_run
+from tests.unit.desk.office import Outlet
 
 
 @pytest.fixture

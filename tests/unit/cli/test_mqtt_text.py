@@ -3,18 +3,18 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from penstock.broker.desk_retained import RetainedView
-from penstock.broker.desk_sessions import (
-    MqttSessionView,
-    OwedTopicRow,
-    WillRow,
-    WishRow,
-)
 from penstock.cli.mqtt_text import (
     message_lines,
     retained_table,
     session_lines,
     session_table,
+)
+from penstock.desk.retained import RetainedView
+from penstock.desk.sessions import (
+    MqttSessionView,
+    OwedTopicRow,
+    WillRow,
+    WishRow,
 )
 
 WISH = WishRow(

@@ -5,10 +5,10 @@ import sys
 import click
 import pytest
 
-from penstock.broker.desk_views import Done
 from penstock.cli.progress import INTERRUPTED, Reporter
 from penstock.cli.refusal import Refusal
 from penstock.client.redrive import Progress
+from penstock.desk.views.rows import Done
 from penstock.errors import ConnectionLost
 
 

@@ -4,7 +4,8 @@ import click
 import msgspec
 import pytest
 
-from penstock.broker.figure_views import (
+from penstock.cli.top_view import elapsed, lines_of, number, spark
+from penstock.desk.views.figures import (
     DiskRow,
     History,
     Overview,
@@ -13,7 +14,6 @@ from penstock.broker.figure_views import (
     TopicFigures,
     TotalRow,
 )
-from penstock.cli.top_view import elapsed, lines_of, number, spark
 
 
 def topic(name: str, rate: float = 0.0, **more: int) -> TopicFigures:

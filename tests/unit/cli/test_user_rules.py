@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from penstock.broker.access import Grants, Rule
+from penstock.access.grants import Grants, Rule
 from penstock.cli.main import cli
 from penstock.server import password
 from penstock.server.users_file import read_users, set_password, set_rules

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 
 import pytest
 
-from penstock.broker.chain_views import ChainEvent, ChainPage
 from penstock.client.chains import chain, place_of
 from penstock.client.plan import drive_blocking
+from penstock.desk.views.chains import ChainEvent, ChainPage
 
 
 def event(number: int) -> ChainEvent:

@@ -5,14 +5,15 @@ from pathlib import Path
 
 import pytest
 
-from penstock.broker import desk_errors, desk_letters
-from penstock.broker.letter_filter import Filter
 from penstock.client import redrive
 from penstock.client.plan import Plan, drive_blocking
 from penstock.client.redrive import Pace, Progress
+from penstock.desk import errors
+from penstock.desk import letters as desk_letters
+from penstock.desk.views.letter_filter import Filter
 from penstock.errors import InvalidOption
-from tests.unit.broker.letter_scene import fail, letters
-from tests.unit.broker.office import Office
+from tests.unit.desk.letter_scene import fail, letters
+from tests.unit.desk.office import Office
 
 EVENTS = 10
 
@@ -98,7 +99,7 @@ def test_groups_of_many_pages_are_merged(
 def test_error_groups_of_many_pages_are_merged(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(desk_errors, "MAX_GROUPED", 4)
+    monkeypatch.setattr(errors, "MAX_GROUPED", 4)
 
     (group,) = drive_blocking(redrive.error_groups(), desk.ask, desk.sleep)
 

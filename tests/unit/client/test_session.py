@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from penstock import __version__
-from penstock.broker.access import ADMINISTRATOR
+from penstock.access.grants import ADMINISTRATOR
 from penstock.client.outgoing import Outgoing
 from penstock.client.session import HELLO, Session, Wish
 from penstock.errors import RemoteProtocolError, ServerRefused

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from penstock.broker.desk_audit import AuditFilter
-from penstock.broker.desk_errors import ErrorFilter
 from penstock.client import redrive, trails
 from penstock.client.plan import Plan, drive_blocking
-from tests.unit.broker.letter_scene import fail
-from tests.unit.broker.office import Office
+from penstock.desk.audit import AuditFilter
+from penstock.desk.errors import ErrorFilter
+from tests.unit.desk.letter_scene import fail
+from tests.unit.desk.office import Office
 
 EVENTS = 12
 

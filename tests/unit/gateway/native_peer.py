@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TypeVar
 
-from penstock.broker.access import OPEN, Grants
-from penstock.broker.desk import Desk
+from penstock.access.grants import OPEN, Grants
+from penstock.desk.desk import Desk
 from penstock.gateway.native import NativeGateway
 from penstock.gateway.options import NativeOptions
 from penstock.wire.native import (

@@ -11,11 +11,11 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
-from penstock.broker.access import OPEN, Grants, Rule
+from penstock.access.grants import OPEN, Grants, Rule
 from penstock.broker.broker import Broker
-from penstock.broker.figures import Figures
 from penstock.broker.options import BrokerOptions
 from penstock.clock import ManualClock
+from penstock.desk.figures import Figures
 from penstock.errors import WriteFailed
 from penstock.gateway.control import ControlGateway
 from penstock.gateway.gateway import Gateway

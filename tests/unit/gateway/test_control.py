@@ -7,8 +7,8 @@ from typing import cast
 
 import pytest
 
-from penstock.broker.figure_views import Pipeline
-from penstock.broker.figures import Around
+from penstock.desk.figures import Around
+from penstock.desk.views.figures import Pipeline
 from penstock.gateway.options import ControlOptions
 from tests.unit.gateway.scene import Peer, Rules, Scene
 

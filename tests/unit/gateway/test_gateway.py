@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from penstock.broker.access import OPEN
+from penstock.access.grants import OPEN
 from penstock.gateway.gateway import Gateway
 
 

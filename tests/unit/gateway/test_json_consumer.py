@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.broker.access import Rule
+from penstock.access.grants import Rule
 from penstock.gateway.options import JsonOptions
 from penstock.log import Columns
 from penstock.model.policy import Policy

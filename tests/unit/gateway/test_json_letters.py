@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.broker.access import OPEN, Rule
+from penstock.access.grants import OPEN, Rule
 from penstock.broker.options import BrokerOptions
 from penstock.delivery.letters import TOPIC as LETTERS
 from penstock.delivery.letters import decode_letter

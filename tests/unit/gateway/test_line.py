@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.broker.access import Rule
+from penstock.access.grants import Rule
 from penstock.delivery.consumer import Consumer
 from penstock.gateway.line import LineGateway
 from penstock.gateway.options import LineOptions

@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock import __version__
-from penstock.broker.access import ADMINISTRATOR, Grants, Rule
-from penstock.broker.desk import Desk
-from penstock.broker.figures import Figures
+from penstock.access.grants import ADMINISTRATOR, Grants, Rule
 from penstock.broker.options import BrokerOptions
+from penstock.desk.desk import Desk
+from penstock.desk.figures import Figures
 from penstock.gateway.gateway import LOGIN_BYTES
 from penstock.gateway.options import NativeOptions
 from penstock.model.failure import MAX_MESSAGE_BYTES

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.broker.access import Rule
+from penstock.access.grants import Rule
 from penstock.client.fetching import Range, checked
 from penstock.gateway.options import NativeOptions
 from penstock.log import Columns, LogOptions

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.broker.access import Rule
+from penstock.access.grants import Rule
 from penstock.log import Batch, Columns, LogOptions
 from penstock.wire.native import (
     Answer,

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.broker.access import Grants, Rule
+from penstock.access.grants import Grants, Rule
 from penstock.wire.native import Answer, Ask, Hello, Problem, Publish, Stage
 from tests.unit.gateway.native_peer import NativePeer, only
 from tests.unit.gateway.scene import Scene, limited

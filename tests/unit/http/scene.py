@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from penstock.broker.desk import Desk
+from penstock.desk.desk import Desk
 from penstock.http.app import make_app
 from penstock.http.house import CheckUser, FindUser, House
 from penstock.http.key_file import KeyFile, Wanted

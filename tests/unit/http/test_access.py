@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.broker.access import Grants, Rule
+from penstock.access.grants import Grants, Rule
 from penstock.errors import NotAllowed
 from penstock.http.access import Access, Who, matches, user
 

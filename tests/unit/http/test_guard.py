@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from penstock.broker.access import Grants, Rule
+from penstock.access.grants import Grants, Rule
 from penstock.errors import LoginRefused
 from penstock.http.access import Access
 from penstock.http.guard import PLACE, Guard

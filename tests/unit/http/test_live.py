@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from penstock.broker.figures import Figures
+from penstock.desk.figures import Figures
 from penstock.http import live as module
 from penstock.http.live import Live, Wish
-from tests.unit.broker.office import Office
+from tests.unit.desk.office import Office
 
 TIMEOUT_S = 60.0
 

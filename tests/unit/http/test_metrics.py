@@ -8,13 +8,13 @@ import pytest
 from prometheus_client import Metric
 from prometheus_client.parser import text_string_to_metric_families
 
-from penstock.broker.figures import Figures
-from penstock.broker.sessions import Wish
 from penstock.broker.traffic import SYNC_BUCKETS
+from penstock.desk.figures import Figures
 from penstock.http.metrics import OTHER, Metrics
 from penstock.log import Columns
-from tests.unit.broker.office import Office, Outlet
-from tests.unit.broker.test_desk_figures import Around
+from penstock.sessions import Wish
+from tests.unit.desk.office import Office, Outlet
+from tests.unit.desk.test_figure_verbs import Around
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "metrics.md"
 

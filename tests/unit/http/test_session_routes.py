@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.broker.access import Rule
+from penstock.access.grants import Rule
 from penstock.http.options import HttpOptions
 from tests.unit.http.scene import http_house
 from tests.unit.http.test_guard import Users, login

@@ -12,7 +12,7 @@ from urllib.parse import quote
 
 import pytest
 
-from penstock.broker.access import Grants, Rule
+from penstock.access.grants import Grants, Rule
 from penstock.errors import InvalidQuery, LimitReached, MissingExtra, PenstockError
 from penstock.http import sql_routes
 from penstock.http.options import HttpOptions

@@ -10,9 +10,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from penstock.broker.desk_sinks import MAX_NOTE_BYTES
 from penstock.client import connect
 from penstock.client.feed import Events, Feed
+from penstock.desk.sinks import MAX_NOTE_BYTES
 from penstock.errors import ConnectionLost
 from penstock.model.event import MESSAGE_FIELD
 from penstock.pipeline import letters

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from penstock.broker.broker import Broker
-from penstock.broker.desk import Desk
+from penstock.desk.desk import Desk
 from penstock.gateway.gateway import LOGIN_BYTES, Gateway
 from penstock.gateway.json_consumer import ConsumerGateway
 from penstock.gateway.json_publisher import PublisherGateway

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from penstock.broker.access import OPEN, Grants, Rule
-from penstock.broker.peer import Peer
+from penstock.access.grants import OPEN, Grants, Rule
+from penstock.access.peer import Peer
 from penstock.errors import LoginRefused
 from penstock.gateway.gateway import LoginRequest
 from penstock.server import connection as connection_module

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from penstock.broker.peer import Peer
+from penstock.access.peer import Peer
 from penstock.delivery.consumer import Consumer
 from penstock.delivery.owed import Owed
 from penstock.gateway.line import LineGateway

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.broker.peer import Peer
+from penstock.access.peer import Peer
 from penstock.gateway.gateway import LoginRequest
 from penstock.gateway.line import LineGateway
 from penstock.gateway.options import LineOptions

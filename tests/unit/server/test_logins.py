@@ -16,7 +16,7 @@ from typing import Any, cast
 
 import pytest
 
-from penstock.broker.peer import Peer
+from penstock.access.peer import Peer
 from penstock.broker.traffic import Traffic
 from penstock.errors import Busy, LoginRefused, TooManyAttempts
 from penstock.gateway.gateway import LoginRequest

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from penstock.broker.broker import Broker
-from penstock.broker.desk import Desk
 from penstock.broker.kinds import MAZE
 from penstock.clock import ManualClock
+from penstock.desk.desk import Desk
 from penstock.gateway.gateway import Gateway
 from penstock.gateway.json_consumer import ConsumerGateway
 from penstock.gateway.json_publisher import PublisherGateway

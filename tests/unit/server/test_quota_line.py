@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.broker.quota import NAMES, NONE, Quota
+from penstock.access.quota import NAMES, NONE, Quota
 from penstock.server import quota_line
 
 LIMITS = st.dictionaries(st.sampled_from(NAMES), st.integers(1, 1 << 60))

@@ -9,9 +9,9 @@ from typing import NamedTuple
 
 import pytest
 
+from penstock.access.quota import Quota
 from penstock.broker.broker import Broker
-from penstock.broker.desk import Desk
-from penstock.broker.quota import Quota
+from penstock.desk.desk import Desk
 from penstock.gateway.gateway import Gateway
 from penstock.gateway.json_publisher import PublisherGateway
 from penstock.gateway.line import LineGateway

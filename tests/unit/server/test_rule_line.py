@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.broker.access import ACTIONS, Action, Rule
+from penstock.access.grants import ACTIONS, Action, Rule
 from penstock.errors import InvalidName
 from penstock.server.rule_line import ADMINISTER, Said, is_rule, made, parse, rendered
 

@@ -12,7 +12,7 @@ import pytest
 from starlette.responses import PlainTextResponse
 from starlette.types import Receive, Scope, Send
 
-from penstock.broker.access import OPEN
+from penstock.access.grants import OPEN
 from penstock.errors import LoginRefused
 from penstock.gateway.gateway import LoginRequest
 from penstock.http.guard import PLACE

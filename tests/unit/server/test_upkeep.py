@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.broker.chains import Chains
+from penstock.chains import Chains
 from penstock.clock import ManualClock
 from penstock.log import Columns, Log, LogOptions, TopicOptions
 from penstock.server.upkeep import BUSY_TURNS, MAINTAIN_S, SCRUB_PAUSE_S, Upkeep

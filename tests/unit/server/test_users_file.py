@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.broker.access import Grants, Rule
-from penstock.broker.quota import NONE, Quota
+from penstock.access.grants import Grants, Rule
+from penstock.access.quota import NONE, Quota
 from penstock.errors import BadUsersFile, InvalidUser
 from penstock.server import password
 from penstock.server.users_file import (

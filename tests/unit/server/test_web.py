@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.broker.desk import Desk
+from penstock.desk.desk import Desk
 from penstock.errors import BadTokenFile
 from penstock.http.key_file import TOKENS, KeyFile
 from penstock.model.policy import Policy

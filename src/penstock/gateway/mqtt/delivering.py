@@ -13,9 +13,6 @@ from collections.abc import Mapping, Sequence
 from itertools import groupby
 from typing import NamedTuple
 
-from penstock.broker.retained import TOPIC as RETAINED
-from penstock.broker.sessions import Session, Share, Wish
-from penstock.broker.sessions.session import Terms
 from penstock.delivery.consumer import Consumer
 from penstock.delivery.owed import Portion
 from penstock.delivery.pages import Page
@@ -31,6 +28,9 @@ from penstock.gateway.mqtt.hub import MqttHub
 from penstock.gateway.mqtt.writing import Form, Mark, Writer
 from penstock.gateway.outbox import Outbox
 from penstock.log import Column
+from penstock.sessions import Session, Share, Wish
+from penstock.sessions.retained import TOPIC as RETAINED
+from penstock.sessions.session import Terms
 from penstock.wire.mqtt import Properties, Property
 
 

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from typing import assert_never
 
-from penstock.broker.sessions.routes import PIECE_STEPS
 from penstock.delivery.consumer import Consumer
 from penstock.delivery.handshake import Answer
 from penstock.delivery.owed import Owed
@@ -17,6 +16,7 @@ from penstock.gateway.mqtt.opening import Opened, open_session, refusal
 from penstock.gateway.mqtt.subscribing import Subscribing
 from penstock.gateway.mqtt.writing import Mark
 from penstock.gateway.outbox import Outbox
+from penstock.sessions.routes import PIECE_STEPS
 from penstock.wire.mqtt import (
     PINGRESP,
     Ack,

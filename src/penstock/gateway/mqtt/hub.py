@@ -15,17 +15,17 @@ from collections.abc import Callable
 from itertools import count
 from typing import TYPE_CHECKING, cast
 
-from penstock.broker.access import Grants
+from penstock.access.grants import Grants
 from penstock.broker.broker import Broker
 from penstock.broker.publishing import Accepted, Piece
-from penstock.broker.sessions import Session, Will, Willed
-from penstock.broker.sessions.wishes import WILL_RETRY_S
 from penstock.errors import InvalidPayload, PenstockError
 from penstock.gateway.mqtt.headers import EXPIRES, common
 from penstock.gateway.mqtt.system import System
 from penstock.gateway.options import MqttOptions
 from penstock.log import Columns
 from penstock.model.moment import is_due
+from penstock.sessions import Session, Will, Willed
+from penstock.sessions.wishes import WILL_RETRY_S
 
 if TYPE_CHECKING:
     from penstock.gateway.mqtt.gateway import MqttGateway

@@ -17,9 +17,8 @@ from collections.abc import Callable, Iterator
 
 from msgspec.structs import replace
 
-from penstock.broker.access import Grants
+from penstock.access.grants import Grants
 from penstock.broker.publishing import Accepted, Piece
-from penstock.broker.sessions import Session
 from penstock.errors import (
     BeingDeleted,
     InvalidBatch,
@@ -36,6 +35,7 @@ from penstock.gateway.mqtt.hub import MqttHub, publish
 from penstock.gateway.mqtt.writing import Mark, Writer
 from penstock.gateway.outbox import Outbox
 from penstock.log import Columns
+from penstock.sessions import Session
 from penstock.wire.mqtt import (
     Kind,
     Malformed,

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from penstock.broker.sessions import Session, Will
 from penstock.errors import LimitReached, NotAllowed
 from penstock.gateway.mqtt.headers import priority_of, to_headers
 from penstock.gateway.mqtt.hub import MqttHub, subscriber_of
@@ -14,6 +13,7 @@ from penstock.gateway.mqtt.outbound import Outbound
 from penstock.gateway.mqtt.writing import Mark, Writer
 from penstock.gateway.outbox import Outbox
 from penstock.model.printable import has_controls
+from penstock.sessions import Session, Will
 from penstock.wire.mqtt import (
     Connect,
     Properties,

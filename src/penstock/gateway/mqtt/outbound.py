@@ -9,9 +9,6 @@ from __future__ import annotations
 from itertools import groupby
 from operator import itemgetter
 
-from penstock.broker.retained import TOPIC as RETAINED
-from penstock.broker.sessions import Share, Wish
-from penstock.broker.sessions.session import Terms
 from penstock.delivery.consumer import Consumer
 from penstock.delivery.flights import MAX_ID, Flight
 from penstock.delivery.handshake import Answer
@@ -26,6 +23,9 @@ from penstock.gateway.mqtt.delivering import (
 )
 from penstock.gateway.mqtt.headers import left_s
 from penstock.gateway.mqtt.writing import Form
+from penstock.sessions import Share, Wish
+from penstock.sessions.retained import TOPIC as RETAINED
+from penstock.sessions.session import Terms
 from penstock.wire.mqtt import Kind, Malformed, Reason, render_ack, render_acks
 
 _MANY = 1 << 20

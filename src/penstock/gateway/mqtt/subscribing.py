@@ -10,17 +10,17 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from typing import NamedTuple, TypeVar
 
-from penstock.broker.access import Grants, covers
+from penstock.access.grants import Grants, covers
 from penstock.broker.promised import has_ended
-from penstock.broker.retained import TOPIC as RETAINED
-from penstock.broker.sessions import Session, Wish
-from penstock.broker.sessions.routes import WISH_STEPS
 from penstock.errors import InvalidName, QuotaReached
 from penstock.gateway.mqtt.hub import MqttHub, subscriber_of
 from penstock.gateway.mqtt.outbound import Outbound
 from penstock.gateway.mqtt.writing import Mark
 from penstock.gateway.outbox import Outbox
 from penstock.model.topic_filter import check_filter, matches, shared
+from penstock.sessions import Session, Wish
+from penstock.sessions.retained import TOPIC as RETAINED
+from penstock.sessions.routes import WISH_STEPS
 from penstock.wire.mqtt import (
     Malformed,
     Property,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import NamedTuple
 
-from penstock.broker.access import Grants
+from penstock.access.grants import Grants
 from penstock.broker.broker import Broker
 from penstock.gateway.gateway import Gateway
 from penstock.gateway.mqtt import MqttGateway, MqttHub

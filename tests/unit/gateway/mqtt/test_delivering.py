@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.broker.retained import TOPIC as RETAINED
-from penstock.broker.sessions import Wish
-from penstock.broker.sessions.session import Terms
 from penstock.gateway.mqtt.delivering import headers_at, retained_topic, terms_of
 from penstock.log import Columns
+from penstock.sessions import Wish
+from penstock.sessions.retained import TOPIC as RETAINED
+from penstock.sessions.session import Terms
 from penstock.wire.mqtt import Kind, Properties, Property, Wanted
 from tests.unit.gateway.mqtt.scene import Client, Scene
 

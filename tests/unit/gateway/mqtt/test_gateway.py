@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from penstock.broker.access import Rule
-from penstock.broker.desk import Desk
+from penstock.access.grants import Rule
+from penstock.desk.desk import Desk
 from penstock.errors import Busy, PenstockError, TooManyAttempts
 from penstock.gateway.options import MqttOptions
 from penstock.log import Columns

@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from penstock.broker.access import Rule
+from penstock.access.grants import Rule
 from penstock.broker.options import BrokerOptions
-from penstock.broker.retained import TOPIC as RETAINED
 from penstock.errors import Backlogged, LimitReached
 from penstock.gateway.mqtt import hub as hub_module
 from penstock.gateway.mqtt.headers import EXPIRES, QOS, RETAIN
 from penstock.gateway.mqtt.hub import publish
 from penstock.gateway.options import MqttOptions
 from penstock.log import Columns, LogOptions
+from penstock.sessions.retained import TOPIC as RETAINED
 from penstock.wire.mqtt import Kind, Properties, Property, Reason, Will
 from tests.unit.gateway.mqtt.scene import Client, Scene, acks
 from tests.unit.gateway.scene import Rules, limited

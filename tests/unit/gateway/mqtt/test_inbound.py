@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.broker.access import Rule
+from penstock.access.grants import Rule
 from penstock.broker.options import BrokerOptions
 from penstock.gateway.mqtt.headers import QOS, RETAIN
 from penstock.gateway.options import MqttOptions

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.broker.access import Grants, Rule
+from penstock.access.grants import Grants, Rule
 from penstock.gateway.mqtt.opening import refusal
 from penstock.gateway.options import MqttOptions
 from penstock.wire.mqtt import (

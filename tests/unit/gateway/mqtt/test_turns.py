@@ -6,8 +6,8 @@ import itertools
 
 import pytest
 
-from penstock.broker.sessions import Session
 from penstock.log import Columns
+from penstock.sessions import Session
 from penstock.wire.mqtt import (
     Kind,
     Properties,

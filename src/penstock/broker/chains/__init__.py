@@ -1,8 +1,0 @@
-"""Chains: the ancestors and descendants of an event, found by an index."""
-
-from __future__ import annotations
-
-from penstock.broker.chains.chains import Chains
-from penstock.broker.chains.walk import Question, Walk
-
-__all__ = ["Chains", "Question", "Walk"]

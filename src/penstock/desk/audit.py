@@ -1,0 +1,193 @@
+"""The audit trail: who did what with which dead letters, and why.
+
+Entries are events of the topic ``$audit``, appended to the group that does what they
+tell of: both are stored, or neither is. They are appended first, and in one piece: an
+append may commit the group in front of it, what owners collect may not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Annotated, Literal
+
+import msgspec
+from msgspec import Meta
+
+from penstock.broker.broker import Broker
+from penstock.desk.scan import Budget, backwards, forwards, since
+from penstock.desk.verbs import verb
+from penstock.desk.views.rows import View
+from penstock.log import Columns
+
+TOPIC = "$audit"
+MAX_ROWS = 1000
+# Of a payload, in an entry. The event itself is in its topic, or in its letter.
+MAX_PAYLOAD_BYTES = 256 << 10
+# Of payloads and numbers, in an answer.
+MAX_ANSWER_BYTES = 4 << 20
+
+Action = Literal["republished", "edited", "dropped"]
+Limit = Annotated[int, Meta(ge=1, le=MAX_ROWS)]
+Number = Annotated[int, Meta(ge=0)]
+By = Annotated[str, Meta(max_length=200)]
+Reason = Annotated[str, Meta(min_length=1, max_length=2000)]
+
+
+class Entry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One act on letters of one subscription.
+
+    ``old`` and ``new`` are the payloads of an edit, or their beginnings: ``cut``.
+    """
+
+    at_ms: int
+    by: str
+    action: Action
+    numbers: list[int]
+    subscriber: str | None = None
+    topic: str | None = None
+    reason: str = ""
+    old: bytes | None = None
+    new: bytes | None = None
+    cut: bool = False
+
+
+class AuditRow(View, frozen=True, kw_only=True):
+    """An entry and its place in the trail."""
+
+    entry: int
+    at_ms: int
+    by: str
+    action: Action
+    numbers: list[int]
+    subscriber: str | None
+    topic: str | None
+    reason: str
+    old: bytes | None
+    new: bytes | None
+    cut: bool
+
+
+class AuditPage(View, frozen=True, kw_only=True):
+    entries: list[AuditRow]
+    next: int | None
+
+
+class AuditFilter(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Which entries; ``number`` is that of a letter."""
+
+    by: str | None = None
+    action: Action | None = None
+    subscriber: str | None = None
+    topic: str | None = None
+    number: int | None = None
+    since_ms: int | None = None
+    until_ms: int | None = None
+
+    def takes(self, entry: Entry) -> bool:
+        return (
+            self.by in (None, entry.by)
+            and self.action in (None, entry.action)
+            and self.subscriber in (None, entry.subscriber)
+            and self.topic in (None, entry.topic)
+            and (self.since_ms is None or entry.at_ms >= self.since_ms)
+            and (self.until_ms is None or entry.at_ms < self.until_ms)
+            and (self.number is None or self.number in entry.numbers)
+        )
+
+
+# JSON, so that the topic can be read as a table like any other.
+_encode = msgspec.json.Encoder().encode
+_decode = msgspec.json.Decoder(Entry).decode
+
+
+class AuditDesk:
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+
+    def note(self, entries: Iterable[Entry]) -> None:
+        """Have entries stored with the open group; do what they say right after.
+
+        Raises what the log raises; then nothing may be done.
+        """
+        log = self._broker.log
+        if not log.has_topic(TOPIC):
+            options = replace(
+                self._broker.topic_options,
+                durability="sync",
+                retention_age_s=None,
+                retention_bytes=None,
+                compact=False,
+            )
+            log.create_topic(TOPIC, options)
+        log.append(TOPIC, Columns(map(_encode, entries), log.now_ms()))
+
+    @verb("dead-letters.audit")
+    def search(
+        self,
+        *,
+        filter: AuditFilter = AuditFilter(),  # noqa: B008 - it is frozen
+        before: Number | None = None,
+        limit: Limit = 100,
+    ) -> AuditPage:
+        """Entries in front of ``before``, the newest first."""
+        log = self._broker.log
+        found: list[AuditRow] = []
+        budget, room = Budget(), MAX_ANSWER_BYTES
+        start = since(log, TOPIC, filter.since_ms)
+        for number, data in backwards(log, TOPIC, before, start):
+            if len(found) >= limit or budget.spent or room <= 0:
+                return AuditPage(entries=found, next=number + 1)
+            budget.spend(len(data))
+            entry = _decode(data)
+            if filter.takes(entry):
+                found.append(_row(number, entry))
+                room -= len(data)
+        return AuditPage(entries=found, next=None)
+
+    def closing(self, number: int, since_ms: int) -> tuple[AuditRow | None, bool]:
+        """The entry that closed a letter, and whether everything was looked at.
+
+        A letter is closed once, after it was written.
+        """
+        log = self._broker.log
+        budget = Budget()
+        for offset, data in forwards(log, TOPIC, since(log, TOPIC, since_ms)):
+            if budget.spent:
+                return None, False
+            budget.spend(len(data))
+            entry = _decode(data)
+            if number in entry.numbers:
+                return _row(offset, entry), True
+        return None, True
+
+
+def edit_of(
+    number: int,
+    *,
+    subscriber: str | None,
+    topic: str | None,
+    at_ms: int,
+    by: str,
+    reason: str,
+    old: bytes,
+    new: bytes,
+) -> Entry:
+    """The entry of a letter that was sent with another payload."""
+    return Entry(
+        at_ms=at_ms,
+        by=by,
+        action="edited",
+        numbers=[number],
+        subscriber=subscriber,
+        topic=topic,
+        reason=reason,
+        old=old[:MAX_PAYLOAD_BYTES],
+        new=new[:MAX_PAYLOAD_BYTES],
+        cut=max(len(old), len(new)) > MAX_PAYLOAD_BYTES,
+    )
+
+
+def _row(number: int, entry: Entry) -> AuditRow:
+    fields = msgspec.structs.asdict(entry)
+    return AuditRow(entry=number, **fields)

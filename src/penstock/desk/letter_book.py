@@ -1,0 +1,197 @@
+"""Finding dead letters, what became of them, and the events they tell of.
+
+Most questions need the head of a letter only; its tries, with their tracebacks, and
+the copy of its event are decoded when somebody looks at that one.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple
+
+import msgspec
+
+from penstock.broker.broker import Broker
+from penstock.delivery.amend import event_at
+from penstock.delivery.letters import TOPIC, DeadLetter, decode_letter
+from penstock.delivery.pages import Page
+from penstock.desk.scan import Budget, backwards, forwards, since
+from penstock.desk.views.letter_filter import Filter
+from penstock.desk.views.rows import LetterRow, Status
+from penstock.errors import UnknownDeadLetter
+from penstock.model.event import Event
+from penstock.model.failure import GONE
+
+# Of raw input and reasons, in a list.
+PREVIEW_BYTES = 200
+REASON_CHARACTERS = 1000
+
+
+class Head(msgspec.Struct, frozen=True, kw_only=True):
+    """What lists and filters need of a letter."""
+
+    gateway: str
+    reason: str
+    at_ms: int
+    topic: str | None = None
+    offset: int | None = None
+    id: str | None = None
+    subscriber: str | None = None
+    tries: int = 0
+    kind: str | None = None
+    amended: bool = False
+    raw: bytes | None = None
+
+
+Found = tuple[int, Head]
+
+decode_head = msgspec.json.Decoder(Head).decode
+
+
+class Letters(NamedTuple):
+    """Letters that were found, and where to go on if there may be more."""
+
+    found: list[Found]
+    next: int | None
+
+
+class Located(NamedTuple):
+    """The event of a letter, and where it is from."""
+
+    event: Event
+    source: Literal["log", "letter"]
+
+
+class LetterBook:
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+
+    @property
+    def end(self) -> int:
+        """Behind the last letter there is now."""
+        log = self._broker.log
+        return log.topic(TOPIC).end_offset if log.has_topic(TOPIC) else 0
+
+    def status(self, number: int) -> Status:
+        """What became of a letter; of old ones only the audit trail may know."""
+        return self._broker.letters.verdict(number) or "open"
+
+    def head(self, number: int) -> Head:
+        """The head of one letter; raises UnknownDeadLetter."""
+        return decode_head(self._data(number))
+
+    def letter(self, number: int) -> DeadLetter:
+        """All of one letter; raises UnknownDeadLetter."""
+        return decode_letter(self._data(number))
+
+    def scan(
+        self,
+        filter: Filter,
+        start: int,
+        end: int | None,
+        limit: int,
+        status: Status | Literal["done"] | None = "open",
+        *,
+        newest: bool = False,
+    ) -> Letters:
+        """Letters that the filter takes; None: whatever became of them.
+
+        ``done``: all that are not open. ``newest``: the newest first, and what is to go
+        on with is in front of ``next``.
+        """
+        log = self._broker.log
+        start = max(start, since(log, TOPIC, filter.since_ms))
+        if status == "open":
+            start = max(start, self._broker.letters.floor)
+        budget = Budget()
+        found: list[Found] = []
+        look = (
+            backwards(log, TOPIC, end, start)
+            if newest
+            else forwards(log, TOPIC, start, end)
+        )
+        for number, data in look:
+            if len(found) >= limit or budget.spent:
+                return Letters(found, number + newest)
+            if status is not None and not self._is(number, status):
+                budget.spend(0)
+                continue
+            budget.spend(len(data))
+            head = decode_head(data)
+            if filter.takes(head):
+                found.append((number, head))
+        return Letters(found, None)
+
+    def _is(self, number: int, status: Status | Literal["done"]) -> bool:
+        known = self.status(number)
+        return known != "open" if status == "done" else known == status
+
+    def row(self, number: int, head: Head) -> LetterRow:
+        raw = head.raw
+        return LetterRow(
+            number=number,
+            status=self.status(number),
+            at_ms=head.at_ms,
+            gateway=head.gateway,
+            reason=head.reason[:REASON_CHARACTERS],
+            kind=head.kind,
+            topic=head.topic,
+            offset=head.offset,
+            id=head.id,
+            subscriber=head.subscriber,
+            tries=head.tries,
+            amended=head.amended,
+            raw=None if raw is None else raw[:PREVIEW_BYTES],
+            raw_bytes=0 if raw is None else len(raw),
+        )
+
+    def event(self, number: int, head: Head) -> Located | None:
+        """The event as it was delivered: from its topic, or from the letter's copy.
+
+        The topic may have lost it to retention; then the letter has it. An event that
+        was edited is in the letter only. None: there is none, or none any more.
+        """
+        if head.offset is None:
+            return None
+        stored = self._stored(head)
+        if stored is not None:
+            return Located(event_at(*stored), "log")
+        copied = self.copied(number)
+        return None if copied is None else Located(copied, "letter")
+
+    def stored_priority(self, head: Head) -> int | None:
+        """The priority of a letter's event; None if its topic has not that event."""
+        stored = self._stored(head)
+        return None if stored is None else stored[0].priorities[stored[1]]
+
+    def _stored(self, head: Head) -> tuple[Page, int] | None:
+        """Where the event is, if it is still there as it was delivered."""
+        topic, offset = head.topic, head.offset
+        if topic is None or offset is None or head.amended or head.kind == GONE:
+            return None
+        if not self._broker.log.has_topic(topic):
+            return None
+        page = self._broker.pages.at(topic, offset)
+        if page is None:
+            return None
+        index = page.batch.index_of(offset)
+        if page.batch.offset_of(index) != offset:
+            return None  # trimmed or compacted away
+        if head.id not in (None, page.ids[index]):
+            return None  # of a new topic of that name
+        return page, index
+
+    def copied(self, number: int) -> Event | None:
+        """The event that a letter has a copy of."""
+        letter = self.letter(number)
+        copy = letter.event
+        if copy is None or letter.topic is None or letter.offset is None:
+            return None
+        return copy.event(letter.topic, letter.offset)
+
+    def _data(self, number: int) -> bytes:
+        broker = self._broker
+        page = broker.pages.at(TOPIC, number) if broker.log.has_topic(TOPIC) else None
+        index = 0 if page is None else page.batch.index_of(number)
+        if page is None or page.batch.offset_of(index) != number:
+            raise UnknownDeadLetter(number, "does not exist")
+        return page.payloads[index]

@@ -1,0 +1,257 @@
+"""The desk's MQTT sessions: who has one, what is owed to it, and its end."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from heapq import nlargest, nsmallest
+from itertools import islice
+from typing import Annotated, Literal
+
+from msgspec import Meta
+from msgspec.structs import asdict
+
+from penstock.broker.broker import Broker
+from penstock.desk.verbs import Promise, verb
+from penstock.desk.views.rows import View
+from penstock.errors import UnknownSession
+from penstock.model.topic_filter import check_filter, overlap
+from penstock.sessions import Session, Share, Wish
+from penstock.sessions.session import Holder
+
+MAX_ROWS = 1000
+# Filters of a session that a list shows; the session itself shows all.
+SHOWN_FILTERS = 10
+# Topics of sessions that one answer adds up: the broker waits meanwhile.
+MAX_TOPICS = 20_000
+
+Limit = Annotated[int, Meta(ge=1, le=MAX_ROWS)]
+SessionState = Literal["connected", "away"]
+
+
+class WishRow(View, frozen=True, kw_only=True):
+    """A filter that a client has subscribed to; ``identifier`` 0: it gave none."""
+
+    filter: str
+    qos: int
+    no_local: bool
+    retain_as_published: bool
+    identifier: int
+
+
+class MqttSessionRow(View, frozen=True, kw_only=True):
+    """A session; ``since_ms`` is when its client came, or went.
+
+    ``expiry_s`` is how long it is kept without a connection, None for ever, and
+    ``expires_in_s`` what is left of it. A session that is not ``durable`` is lost with
+    the process. ``filters`` are the first of ``filters_count``. Packets in flight wait
+    for an answer of the client (``out``), or for its PUBREL (``in``). ``lag`` is how
+    many events it has not settled, in ``owed_topics``; those that it shares with others
+    are left out.
+    """
+
+    client: str
+    user: str
+    state: SessionState
+    since_ms: int | None
+    expiry_s: float | None
+    expires_in_s: float | None
+    durable: bool
+    filters: list[WishRow]
+    filters_count: int
+    in_flight_out: int
+    in_flight_in: int
+    owed_topics: int
+    lag: int
+
+
+class MqttSessionPage(View, frozen=True, kw_only=True):
+    sessions: list[MqttSessionRow]
+    more: bool
+
+
+class OwedTopicRow(View, frozen=True, kw_only=True):
+    """What a session is owed of a topic; ``group``: it shares that with others."""
+
+    topic: str
+    group: str | None
+    in_flight: int
+    lag: int
+
+
+class WillRow(View, frozen=True, kw_only=True):
+    """A last message; ``due_ms``: when it is published if the client stays away."""
+
+    topic: str
+    bytes: int
+    qos: int
+    retain: bool
+    delay_s: float
+    due_ms: int | None
+
+
+class MqttSessionView(MqttSessionRow, frozen=True, kw_only=True):
+    """A session with its topics, those with the most lag first."""
+
+    topics: list[OwedTopicRow]
+    more_topics: bool
+    will: WillRow | None
+
+
+class SessionDesk:
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+
+    @verb("mqtt.sessions")
+    def sessions(
+        self,
+        *,
+        after: str = "",
+        matching: str | None = None,
+        state: SessionState | None = None,
+        limit: Limit = MAX_ROWS,
+    ) -> MqttSessionPage:
+        """Sessions by client, behind ``after``.
+
+        ``matching``: only those that wish for something of this topic filter. There may
+        be fewer than ``limit`` though there are more. Raises InvalidName.
+        """
+        if matching is not None:
+            check_filter(matching)
+        found = [
+            one.client
+            for one in self._broker.sessions
+            if one.client > after
+            and state in (None, _state(one))
+            and (matching is None or _wishes_for(one, matching))
+        ]
+        rows: list[MqttSessionRow] = []
+        topics = 0
+        for client in nsmallest(limit, found):
+            session = self._session(client)
+            topics += len(session.topics)
+            if rows and topics > MAX_TOPICS:
+                break
+            rows.append(self._row(session))
+        return MqttSessionPage(sessions=rows, more=len(found) > len(rows))
+
+    @verb("mqtt.sessions.show")
+    def session(self, *, client: str, limit: Limit = MAX_ROWS) -> MqttSessionView:
+        """One session with its filters, topics and will; raises UnknownSession."""
+        session = self._session(client)
+        shares = [one for one in session.shares.values() if _lag(one)]
+        flying = Counter(flight.number for flight in session.flights.out.values())
+        most = nlargest(limit, shares, key=_lag)
+        row = asdict(self._row(session))
+        row["filters"] = _wishes(session, limit)
+        return MqttSessionView(
+            **row,
+            topics=[_owed(one, flying[one.subscription.number]) for one in most],
+            more_topics=len(shares) > limit,
+            will=_will(session),
+        )
+
+    @verb("mqtt.sessions.end", Promise.KEPT)
+    def end(self, *, client: str) -> MqttSessionRow:
+        """End a session with all that is owed to it, and its connection; as it was.
+
+        A will is published, by the server when it next looks if the client is away.
+        Raises UnknownSession.
+        """
+        session, sessions = self._session(client), self._broker.sessions
+        row = self._row(session)
+        session.expiry_s = 0.0
+        if isinstance(session.outlet, Holder):
+            session.outlet.sent_away(self._now_s())
+        elif session.will is not None:
+            sessions.changed(session)
+        else:
+            sessions.end(session)
+        return row
+
+    def _session(self, client: str) -> Session:
+        found = self._broker.sessions.get(client)
+        if found is None:
+            raise UnknownSession(client)
+        return found
+
+    def _now_s(self) -> float:
+        return self._broker.log.now_ms() / 1000
+
+    def _row(self, session: Session) -> MqttSessionRow:
+        lags = [_lag(share) for share in session.topics.values()]
+        since_s, left_s = session.since_s, None
+        if session.outlet is None and session.gone_s is not None:
+            since_s = session.gone_s
+            if session.expiry_s is not None:
+                left_s = max(since_s + session.expiry_s - self._now_s(), 0.0)
+        return MqttSessionRow(
+            client=session.client,
+            user=session.user,
+            state=_state(session),
+            since_ms=_ms(since_s),
+            expiry_s=session.expiry_s,
+            expires_in_s=left_s,
+            durable=session.durable,
+            filters=_wishes(session, SHOWN_FILTERS),
+            filters_count=len(session.wishes),
+            in_flight_out=len(session.flights),
+            in_flight_in=len(session.flights.received),
+            owed_topics=sum(1 for lag in lags if lag),
+            lag=sum(lags),
+        )
+
+
+def _state(session: Session) -> SessionState:
+    return "away" if session.outlet is None else "connected"
+
+
+def _wishes_for(session: Session, matching: str) -> bool:
+    return any(overlap(wish.plain, matching) for wish in session.wishes.values())
+
+
+def _wishes(session: Session, limit: int) -> list[WishRow]:
+    wishes: Iterable[Wish] = islice(session.wishes.values(), limit)
+    return [
+        WishRow(
+            filter=wish.filter,
+            qos=wish.qos,
+            no_local=wish.no_local,
+            retain_as_published=wish.retain_as_published,
+            identifier=wish.identifier,
+        )
+        for wish in wishes
+    ]
+
+
+def _lag(share: Share) -> int:
+    """Nothing, if the topic is gone."""
+    return 0 if share.subscription.ended else share.subscription.lag()
+
+
+def _owed(share: Share, in_flight: int) -> OwedTopicRow:
+    found = None if share.wish is None else share.wish.share
+    return OwedTopicRow(
+        topic=share.topic,
+        group=None if found is None else found[0],
+        in_flight=in_flight,
+        lag=_lag(share),
+    )
+
+
+def _will(session: Session) -> WillRow | None:
+    will = session.will
+    if will is None:
+        return None
+    return WillRow(
+        topic=will.topic,
+        bytes=len(will.payload),
+        qos=will.qos,
+        retain=will.retain,
+        delay_s=will.delay_s,
+        due_ms=_ms(session.will_due_s),
+    )
+
+
+def _ms(moment_s: float | None) -> int | None:
+    return None if moment_s is None else int(moment_s * 1000)

@@ -1,0 +1,14 @@
+"""Sessions: clients by name, what they wish to hear, and what is in flight to them.
+
+A session outlives its connections. Its wishes are topic filters; of the topics they
+match only those that have events for it have a subscription, made with the group that
+brings the first of them: see routes.py.
+"""
+
+from __future__ import annotations
+
+from penstock.sessions.book import Sessions, Willed
+from penstock.sessions.session import Session, Share
+from penstock.sessions.wishes import Will, Wish
+
+__all__ = ["Session", "Sessions", "Share", "Will", "Willed", "Wish"]

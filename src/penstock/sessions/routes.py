@@ -1,0 +1,410 @@
+"""Which sessions hear of which topics, and how they come by subscriptions.
+
+A wish may match a hundred thousand topics, so it makes no subscription by itself. When
+a group closes, every topic that got events in it is looked up among the wishes, once,
+and each session that wishes for it and has no subscription yet gets one that begins
+with the first of these events: in the same group, so a crash keeps both or neither.
+A subscription that has nothing left to do may go, and comes back in the same way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
+
+from penstock.delivery.cursor import NEVER
+from penstock.delivery.flights import MAX_ID
+from penstock.delivery.subscription import Subscription
+from penstock.model.policy import Policy
+from penstock.model.topic_filter import matches
+from penstock.sessions.filters import FilterTree
+from penstock.sessions.retained import TOPIC as RETAINED
+from penstock.sessions.session import (
+    SHARED_NAME,
+    Session,
+    Share,
+    Terms,
+)
+from penstock.sessions.shares import Host, Shares
+from penstock.sessions.wishes import Wish
+
+if TYPE_CHECKING:
+    from penstock.sessions.book import Sessions
+
+# The handshake of QoS 2 is with the packet ids (delivery/flights.py): towards the
+# subscription an event is settled once its client has it.
+ANSWERED = Policy(order="log", window=MAX_ID, qos=1)
+UNANSWERED = Policy(order="log", window=MAX_ID, qos=0)
+# Topics known to need nothing, before they are all looked up again.
+MAX_ROUTED = 1_000_000
+# What is looked at before others have their turn: a few milliseconds.
+PIECE_STEPS = 2_000
+# What a wish that comes or goes takes, and a share that it is about, in such steps.
+WISH_STEPS = 10
+# What it takes to make a topic.
+TOPIC_STEPS = 100
+
+
+_ALL: FilterTree[None, None] = FilterTree()
+_ALL.add("#", None, None)
+
+
+class Group:
+    """Sessions that share the events of a filter among them."""
+
+    __slots__ = ("filter", "members", "name")
+
+    def __init__(self, name: str, filter_: str) -> None:
+        self.name = name
+        self.filter = filter_
+        self.members: dict[Session, Wish] = {}
+
+    @property
+    def subscriber(self) -> str:
+        return f"{SHARED_NAME}{self.name}/{self.filter}"
+
+
+class Routes(Shares):
+    def __init__(self, broker: Host, sessions: Sessions) -> None:
+        super().__init__(broker, sessions)
+        self._tree: FilterTree[Session | Group, Wish | None] = FilterTree()
+        self._groups: dict[tuple[str, str], Group] = {}
+        self._withheld: tuple[str, ...] = ()
+        self._steps = 0
+        self._unfinished: dict[Session, Iterator[None]] = {}
+        """Looks at shares that nobody waits for."""
+
+    @property
+    def steps(self) -> int:
+        """How much was looked at so far: whoever caused too much of it has to wait."""
+        return self._steps + self._tree.steps
+
+    @steps.setter
+    def steps(self, count: int) -> None:
+        self._steps = count - self._tree.steps
+
+    def withhold(self, filters: Iterable[str]) -> None:
+        """Let nobody hear of topics that these match, whatever a wish says."""
+        self._withheld = tuple(filters)
+        for session in self._sessions:
+            for share in list(session.shares.values()):
+                if self.withholds(share.topic):
+                    self.lose(session, share)
+                    if not share.subscription.ended:
+                        self._broker.subscriptions.remove(share.subscription)
+
+    def withholds(self, topic: str) -> bool:
+        return any(matches(one, topic) for one in self._withheld)
+
+    # Wishes
+
+    def add(self, session: Session, wishes: Iterable[Wish]) -> Iterator[None]:
+        """Let a session hear of what it wishes, from now on.
+
+        What it gives is to be gone through, now or in pieces: it looks at the shares
+        that these wishes are about.
+        """
+        fresh: FilterTree[None, None] = FilterTree()
+        plain = []
+        for wish in wishes:
+            self.steps += WISH_STEPS
+            if (share := wish.share) is not None:
+                self._join(session, wish, share)
+            else:
+                fresh.add(wish.filter, None, None)
+                plain.append(wish)
+        self._unroute(wish.filter for wish in plain)
+        starts = {
+            topic: first if self._wishes(session, topic) else end
+            for topic, first, end in self._opened(fresh)
+            if topic not in session.topics
+        }
+        for wish in plain:
+            self._tree.add(wish.filter, session, wish)
+        for topic, start in starts.items():
+            self._make(session, topic, start, self.terms_of(session, topic))
+        return self._look(session, [wish.filter for wish in plain], fresh)
+
+    def remove(self, session: Session, wishes: Iterable[Wish]) -> Iterator[None]:
+        """Let a session hear of them no more, unless by another wish; as ``add``."""
+        gone: FilterTree[None, None] = FilterTree()
+        filters = []
+        for wish in wishes:
+            self.steps += WISH_STEPS
+            if (share := wish.share) is not None:
+                self._leave(session, share)
+                continue
+            self._tree.remove(wish.filter, session)
+            gone.add(wish.filter, None, None)
+            filters.append(wish.filter)
+        return self._look(session, filters, gone)
+
+    def defer(self, session: Session, look: Iterator[None]) -> None:
+        """Go through a piece of what was given, and leave the others to time."""
+        if self._unfinished.pop(session, None) is not None:
+            look = self._look(session, ["#"], _ALL)  # both, and all others
+        for _ in look:
+            self._unfinished[session] = look
+            break
+
+    def tick(self) -> None:
+        """Go on with what was left to time, of one session after the other."""
+        session = next(iter(self._unfinished), None)
+        if session is not None:
+            self.defer(session, self._unfinished.pop(session))
+
+    def rest(self, session: Session, wish: Wish) -> None:
+        """Nobody is there for what is sent without an answer."""
+        if wish.share is None:
+            self._tree.remove(wish.filter, session)
+
+    def terms(self, session: Session, share: Share) -> Terms:
+        """How events of the share's topic reach the session."""
+        if share.terms is None:
+            share.terms = self._terms(session, share)
+        return share.terms
+
+    def _terms(self, session: Session, share: Share) -> Terms:
+        if share.wish is not None:
+            return _terms([share.wish])
+        return self.terms_of(session, share.topic)
+
+    def terms_of(self, session: Session, topic: str) -> Terms:
+        """How events of a topic reach a session by all its own wishes."""
+        return _terms(self._wishes(session, topic))
+
+    def _wishes(self, session: Session, topic: str) -> list[Wish]:
+        found = self._tree.match(topic)
+        return [wish for key, wish in found if key is session and wish]
+
+    def drop_retained(self, session: Session) -> None:
+        """Send nothing more of what is retained."""
+        if (share := session.topics.get(RETAINED)) is not None:
+            self.drop(session, share)
+
+    def retained_share(self, session: Session, *, durable: bool) -> Share:
+        """The session's share in what is retained: nothing, but what is owed to it."""
+        known = session.topics.get(RETAINED)
+        if known is not None and not known.subscription.ended:
+            return known
+        subscription = self._broker.subscriptions.add(
+            session.name,
+            RETAINED,
+            ANSWERED,
+            NEVER,
+            temporary=not durable,
+            limited=False,
+        )
+        return self.take_up(session, subscription, None)
+
+    def _look(
+        self, session: Session, filters: list[str], about: FilterTree[None, None]
+    ) -> Iterator[None]:
+        """Wishes came, went or changed: look at the shares that they are about.
+
+        It counts what is there when it comes to a share, so it may wait in between.
+        """
+        topics = session.topics
+        shares = [topics[one] for one in filters if one in topics]
+        if any(map(_is_wild, filters)):
+            shares = list(topics.values())
+        begun = self.steps
+        for share in shares:
+            before = about.steps
+            if topics.get(share.topic) is share and about.match(share.topic):
+                self._reconsider(session, share)
+            self.steps += about.steps - before
+            if self.steps - begun >= PIECE_STEPS:
+                yield
+                begun = self.steps
+
+    def _reconsider(self, session: Session, share: Share) -> None:
+        self.steps += WISH_STEPS + len(session.flights.out) // 32
+        wishes = self._wishes(session, share.topic)
+        if not wishes:
+            self.end(session, share)
+            return
+        share.terms = _terms(wishes)
+        if share.ending:
+            self._begin_again(share)
+        self._toughen(session, share, share.terms)
+
+    def _begin_again(self, share: Share) -> None:
+        """What came while nobody wished for it is not sent."""
+        share.ending = False
+        end = self._broker.log.topic(share.topic).next_offset
+        share.subscription.cursor.seek(end)
+        self._broker.subscriptions.update(share.subscription)
+        if share.consumer is not None and share.consumer.ready is not None:
+            share.consumer.ready[share.consumer] = None
+
+    def _toughen(self, session: Session, share: Share, terms: Terms) -> None:
+        """A share that is wished for with answers now must ask for them."""
+        if share.subscription.policy.qos == 0 and terms.qos:
+            start = share.subscription.cursor.lowest()
+            self.drop(session, share)
+            self._make(session, share.topic, start, terms)
+
+    def _unroute(self, filters: Iterable[str]) -> None:
+        """Topics that new wishes are about may need something again."""
+        for one in filters:
+            if _is_wild(one):
+                self._routed.clear()
+                return
+            self._routed.discard(one)
+
+    def _opened(self, fresh: FilterTree[None, None]) -> Iterator[tuple[str, int, int]]:
+        """Topics that new wishes are about with what they have got in the open group.
+
+        It is older than the wishes, and not for them: unless another was there before.
+        """
+        if not len(fresh):
+            return
+        for topic, first in self._broker.log.touched():
+            if fresh.match(topic.name):
+                yield topic.name, first, topic.next_offset
+        self.steps += fresh.steps
+
+    # Topics
+
+    def closing(self) -> None:
+        """Topics have got events: see to it that everybody has a subscription."""
+        routed = self._routed
+        if len(self._tree):
+            for topic, first in self._broker.log.touched():
+                if topic.name not in routed:
+                    self._route(topic.name, first)
+
+    def forget(self, topic: str | None = None) -> None:
+        """A topic, or any, is gone or shorter than it was."""
+        if topic is None:
+            self._routed.clear()
+        else:
+            self._routed.discard(topic)
+
+    def lead(self, topic: str) -> None:
+        """A topic has got events: do now what is to be done when the group closes.
+
+        Who publishes to many new topics bears what it takes to look them up.
+        """
+        log = self._broker.log
+        if topic in self._routed or not log.has_topic(topic):
+            return
+        first = log.stood_at(topic)
+        if first == 0:
+            self.steps += TOPIC_STEPS
+        if first is not None and len(self._tree):
+            self._route(topic, first)
+
+    def _route(self, topic: str, first: int) -> None:
+        wild = _is_wild(topic)  # no MQTT client can be told: MQTT-3.3.2-2
+        found: dict[Session | Group, list[Wish]] = {}
+        for key, wish in () if wild else self._tree.match(topic):
+            wishes = found.setdefault(key, [])
+            if wish is not None:
+                wishes.append(wish)
+        self.steps += WISH_STEPS * len(found)
+        for key, wishes in found.items():
+            if isinstance(key, Group):
+                self._make_shared(key, topic, first)
+            elif (known := key.topics.get(topic)) is None or known.subscription.ended:
+                self._make(key, topic, first, _terms(wishes))
+        if len(self._routed) >= MAX_ROUTED:
+            self._routed.clear()
+        self._routed.add(topic)
+
+    def _make(self, session: Session, topic: str, first: int, terms: Terms) -> None:
+        durable = session.durable and terms.qos > 0
+        if (not durable and session.outlet is None) or self.withholds(topic):
+            return
+        policy = ANSWERED if terms.qos else UNANSWERED
+        subscription = self._broker.subscriptions.add(
+            session.name, topic, policy, first, temporary=not durable, limited=False
+        )
+        self.take_up(session, subscription, None).terms = terms
+
+    def _make_shared(self, group: Group, topic: str, first: int) -> None:
+        subscriptions = self._broker.subscriptions
+        if subscriptions.get(group.subscriber, topic) or self.withholds(topic):
+            return
+        subscription = subscriptions.add(
+            group.subscriber, topic, ANSWERED, first, temporary=False, limited=False
+        )
+        for session, wish in group.members.items():
+            self.take_up(session, subscription, wish)
+
+    def take_up(
+        self, session: Session, subscription: Subscription, wish: Wish | None
+    ) -> Share:
+        """A session's share in a subscription, at work if its client is there."""
+        share = Share(subscription, wish)
+        session.shares[subscription.number] = share
+        if wish is None:
+            session.topics[subscription.topic] = share
+        if session.outlet is not None:
+            self.attach(session, share)
+        return share
+
+    def end_unwished(self, session: Session) -> None:
+        """End what was ending when the broker ended: no wish is left for it."""
+        filters: FilterTree[None, None] = FilterTree()
+        for wish in session.wishes.values():
+            if not wish.share:
+                filters.add(wish.filter, None, None)
+        for share in list(session.topics.values()):
+            if share.topic != RETAINED and not filters.match(share.topic):
+                self.end(session, share)
+
+    def _join(self, session: Session, wish: Wish, share: tuple[str, str]) -> None:
+        group = self._groups.get(share)
+        if group is None:
+            group = self._groups[share] = Group(*share)
+            self._tree.add(group.filter, group, None)
+            self._unroute([group.filter])
+            fresh: FilterTree[None, None] = FilterTree()
+            fresh.add(group.filter, None, None)
+            for topic, _, end in list(self._opened(fresh)):
+                self._make_shared(group, topic, end)
+        group.members[session] = wish
+        for subscription in self.shared_subscriptions(group):
+            known = session.shares.get(subscription.number)
+            if known is None:
+                self.take_up(session, subscription, wish)
+                continue
+            known.wish, known.terms, known.ending = wish, None, False
+            if known.consumer is not None and session.outlet is not None:
+                session.ready[known.consumer] = None
+
+    def _leave(self, session: Session, share: tuple[str, str]) -> None:
+        group = self._groups.get(share)
+        if group is None or group.members.pop(session, None) is None:
+            return
+        for subscription in list(self.shared_subscriptions(group)):
+            if (one := session.shares.get(subscription.number)) is not None:
+                self.end(session, one)
+        if not group.members:
+            del self._groups[share]
+            self._tree.remove(group.filter, group)
+            for subscription in self.shared_subscriptions(group):
+                self._broker.dismiss(subscription, "nobody is left in its group")
+                self._broker.subscriptions.remove(subscription)
+
+    def shared_subscriptions(self, group: Group) -> Iterable[Subscription]:
+        return self._broker.subscriptions.of_subscriber(group.subscriber)
+
+    def subscribers(self) -> set[str]:
+        """The names of groups that anybody is in."""
+        return {group.subscriber for group in self._groups.values()}
+
+
+def _is_wild(text: str) -> bool:
+    return "+" in text or "#" in text
+
+
+def _terms(wishes: list[Wish]) -> Terms:
+    return Terms(
+        max((wish.qos for wish in wishes), default=0),
+        bool(wishes) and all(wish.no_local for wish in wishes),
+        any(wish.retain_as_published for wish in wishes),
+        tuple(sorted(wish.identifier for wish in wishes if wish.identifier)),
+    )

@@ -1,0 +1,135 @@
+"""One session, and its share in each topic that has events for it."""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Protocol, runtime_checkable
+
+from penstock.delivery.consumer import Consumer, Outlet
+from penstock.delivery.flights import Flights
+from penstock.delivery.owed import Owed
+from penstock.delivery.subscription import Subscription
+from penstock.sessions.wishes import Will, Wish
+
+# In front of a client's name: no other gateway takes a subscriber with such a name.
+NAME = "$mqtt/"
+SHARED_NAME = "$share/"
+
+
+class Terms(NamedTuple):
+    """How events of a topic reach a session: from all wishes that match it."""
+
+    qos: int
+    no_local: bool
+    retain_as_published: bool
+    identifiers: tuple[int, ...]
+
+
+@runtime_checkable
+class Holder(Outlet, Protocol):
+    """A connection that can be told that its session ends."""
+
+    def sent_away(self, now_s: float) -> None: ...
+
+
+class Nobody:
+    """The outlet of a consumer whose client is away."""
+
+    def released(self, consumer: Consumer, owed: list[Owed]) -> None:
+        """Nobody is there to hear of it."""
+
+    def ended(self, consumer: Consumer, reason: str) -> None:
+        """Nobody is there to hear of it."""
+
+    def moved(self, consumer: Consumer) -> None:
+        """Nobody is there to hear of it."""
+
+
+NOBODY = Nobody()
+
+
+class Share:
+    """A session's part in the events of one topic."""
+
+    __slots__ = ("consumer", "ending", "quiet", "subscription", "terms", "wish")
+
+    def __init__(self, subscription: Subscription, wish: Wish | None) -> None:
+        self.subscription = subscription
+        self.wish = wish
+        """The wish of a group that others share; None: all that match count."""
+        self.terms: Terms | None = None
+        """To be found anew if None."""
+        self.consumer: Consumer | None = None
+        self.ending = False
+        """No wish is left: what is in flight is completed, and nothing else sent."""
+        self.quiet = 0
+        """Events in front of it were there when the broker began: whether those of
+        QoS 0 were sent nobody knows, and at most once is what they are sent."""
+
+    @property
+    def topic(self) -> str:
+        return self.subscription.topic
+
+
+class Session:
+    """Kept by Sessions; the gateway of the client's connection works with it."""
+
+    __slots__ = (
+        "client",
+        "durable",
+        "expiry_s",
+        "flights",
+        "gone_s",
+        "number",
+        "outlet",
+        "ready",
+        "restored",
+        "shares",
+        "since_s",
+        "topics",
+        "user",
+        "will",
+        "will_again_s",
+        "will_due_s",
+        "wishes",
+    )
+
+    def __init__(self, number: int, client: str, *, durable: bool) -> None:
+        self.number = number
+        self.client = client
+        self.durable = durable
+        """Whether the journal keeps it."""
+        self.expiry_s: float | None = 0.0
+        """How long it is kept without a connection; None for ever."""
+        self.user = ""
+        self.wishes: dict[str, Wish] = {}
+        self.flights = Flights(noting=durable)
+        self.shares: dict[int, Share] = {}
+        """By the number of the subscription."""
+        self.topics: dict[str, Share] = {}
+        """Those that are not shared with others."""
+        self.ready: dict[Consumer, None] = {}
+        """Consumers that may have something to take."""
+        self.outlet: Outlet | None = None
+        """The connection, while there is one."""
+        self.since_s: float | None = None
+        """When the client came; None if it has not since the process began."""
+        self.gone_s: float | None = None
+        self.will: Will | None = None
+        self.will_due_s: float | None = None
+        self.will_again_s = 0.0
+        """A will that could not be stored is not tried again before."""
+        self.restored = False
+        """Whether it is from the journal and nobody has come since."""
+
+    @property
+    def name(self) -> str:
+        """As a subscriber."""
+        return NAME + self.client
+
+    @property
+    def producer(self) -> str:
+        """As the producer of what it publishes."""
+        return "mqtt/" + self.client
+
+    def share_of(self, consumer: Consumer) -> Share | None:
+        return self.shares.get(consumer.subscription.number)

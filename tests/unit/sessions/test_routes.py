@@ -1,0 +1,446 @@
+"""Which sessions hear of which topics."""
+
+from __future__ import annotations
+
+import pytest
+
+from penstock.delivery.handshake import Answer
+from penstock.log import Columns
+from penstock.sessions import Wish
+from penstock.sessions import routes as routes_module
+from penstock.sessions.retained import TOPIC as RETAINED
+from penstock.sessions.session import NOBODY, Terms
+from tests.unit.delivery.scene import RESTARTS
+from tests.unit.sessions.scene import (
+    Scene,
+    consumer_of,
+    share_of,
+    subscription_of,
+)
+
+GROUP = "$share/g/t/#"
+
+
+@pytest.fixture
+def scene() -> Scene:
+    return Scene()
+
+
+# From wishes to subscriptions
+
+
+def test_a_wish_makes_no_subscription_before_there_are_events(scene: Scene) -> None:
+    ann = scene.come()
+
+    scene.wish(ann, "#")
+    scene.commit()
+
+    assert scene.subscriptions() == []
+
+
+def test_an_event_makes_the_subscription_that_begins_with_it(scene: Scene) -> None:
+    ann = scene.come()
+    scene.events("t", 3)
+    scene.wish(ann, "t")
+
+    scene.events("t", 2)
+
+    assert scene.got(ann) == {"t": [3, 4]}
+
+
+@RESTARTS
+def test_event_and_subscription_are_in_one_group(scene: Scene, restart: str) -> None:
+    ann = scene.come()
+    scene.wish(ann, "new/+")
+    scene.go(ann)
+    scene.commit()
+    scene.events("new/topic", 2)
+
+    scene.restart(restart)
+
+    assert scene.got(scene.come()) == {"new/topic": [0, 1]}
+
+
+def test_what_failed_to_be_stored_leaves_no_subscription_behind(scene: Scene) -> None:
+    ann = scene.come()
+    scene.wish(ann, "#")
+    scene.commit()
+    scene.broker.publish("new", Columns([b"lost"]))
+    scene.fail_commit()
+
+    scene.events("new", 1)
+
+    assert scene.subscriptions() == [("$mqtt/ann", "new")]
+    assert scene.got(ann) == {"new": [0]}
+
+
+def test_a_wish_hears_what_comes_behind_it_in_the_same_group(scene: Scene) -> None:
+    ann = scene.come()
+    scene.events("t", 2, commit=False)
+    scene.events("new", 1, commit=False)
+    for filter_ in ("#", "t"):
+        scene.wish(ann, filter_)
+    scene.events("t", 1, commit=False)
+    scene.events("new", 1, commit=False)
+    scene.commit()
+
+    assert scene.got(ann) == {"t": [2], "new": [1]}
+
+
+@pytest.mark.parametrize("again", ["#", "new", "+"])
+def test_a_second_wish_takes_nothing_from_the_first(scene: Scene, again: str) -> None:
+    """Events in the same group, in front of it, are for the first."""
+    ann = scene.come()
+    scene.wish(ann, "#")
+    scene.commit()
+    scene.events("new", 2, commit=False)
+
+    scene.wish(ann, again)
+    scene.events("new", 1)
+
+    assert scene.got(ann) == {"new": [0, 1, 2]}
+
+
+def test_topics_that_no_wish_matches_make_none(scene: Scene) -> None:
+    ann = scene.come()
+    scene.wish(ann, "a/+")
+    scene.events("b/c")
+    scene.events("a/b/c")
+
+    assert scene.shares(ann) == []
+
+
+def test_topics_of_the_system_are_not_matched_by_wildcards(scene: Scene) -> None:
+    ann = scene.come()
+    scene.wish(ann, "#")
+    scene.broker.dead_letter(gateway="line", reason="junk", raw=b"x")
+    scene.commit()
+
+    assert scene.shares(ann) == []
+
+
+def test_a_topic_is_looked_up_again_when_somebody_wishes_for_it(scene: Scene) -> None:
+    ann, bob = scene.come("ann"), scene.come("bob")
+    scene.wish(ann, "t")
+    scene.events("t")
+    scene.wish(bob, "+")
+
+    scene.events("t")
+
+    assert scene.got(bob) == {"t": [1]}
+    assert scene.got(ann) == {"t": [0, 1]}
+
+
+def test_a_topic_that_was_deleted_begins_anew(scene: Scene) -> None:
+    ann = scene.come()
+    scene.wish(ann, "t")
+    scene.events("t", 2)
+    scene.broker.delete_topic("t")
+    scene.commit()
+
+    scene.events("t")
+
+    assert scene.got(ann) == {"t": [0]}
+
+
+def test_topics_known_are_forgotten_before_they_are_too_many(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(routes_module, "MAX_ROUTED", 2)
+    ann = scene.come()
+    scene.wish(ann, "#")
+    for number in range(5):
+        scene.events(f"topic/{number}")
+
+    for number in range(5):
+        scene.events(f"topic/{number}")
+
+    assert scene.got(ann) == {f"topic/{number}": [0, 1] for number in range(5)}
+
+
+# Terms
+
+
+def test_wishes_that_overlap_are_one_delivery_by_the_best_terms(scene: Scene) -> None:
+    ann = scene.come()
+    sessions = scene.broker.sessions
+    sessions.wish(ann, Wish("t", 0, no_local=True, identifier=9))
+    sessions.wish(ann, Wish("+", 2, no_local=True))
+    sessions.wish(ann, Wish("#", 1, retain_as_published=True, identifier=3))
+    scene.events("t")
+
+    assert scene.got(ann) == {"t": [0]}
+    terms = sessions.routes.terms(ann, share_of(ann))
+    assert terms == Terms(2, False, True, (3, 9))
+
+
+def test_terms_follow_the_wishes(scene: Scene) -> None:
+    ann, sessions = scene.come(), scene.broker.sessions
+    sessions.wish(ann, Wish("t", 1, no_local=True))
+    scene.events("t")
+    assert sessions.routes.terms(ann, share_of(ann)).no_local
+
+    sessions.wish(ann, Wish("t", 2))
+    assert sessions.routes.terms(ann, share_of(ann)) == Terms(2, False, False, ())
+
+    sessions.wish(ann, Wish("#", 1, identifier=4))
+    assert sessions.routes.terms(ann, share_of(ann)) == Terms(2, False, False, (4,))
+
+    sessions.unwish(ann, "t")
+    assert sessions.routes.terms(ann, share_of(ann)) == Terms(1, False, False, (4,))
+
+
+def test_terms_of_a_topic_nobody_wishes_for_are_none(scene: Scene) -> None:
+    ann = scene.come()
+
+    assert scene.broker.sessions.routes.terms_of(ann, "t") == Terms(0, False, False, ())
+
+
+# QoS 0
+
+
+def test_nothing_is_kept_for_who_wants_qos_0_and_is_away(scene: Scene) -> None:
+    ann = scene.come()
+    scene.wish(ann, "t", qos=0)
+    scene.events("t")
+    scene.got(ann)
+    scene.go(ann)
+
+    scene.events("t", 3)
+
+    assert scene.subscriptions() == []
+    assert scene.got(scene.come()) == {}
+    scene.events("t")
+    assert scene.got(ann) == {"t": [4]}
+
+
+def test_a_wish_for_answers_makes_a_share_of_qos_0_ask_for_them(scene: Scene) -> None:
+    ann = scene.come()
+    scene.wish(ann, "#", qos=0)
+    scene.events("t", 2)
+    assert scene.got(ann) == {"t": [0, 1]}
+
+    scene.wish(ann, "t", qos=1)
+    scene.events("t")
+    scene.go(ann)
+    scene.restart()
+
+    assert scene.got(scene.come()) == {"t": [2]}
+
+
+def test_a_session_that_ends_with_its_connection_leaves_nothing(scene: Scene) -> None:
+    ann = scene.come(expiry_s=0)
+    scene.wish(ann, "t")
+    scene.events("t")
+    scene.go(ann)
+    scene.broker.sessions.end(ann)
+
+    scene.restart()
+
+    assert scene.subscriptions() == []
+    assert len(scene.broker.sessions) == 0
+
+
+# Ends
+
+
+def test_without_a_wish_a_share_goes(scene: Scene) -> None:
+    ann = scene.come()
+    scene.wish(ann, "t")
+    scene.events("t")
+
+    scene.broker.sessions.unwish(ann, "t")
+
+    assert (scene.shares(ann), scene.subscriptions()) == ([], [])
+    scene.events("t")
+    assert scene.shares(ann) == []
+
+
+def test_a_share_stays_while_another_wish_is_for_it(scene: Scene) -> None:
+    ann = scene.come()
+    scene.wish(ann, "t")
+    scene.wish(ann, "+")
+    scene.events("t")
+
+    scene.broker.sessions.unwish(ann, "t")
+
+    assert scene.got(ann) == {"t": [0]}
+
+
+def test_what_is_in_flight_is_completed_without_a_wish(scene: Scene) -> None:
+    ann, routes = scene.come(), scene.broker.sessions.routes
+    scene.wish(ann, "t")
+    scene.events("t", 2)
+    ids = scene.send(ann)
+
+    scene.broker.sessions.unwish(ann, "t")
+
+    share = share_of(ann)
+    assert share.ending
+    for flight in ann.flights.answered(Answer.ACK, ids):
+        share.subscription.settle(flight.offset)
+    routes.end(ann, share)
+    assert (scene.shares(ann), scene.subscriptions()) == ([], [])
+
+
+def test_who_wishes_again_hears_nothing_of_the_time_between(scene: Scene) -> None:
+    ann = scene.come()
+    scene.wish(ann, "t")
+    scene.events("t")
+    scene.send(ann)
+    scene.broker.sessions.unwish(ann, "t")
+    scene.events("t", 2)
+
+    scene.wish(ann, "t")
+    scene.events("t")
+
+    assert not share_of(ann).ending
+    assert scene.got(ann) == {"t": [3]}
+
+
+def test_shares_that_are_done_are_swept_away_and_come_back(scene: Scene) -> None:
+    ann, routes = scene.come(), scene.broker.sessions.routes
+    scene.wish(ann, "#")
+    for topic in ("a", "b", "c"):
+        scene.events(topic)
+    for topic in ("a", "b"):
+        (id_,) = scene.send(ann, topic)
+        for flight in ann.flights.answered(Answer.ACK, [id_]):
+            subscription_of(ann, topic).settle(flight.offset)
+
+    assert routes.sweep(ann) == 2
+
+    assert scene.shares(ann) == ["c"]
+    scene.events("a")
+    assert scene.got(ann) == {"a": [1], "c": [0]}
+
+
+# Retained
+
+
+def test_a_share_in_what_is_retained_brings_only_what_is_owed(scene: Scene) -> None:
+    ann, routes = scene.come(), scene.broker.sessions.routes
+    scene.broker.publish("t", Columns([b"x"]), keep=True)
+    scene.commit()
+
+    share = routes.retained_share(ann, durable=True)
+
+    assert share.topic == RETAINED
+    assert scene.got(ann) == {}
+    share.subscription.add_back(0, 0)
+    assert scene.got(ann) == {RETAINED: [0]}
+    assert routes.retained_share(ann, durable=True) is share
+
+
+# Groups
+
+
+def test_a_group_shares_the_events_of_its_filter(scene: Scene) -> None:
+    ann, bob = scene.come("ann"), scene.come("bob")
+    for one in (ann, bob):
+        scene.wish(one, GROUP)
+
+    scene.events("t", 4)
+
+    first = scene.got(ann)["t"]
+    second = scene.got(bob).get("t", [])
+    assert sorted(first + second) == [0, 1, 2, 3]
+    assert scene.subscriptions() == [("$share/g/t/#", "t")]
+
+
+def test_groups_of_other_names_get_everything_once_more(scene: Scene) -> None:
+    ann = scene.come()
+    scene.wish(ann, GROUP)
+    scene.wish(ann, "$share/h/t/#")
+    scene.wish(ann, "t")
+
+    scene.events("t")
+
+    assert scene.shares(ann) == ["t", "t", "t"]
+    assert len(scene.broker.subscriptions) == 3
+
+
+def test_who_joins_later_shares_what_is_left(scene: Scene) -> None:
+    ann, bob = scene.come("ann"), scene.come("bob")
+    scene.wish(ann, GROUP)
+    scene.events("t", 2)
+
+    scene.wish(bob, GROUP)
+
+    assert scene.take(consumer_of(bob), 1) == [0]
+    assert scene.got(ann) == {"t": [1]}
+
+
+def test_what_a_member_had_with_qos_1_goes_to_others_when_it_leaves(
+    scene: Scene,
+) -> None:
+    ann, bob = scene.come("ann"), scene.come("bob")
+    scene.wish(ann, GROUP)
+    scene.events("t", 2)
+    assert len(scene.send(ann)) == 2
+    scene.wish(bob, GROUP)
+
+    scene.go(ann)
+
+    assert scene.got(bob) == {"t": [0, 1]}
+    assert len(ann.flights) == 0
+
+
+def test_what_was_begun_with_qos_2_is_completed_with_the_same_client(
+    scene: Scene,
+) -> None:
+    ann, bob = scene.come("ann"), scene.come("bob")
+    scene.wish(ann, GROUP, qos=2)
+    scene.events("t", 2)
+    assert len(scene.send(ann, qos=2)) == 2
+    scene.wish(bob, GROUP, qos=2)
+
+    scene.go(ann)
+
+    assert scene.got(bob) == {}
+    assert consumer_of(ann).outlet is NOBODY
+    scene.come("ann")
+    assert scene.got(ann) == {}  # they are in flight with it still
+    assert consumer_of(ann).holds(0)
+    assert consumer_of(ann).holds(1)
+
+
+def test_a_group_without_members_is_gone_with_its_subscriptions(scene: Scene) -> None:
+    ann, bob = scene.come("ann"), scene.come("bob")
+    for one in (ann, bob):
+        scene.wish(one, GROUP)
+    scene.events("t")
+
+    scene.broker.sessions.unwish(ann, GROUP)
+    assert len(scene.broker.subscriptions) == 1
+    scene.broker.sessions.end(bob)
+
+    assert scene.subscriptions() == []
+    scene.events("t")
+    assert scene.subscriptions() == []
+
+
+def test_a_member_that_wishes_again_has_its_new_terms(scene: Scene) -> None:
+    ann, routes = scene.come(), scene.broker.sessions.routes
+    scene.wish(ann, GROUP, qos=1)
+    scene.events("t")
+
+    scene.wish(ann, GROUP, qos=2)
+
+    assert routes.terms(ann, share_of(ann)).qos == 2
+    assert scene.shares(ann) == ["t"]
+
+
+@RESTARTS
+def test_a_group_is_there_again_after_a_restart(scene: Scene, restart: str) -> None:
+    ann = scene.come("ann")
+    scene.wish(ann, GROUP)
+    scene.go(ann)
+    scene.commit()
+    scene.events("t", 2)
+
+    scene.restart(restart)
+    scene.events("t/more")
+
+    assert scene.got(scene.come("ann")) == {"t": [0, 1], "t/more": [0]}
+    assert scene.broker.sessions.routes.subscribers() == {"$share/g/t/#"}
