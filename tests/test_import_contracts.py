@@ -103,6 +103,24 @@ PLANTED = {
     "a task of Spark imports the broker": Violation(
         {"spark.planted": ["penstock.broker.broker"]}, {"executors"}
     ),
+    "a client imports the broker": Violation(
+        {"client.planted": ["penstock.broker.broker"]}, {"no-broker"}
+    ),
+    "a client reaches the broker by way of the desk": Violation(
+        {"client.planted": ["penstock.desk.desk"]}, {"no-broker"}
+    ),
+    "a view knows a subscription": Violation(
+        {"desk.views.planted": ["penstock.delivery.subscription"]}, {"no-broker"}
+    ),
+    "a codec knows a session": Violation(
+        {"wire.mqtt.planted": ["penstock.sessions.session"]}, {"no-broker"}
+    ),
+    "the broker asks the desk": Violation(
+        {"broker.planted": ["penstock.desk.views"]}, {"layers"}
+    ),
+    "a session knows its broker": Violation(
+        {"sessions.planted": ["penstock.broker.broker"]}, {"layers"}
+    ),
     "the command line imports DuckDB": Violation(
         {"cli.planted": ["duckdb"]}, {"duckdb"}
     ),
@@ -118,8 +136,9 @@ ALLOWED = {
     "server.planted": ["asyncio", "penstock.gateway.planted"],
     "gateway.planted": ["penstock.broker.planted"],
     "http.planted": ["asyncio", "starlette", "penstock.broker.planted"],
-    "broker.planted": ["penstock.log"],
-    "client.planted": ["socket", "threading"],
+    "broker.planted": ["penstock.log", "penstock.sessions", "penstock.access.accounts"],
+    "desk.planted": ["penstock.broker.planted", "penstock.desk.views"],
+    "client.planted": ["socket", "threading", "penstock.desk.views.letters"],
     "embedded": ["threading"],
     "testing.planted": ["asyncio", "threading"],
     "torture.planted": ["socket", "penstock.testing.planted"],

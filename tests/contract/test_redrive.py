@@ -13,7 +13,7 @@ import pytest
 from penstock.cli.offline import offline
 from penstock.client import aio, connect, redrive
 from penstock.client.plan import Plan, drive, drive_blocking
-from penstock.desk.views.letter_filter import Filter
+from penstock.desk.views.letters import Filter
 from tests.local_server import local_server
 
 Result = TypeVar("Result")

@@ -18,7 +18,7 @@ from random import Random
 import pytest
 
 from penstock.delivery.consumer import Consumer
-from penstock.desk.views.rows import Done
+from penstock.desk.views.letters import Done
 from penstock.model.failure import Failure
 from tests.unit.desk.letter_scene import lose
 from tests.unit.desk.office import Office

@@ -28,9 +28,8 @@ from penstock.cli.moment import MOMENT
 from penstock.cli.output import say
 from penstock.client import redrive
 from penstock.client.trails import audit
-from penstock.desk.audit import Action, AuditFilter
-from penstock.desk.views.letters import LetterView
-from penstock.desk.views.rows import Status
+from penstock.desk.views.audit import Action, AuditFilter
+from penstock.desk.views.letters import LetterView, Status
 
 COUNT = 100
 _STATUSES = ("open", "republished", "dropped", "closed")

@@ -34,9 +34,7 @@ from penstock.cli.progress import Reporter
 from penstock.cli.refusal import Refusal
 from penstock.client import redrive
 from penstock.client.redrive import Which
-from penstock.desk.views.letter_filter import Filter
-from penstock.desk.views.letters import LetterView
-from penstock.desk.views.rows import Done
+from penstock.desk.views.letters import Done, Filter, LetterView
 
 # Problems that are told one by one.
 MAX_PROBLEMS = 20

@@ -24,12 +24,7 @@ from penstock.cli.moment import MOMENT
 from penstock.cli.output import say
 from penstock.client import trails
 from penstock.client.redrive import error_groups
-from penstock.desk.errors import (
-    ErrorFilter,
-    ErrorGroup,
-    ErrorRow,
-    ErrorView,
-)
+from penstock.desk.views.errors import ErrorFilter, ErrorGroup, ErrorRow, ErrorView
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 

@@ -19,8 +19,8 @@ from penstock.cli.connect import ask, at_desk, server_options
 from penstock.cli.letter_options import NUMBER
 from penstock.cli.output import say, say_text
 from penstock.cli.refusal import Refusal
+from penstock.desk.views.events import EventView
 from penstock.desk.views.letters import LetterView
-from penstock.desk.views.rows import EventView
 
 WIDTH = 88
 

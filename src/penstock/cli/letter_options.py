@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import click
 
 from penstock.cli.moment import MOMENT
-from penstock.desk.views.letter_filter import Filter
+from penstock.desk.views.letters import Filter
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator, Sequence
 import msgspec
 
 from penstock.cli import show
-from penstock.desk.audit import AuditRow
-from penstock.desk.views.letters import GroupRow, LetterView, TryRow
-from penstock.desk.views.rows import EventView, LetterRow
+from penstock.desk.views.audit import AuditRow
+from penstock.desk.views.events import EventView, TryRow
+from penstock.desk.views.letters import GroupRow, LetterRow, LetterView
 
 # Of a reason, in a table.
 REASON_CHARACTERS = 60

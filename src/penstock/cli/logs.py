@@ -19,7 +19,7 @@ from penstock.cli.connect import (
 )
 from penstock.cli.output import say
 from penstock.desk.logs import MAX_EVENTS
-from penstock.desk.views.rows import LogEvent, LogPage, SubscriberLog
+from penstock.desk.views.logs import LogEvent, LogPage, SubscriberLog
 from penstock.wire.json_text import one_line
 
 

@@ -18,9 +18,9 @@ from penstock.cli.connect import (
     show_json,
 )
 from penstock.cli.output import say
-from penstock.desk.retained import RetainedPage, RetainedRow, RetainedView
-from penstock.desk.sessions import (
-    MAX_ROWS,
+from penstock.desk.sessions import MAX_ROWS
+from penstock.desk.views.retained import RetainedPage, RetainedRow, RetainedView
+from penstock.desk.views.sessions import (
     MqttSessionPage,
     MqttSessionRow,
     MqttSessionView,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from penstock.cli import show
-from penstock.desk.retained import RetainedRow, RetainedView
-from penstock.desk.sessions import (
+from penstock.desk.views.retained import RetainedRow, RetainedView
+from penstock.desk.views.sessions import (
     MqttSessionRow,
     MqttSessionView,
     WillRow,

@@ -16,7 +16,7 @@ import click
 from penstock.cli.output import say
 from penstock.cli.refusal import Refusal
 from penstock.client.redrive import Progress
-from penstock.desk.views.rows import Done
+from penstock.desk.views.letters import Done
 from penstock.errors import ClientError, LogError
 
 LINE_S = 1.0

@@ -15,7 +15,8 @@ from penstock.cli.connect import (
     server_options,
     show_rows,
 )
-from penstock.desk.sinks import MAX_ROWS, SinkPage, SinkRow
+from penstock.desk.sinks import MAX_ROWS
+from penstock.desk.views.sinks import SinkPage, SinkRow
 
 _HEADINGS = ("QUERY", "EPOCH", "EVENTS", "COMMITTED", "STAGED")
 

@@ -16,8 +16,9 @@ from penstock.cli.sql_aside import Aside
 from penstock.client import Client
 from penstock.client.address import Local
 from penstock.client.tls import Tls
-from penstock.desk.views.rows import MAX_ROWS, TopicPage
+from penstock.desk.views import MAX_ROWS
 from penstock.desk.views.schemas import SchemaPage, SchemaView
+from penstock.desk.views.topics import TopicPage
 from penstock.errors import NotAllowed, ServerRefused, UnknownSchema
 from penstock.spark import missing
 

@@ -19,7 +19,7 @@ from penstock.cli.refusal import Refusal
 from penstock.cli.start import start_of
 from penstock.client import Client, Subscription
 from penstock.client.deliveries import deliveries
-from penstock.desk.views.rows import SubscriptionPage
+from penstock.desk.views.subscriptions import SubscriptionPage
 from penstock.model.policy import MAX_WINDOW
 from penstock.wire.native import Events
 

@@ -19,8 +19,8 @@ from penstock.cli.connect import (
 )
 from penstock.cli.output import say
 from penstock.cli.start import start_of
-from penstock.desk.views.rows import (
-    MAX_ROWS,
+from penstock.desk.views import MAX_ROWS
+from penstock.desk.views.subscriptions import (
     Moved,
     SubscriptionPage,
     SubscriptionRow,

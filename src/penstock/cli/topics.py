@@ -21,7 +21,8 @@ from penstock.cli.connect import (
 from penstock.cli.output import say
 from penstock.cli.subscriptions import lines_of as subscription_lines
 from penstock.cli.topic_notes import COMMANDS
-from penstock.desk.views.rows import MAX_ROWS, TopicPage, TopicRow, TopicView
+from penstock.desk.views import MAX_ROWS
+from penstock.desk.views.topics import TopicPage, TopicRow, TopicView
 
 NAME = click.argument("name", metavar="TOPIC")
 _HEADINGS = ("TOPIC", "OFFSETS", "EVENTS", "SIZE", "DURABILITY", "SUBSCRIPTIONS")

@@ -15,7 +15,8 @@ from penstock.cli.connect import (
     server_options,
     show_rows,
 )
-from penstock.desk.users import MAX_ROWS, UsagePage, UsageRow
+from penstock.desk.users import MAX_ROWS
+from penstock.desk.views.users import UsagePage, UsageRow
 
 _HEADINGS = (
     *("USER", "CONNECTIONS", "TOPICS", "SUBSCRIPTIONS", "STORED"),

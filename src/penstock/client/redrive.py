@@ -16,10 +16,19 @@ from typing import TypeVar
 import msgspec
 
 from penstock.client.plan import Pause, Plan, question
-from penstock.desk.errors import ErrorFilter, ErrorGroup, ErrorGroupPage
-from penstock.desk.views.letter_filter import Filter, alike
-from penstock.desk.views.letters import GroupPage, GroupRow, LetterView
-from penstock.desk.views.rows import Done, DonePage, LetterPage, LetterRow, Status
+from penstock.desk.views.errors import ErrorFilter, ErrorGroup, ErrorGroupPage
+from penstock.desk.views.letters import (
+    Done,
+    DonePage,
+    Filter,
+    GroupPage,
+    GroupRow,
+    LetterPage,
+    LetterRow,
+    LetterView,
+    Status,
+    alike,
+)
 from penstock.errors import InvalidOption
 
 # Letters of one question.

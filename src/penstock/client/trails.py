@@ -9,8 +9,8 @@ from __future__ import annotations
 import msgspec
 
 from penstock.client.plan import Plan, question
-from penstock.desk.audit import AuditFilter, AuditPage, AuditRow
-from penstock.desk.errors import ErrorFilter, ErrorPage, ErrorRow
+from penstock.desk.views.audit import AuditFilter, AuditPage, AuditRow
+from penstock.desk.views.errors import ErrorFilter, ErrorPage, ErrorRow
 
 # Rows of one question.
 MAX_ROWS = 500

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import Annotated, Literal
+from typing import Annotated
 
 import msgspec
 from msgspec import Meta
@@ -17,7 +17,7 @@ from msgspec import Meta
 from penstock.broker.broker import Broker
 from penstock.desk.scan import Budget, backwards, forwards, since
 from penstock.desk.verbs import verb
-from penstock.desk.views.rows import View
+from penstock.desk.views.audit import AuditFilter, AuditPage, AuditRow, Entry
 from penstock.log import Columns
 
 TOPIC = "$audit"
@@ -27,73 +27,10 @@ MAX_PAYLOAD_BYTES = 256 << 10
 # Of payloads and numbers, in an answer.
 MAX_ANSWER_BYTES = 4 << 20
 
-Action = Literal["republished", "edited", "dropped"]
 Limit = Annotated[int, Meta(ge=1, le=MAX_ROWS)]
 Number = Annotated[int, Meta(ge=0)]
 By = Annotated[str, Meta(max_length=200)]
 Reason = Annotated[str, Meta(min_length=1, max_length=2000)]
-
-
-class Entry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One act on letters of one subscription.
-
-    ``old`` and ``new`` are the payloads of an edit, or their beginnings: ``cut``.
-    """
-
-    at_ms: int
-    by: str
-    action: Action
-    numbers: list[int]
-    subscriber: str | None = None
-    topic: str | None = None
-    reason: str = ""
-    old: bytes | None = None
-    new: bytes | None = None
-    cut: bool = False
-
-
-class AuditRow(View, frozen=True, kw_only=True):
-    """An entry and its place in the trail."""
-
-    entry: int
-    at_ms: int
-    by: str
-    action: Action
-    numbers: list[int]
-    subscriber: str | None
-    topic: str | None
-    reason: str
-    old: bytes | None
-    new: bytes | None
-    cut: bool
-
-
-class AuditPage(View, frozen=True, kw_only=True):
-    entries: list[AuditRow]
-    next: int | None
-
-
-class AuditFilter(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Which entries; ``number`` is that of a letter."""
-
-    by: str | None = None
-    action: Action | None = None
-    subscriber: str | None = None
-    topic: str | None = None
-    number: int | None = None
-    since_ms: int | None = None
-    until_ms: int | None = None
-
-    def takes(self, entry: Entry) -> bool:
-        return (
-            self.by in (None, entry.by)
-            and self.action in (None, entry.action)
-            and self.subscriber in (None, entry.subscriber)
-            and self.topic in (None, entry.topic)
-            and (self.since_ms is None or entry.at_ms >= self.since_ms)
-            and (self.until_ms is None or entry.at_ms < self.until_ms)
-            and (self.number is None or self.number in entry.numbers)
-        )
 
 
 # JSON, so that the topic can be read as a table like any other.

@@ -36,19 +36,16 @@ from penstock.desk.sinks import SinkDesk
 from penstock.desk.start import accepted_start
 from penstock.desk.users import UserDesk
 from penstock.desk.verbs import Promise, Verb, call, find, verb, verbs_of
-from penstock.desk.views.rows import (
-    MAX_ROWS,
+from penstock.desk.views import MAX_ROWS
+from penstock.desk.views.subscriptions import (
     Moved,
     OwedRow,
     State,
     SubscriptionPage,
     SubscriptionRow,
     SubscriptionView,
-    TopicOffset,
-    TopicPage,
-    TopicRow,
-    TopicView,
 )
+from penstock.desk.views.topics import TopicOffset, TopicPage, TopicRow, TopicView
 from penstock.log import StoredTopic
 
 Limit = Annotated[int, Meta(ge=1, le=MAX_ROWS)]

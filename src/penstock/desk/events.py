@@ -21,8 +21,8 @@ from penstock.desk.views.events import (
     EventDetail,
     EventMatches,
     TopicEventView,
+    TryRow,
 )
-from penstock.desk.views.letters import TryRow
 from penstock.errors import InvalidArgument, UnknownEvent
 from penstock.log import Batch
 from penstock.model.event import Event

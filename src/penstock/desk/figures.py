@@ -1,7 +1,7 @@
 """The broker at work, for whoever looks: made when somebody asks, and only then.
 
-What is counted all the time is in broker/traffic.py. Sums over subscriptions are made once
-for all who look until something has passed again.
+What is counted all the time is in broker/traffic.py. Sums over subscriptions are made
+once for all who look until something has passed again.
 """
 
 from __future__ import annotations

@@ -15,8 +15,7 @@ from penstock.delivery.amend import event_at
 from penstock.delivery.letters import TOPIC, DeadLetter, decode_letter
 from penstock.delivery.pages import Page
 from penstock.desk.scan import Budget, backwards, forwards, since
-from penstock.desk.views.letter_filter import Filter
-from penstock.desk.views.rows import LetterRow, Status
+from penstock.desk.views.letters import Filter, LetterRow, Status
 from penstock.errors import UnknownDeadLetter
 from penstock.model.event import Event
 from penstock.model.failure import GONE

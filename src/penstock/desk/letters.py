@@ -15,14 +15,16 @@ from penstock.delivery.letters import DeadLetter
 from penstock.desk.audit import AuditDesk
 from penstock.desk.letter_book import Head, LetterBook
 from penstock.desk.verbs import verb
-from penstock.desk.views.letter_filter import Filter, pattern_of
+from penstock.desk.views.events import EventView, TryRow
 from penstock.desk.views.letters import (
+    Filter,
     GroupPage,
     GroupRow,
+    LetterPage,
     LetterView,
-    TryRow,
+    Status,
+    pattern_of,
 )
-from penstock.desk.views.rows import EventView, LetterPage, Status
 from penstock.model.event import Event
 
 MAX_ROWS = 1000

@@ -18,7 +18,7 @@ from penstock.delivery.levels import Levels
 from penstock.delivery.pages import Page
 from penstock.delivery.subscription import Subscription
 from penstock.desk.verbs import verb
-from penstock.desk.views.rows import LogEvent, LogPage, SubscriberLog
+from penstock.desk.views.logs import LogEvent, LogPage, SubscriberLog
 from penstock.log import Batch
 
 MAX_EVENTS = 1000

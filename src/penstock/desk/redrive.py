@@ -17,11 +17,11 @@ from msgspec import Meta
 from penstock.broker.broker import Broker
 from penstock.delivery.amend import amended_frame
 from penstock.delivery.subscription import Subscription
-from penstock.desk.audit import Action, AuditDesk, By, Entry, Reason, edit_of
+from penstock.desk.audit import AuditDesk, By, Reason, edit_of
 from penstock.desk.letter_book import Found, Head, LetterBook, Letters
 from penstock.desk.verbs import Promise, verb
-from penstock.desk.views.letter_filter import Filter
-from penstock.desk.views.rows import Done, DonePage
+from penstock.desk.views.audit import Action, Entry
+from penstock.desk.views.letters import Done, DonePage, Filter
 from penstock.errors import InvalidBatch
 from penstock.model.event import Event
 

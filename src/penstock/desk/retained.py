@@ -12,7 +12,7 @@ from msgspec.structs import asdict
 from penstock.broker.broker import Broker
 from penstock.delivery.pages import Page
 from penstock.desk.verbs import Promise, verb
-from penstock.desk.views.rows import View
+from penstock.desk.views.retained import RetainedPage, RetainedRow, RetainedView
 from penstock.errors import NothingRetained
 from penstock.model.topic_filter import check_filter
 from penstock.sessions.retained import TOPIC
@@ -25,31 +25,6 @@ QOS = "mqtt.qos"
 EXPIRES = "mqtt.expires-ms"
 
 Limit = Annotated[int, Meta(ge=1, le=MAX_ROWS)]
-
-
-class RetainedRow(View, frozen=True, kw_only=True):
-    """A retained message; after ``expires_ms`` nobody gets it any more."""
-
-    topic: str
-    bytes: int
-    published_ms: int
-    qos: int
-    expires_ms: int | None
-
-
-class RetainedPage(View, frozen=True, kw_only=True):
-    """``count`` is how many there are in all, of any topic."""
-
-    retained: list[RetainedRow]
-    count: int
-    more: bool
-
-
-class RetainedView(RetainedRow, frozen=True, kw_only=True):
-    payload: bytes
-    headers: dict[str, str]
-    priority: int
-    producer: str | None
 
 
 class RetainedDesk:

@@ -6,14 +6,22 @@ from collections import Counter
 from collections.abc import Iterable
 from heapq import nlargest, nsmallest
 from itertools import islice
-from typing import Annotated, Literal
+from typing import Annotated
 
 from msgspec import Meta
 from msgspec.structs import asdict
 
 from penstock.broker.broker import Broker
 from penstock.desk.verbs import Promise, verb
-from penstock.desk.views.rows import View
+from penstock.desk.views.sessions import (
+    MqttSessionPage,
+    MqttSessionRow,
+    MqttSessionView,
+    OwedTopicRow,
+    SessionState,
+    WillRow,
+    WishRow,
+)
 from penstock.errors import UnknownSession
 from penstock.model.topic_filter import check_filter, overlap
 from penstock.sessions import Session, Share, Wish
@@ -26,76 +34,6 @@ SHOWN_FILTERS = 10
 MAX_TOPICS = 20_000
 
 Limit = Annotated[int, Meta(ge=1, le=MAX_ROWS)]
-SessionState = Literal["connected", "away"]
-
-
-class WishRow(View, frozen=True, kw_only=True):
-    """A filter that a client has subscribed to; ``identifier`` 0: it gave none."""
-
-    filter: str
-    qos: int
-    no_local: bool
-    retain_as_published: bool
-    identifier: int
-
-
-class MqttSessionRow(View, frozen=True, kw_only=True):
-    """A session; ``since_ms`` is when its client came, or went.
-
-    ``expiry_s`` is how long it is kept without a connection, None for ever, and
-    ``expires_in_s`` what is left of it. A session that is not ``durable`` is lost with
-    the process. ``filters`` are the first of ``filters_count``. Packets in flight wait
-    for an answer of the client (``out``), or for its PUBREL (``in``). ``lag`` is how
-    many events it has not settled, in ``owed_topics``; those that it shares with others
-    are left out.
-    """
-
-    client: str
-    user: str
-    state: SessionState
-    since_ms: int | None
-    expiry_s: float | None
-    expires_in_s: float | None
-    durable: bool
-    filters: list[WishRow]
-    filters_count: int
-    in_flight_out: int
-    in_flight_in: int
-    owed_topics: int
-    lag: int
-
-
-class MqttSessionPage(View, frozen=True, kw_only=True):
-    sessions: list[MqttSessionRow]
-    more: bool
-
-
-class OwedTopicRow(View, frozen=True, kw_only=True):
-    """What a session is owed of a topic; ``group``: it shares that with others."""
-
-    topic: str
-    group: str | None
-    in_flight: int
-    lag: int
-
-
-class WillRow(View, frozen=True, kw_only=True):
-    """A last message; ``due_ms``: when it is published if the client stays away."""
-
-    topic: str
-    bytes: int
-    qos: int
-    retain: bool
-    delay_s: float
-    due_ms: int | None
-
-
-class MqttSessionView(MqttSessionRow, frozen=True, kw_only=True):
-    """A session with its topics, those with the most lag first."""
-
-    topics: list[OwedTopicRow]
-    more_topics: bool
-    will: WillRow | None
 
 
 class SessionDesk:

@@ -12,7 +12,7 @@ from penstock.broker.broker import Broker
 from penstock.broker.epochs import abort, commit
 from penstock.delivery.letters import DeadLetter
 from penstock.desk.verbs import Promise, verb
-from penstock.desk.views.rows import View
+from penstock.desk.views.sinks import Aborted, Committed, SinkPage, SinkRow
 from penstock.errors import InvalidOption
 
 MAX_ROWS = 1000
@@ -39,38 +39,6 @@ GatewayName = Annotated[
 OWN_GATEWAYS = frozenset({"delivery", "http", "json", "line", "maze", "mqtt", "native"})
 SINK = "sink"
 _WORD = re.compile("[a-z0-9]+")
-
-
-class Committed(View, frozen=True, kw_only=True):
-    """An epoch that is stored. ``before``: it was already, and nothing was done.
-
-    ``note`` is what the query has noted by now, perhaps with a later epoch.
-    """
-
-    committed: bool
-    before: bool
-    events: int
-    note: str = ""
-
-
-class Aborted(View, frozen=True, kw_only=True):
-    dropped_bytes: int
-
-
-class SinkRow(View, frozen=True, kw_only=True):
-    query: str
-    epoch: int | None
-    """Committed last; None if none was."""
-    at_ms: int | None
-    events: int | None
-    staged_epochs: int
-    staged_bytes: int
-    note: str = ""
-
-
-class SinkPage(View, frozen=True, kw_only=True):
-    sinks: list[SinkRow]
-    more: bool
 
 
 class SinkDesk:

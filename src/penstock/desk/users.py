@@ -10,31 +10,11 @@ from msgspec import Meta
 from penstock.access.account import Account
 from penstock.broker.broker import Broker
 from penstock.desk.verbs import verb
-from penstock.desk.views.rows import View
+from penstock.desk.views.users import UsagePage, UsageRow
 
 MAX_ROWS = 1000
 
 Limit = Annotated[int, Meta(ge=1, le=MAX_ROWS)]
-
-
-class UsageRow(View, frozen=True, kw_only=True):
-    """What a user has. ``limits`` are what it may have at most, where that is limited.
-
-    ``wait_s``: how long it has to wait now before it may publish more.
-    """
-
-    user: str
-    connections: int
-    topics: int
-    subscriptions: int
-    stored_bytes: int
-    wait_s: float
-    limits: dict[str, int]
-
-
-class UsagePage(View, frozen=True, kw_only=True):
-    users: list[UsageRow]
-    more: bool
 
 
 class UserDesk:

@@ -20,17 +20,11 @@ from penstock.client.redrive import (
     republish_all,
 )
 from penstock.client.trails import audit, errors
-from penstock.desk.audit import AuditFilter
-from penstock.desk.errors import ErrorFilter, ErrorView
-from penstock.desk.views.letter_filter import Filter
-from penstock.desk.views.letters import LetterView
-from penstock.desk.views.rows import (
-    Done,
-    SubscriptionPage,
-    SubscriptionRow,
-    TopicPage,
-    TopicRow,
-)
+from penstock.desk.views.audit import AuditFilter
+from penstock.desk.views.errors import ErrorFilter, ErrorView
+from penstock.desk.views.letters import Done, Filter, LetterView
+from penstock.desk.views.subscriptions import SubscriptionPage, SubscriptionRow
+from penstock.desk.views.topics import TopicPage, TopicRow
 
 __all__ = [
     "AuditFilter",

@@ -15,9 +15,9 @@ from penstock.desk.views.events import (
     DeliveryRow,
     EventDetail,
     EventMatches,
+    EventView,
     TopicEventView,
 )
-from penstock.desk.views.rows import EventView
 from penstock.errors import InvalidArgument, UnknownEvent
 from penstock.http import search
 from penstock.http.answers import JSON, json_answer

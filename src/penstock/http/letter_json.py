@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
+from penstock.desk.views.events import EventView
 from penstock.desk.views.letters import LetterView
-from penstock.desk.views.rows import EventView
 from penstock.http.event_json import EventJson, key_json, payload_json
 
 

@@ -16,7 +16,7 @@ from msgspec import Meta, Raw
 from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 
-from penstock.desk.views.rows import MAX_ROWS
+from penstock.desk.views import MAX_ROWS
 from penstock.errors import Ending, InvalidQuery, NoRoute, UnknownSchema
 from penstock.http.access import Access, Who
 from penstock.http.answers import json_answer

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from penstock.cli.export_test import written
-from penstock.desk.views.letters import TryRow
+from penstock.desk.views.events import TryRow
 from tests.unit.cli.desk_run import DeskRun
 from tests.unit.cli.test_letter_text import EVENT, LETTER
 

@@ -4,7 +4,7 @@ import click
 from click.testing import CliRunner
 
 from penstock.cli.letter_options import filter_options, given_filter
-from penstock.desk.views.letter_filter import Filter
+from penstock.desk.views.letters import Filter
 
 found: list[Filter] = []
 

@@ -13,9 +13,9 @@ from penstock.cli.letter_text import (
     text_lines,
     try_lines,
 )
-from penstock.desk.audit import AuditRow
-from penstock.desk.views.letters import LetterView, TryRow
-from penstock.desk.views.rows import EventView
+from penstock.desk.views.audit import AuditRow
+from penstock.desk.views.events import EventView, TryRow
+from penstock.desk.views.letters import LetterView
 
 EVENT = EventView(
     offset=7,

@@ -9,13 +9,8 @@ from penstock.cli.mqtt_text import (
     session_lines,
     session_table,
 )
-from penstock.desk.retained import RetainedView
-from penstock.desk.sessions import (
-    MqttSessionView,
-    OwedTopicRow,
-    WillRow,
-    WishRow,
-)
+from penstock.desk.views.retained import RetainedView
+from penstock.desk.views.sessions import MqttSessionView, OwedTopicRow, WillRow, WishRow
 
 WISH = WishRow(
     filter="a/#", qos=1, no_local=True, retain_as_published=True, identifier=7

@@ -8,7 +8,7 @@ import pytest
 from penstock.cli.progress import INTERRUPTED, Reporter
 from penstock.cli.refusal import Refusal
 from penstock.client.redrive import Progress
-from penstock.desk.views.rows import Done
+from penstock.desk.views.letters import Done
 from penstock.errors import ConnectionLost
 
 

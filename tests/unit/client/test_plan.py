@@ -6,8 +6,7 @@ from collections.abc import Mapping
 import pytest
 
 from penstock.client.plan import Pause, Plan, Question, drive, drive_blocking, question
-from penstock.desk.views.letter_filter import Filter
-from penstock.desk.views.rows import Done
+from penstock.desk.views.letters import Done, Filter
 from penstock.errors import NotRunning
 
 DONE = Done(number=1, done=True, text="republished")

@@ -10,7 +10,7 @@ from penstock.client.plan import Plan, drive_blocking
 from penstock.client.redrive import Pace, Progress
 from penstock.desk import errors
 from penstock.desk import letters as desk_letters
-from penstock.desk.views.letter_filter import Filter
+from penstock.desk.views.letters import Filter
 from penstock.errors import InvalidOption
 from tests.unit.desk.letter_scene import fail, letters
 from tests.unit.desk.office import Office

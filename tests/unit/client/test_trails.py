@@ -8,8 +8,8 @@ import pytest
 
 from penstock.client import redrive, trails
 from penstock.client.plan import Plan, drive_blocking
-from penstock.desk.audit import AuditFilter
-from penstock.desk.errors import ErrorFilter
+from penstock.desk.views.audit import AuditFilter
+from penstock.desk.views.errors import ErrorFilter
 from tests.unit.desk.letter_scene import fail
 from tests.unit.desk.office import Office
 

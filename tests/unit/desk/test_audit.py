@@ -3,7 +3,8 @@ from __future__ import annotations
 import pytest
 
 from penstock.desk import audit, scan
-from penstock.desk.audit import TOPIC, AuditFilter, Entry, edit_of
+from penstock.desk.audit import TOPIC, edit_of
+from penstock.desk.views.audit import AuditFilter, Entry
 from tests.unit.desk.office import Office
 
 

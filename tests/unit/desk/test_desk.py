@@ -4,7 +4,8 @@ from typing import cast
 
 import pytest
 
-from penstock.desk.views.rows import Moved, TopicPage
+from penstock.desk.views.subscriptions import Moved
+from penstock.desk.views.topics import TopicPage
 from penstock.errors import (
     InvalidArgument,
     InvalidOption,

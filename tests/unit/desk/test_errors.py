@@ -4,7 +4,7 @@ import pytest
 
 from penstock.desk import errors as desk_errors
 from penstock.desk import scan
-from penstock.desk.errors import ErrorFilter, ErrorPage
+from penstock.desk.views.errors import ErrorFilter, ErrorPage
 from penstock.errors import UnknownFailure
 from tests.unit.desk.letter_scene import TRACEBACK, fail
 from tests.unit.desk.office import Office

@@ -6,7 +6,7 @@ from penstock.delivery import letters
 from penstock.delivery.letters import DeadLetter
 from penstock.desk import scan
 from penstock.desk.letter_book import LetterBook
-from penstock.desk.views.letter_filter import Filter
+from penstock.desk.views.letters import Filter
 from penstock.errors import UnknownDeadLetter
 from tests.unit.desk.letter_scene import lose, three
 from tests.unit.desk.office import Office

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from penstock.desk import letters as desk_letters
-from penstock.desk.views.letter_filter import Filter
+from penstock.desk.views.letters import Filter
 from penstock.errors import UnknownDeadLetter
 from penstock.model.failure import Failure
 from tests.unit.desk.letter_scene import TRACEBACK, fail, letters, lose

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.desk import logs as desk_logs
-from penstock.desk.views.rows import SubscriberLog
+from penstock.desk.views.logs import SubscriberLog
 from penstock.errors import UnknownTopic
 from tests.unit.desk.office import Office
 

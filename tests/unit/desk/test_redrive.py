@@ -6,7 +6,7 @@ import pytest
 from msgspec.msgpack import encode
 
 from penstock.desk import redrive
-from penstock.desk.views.letter_filter import Filter
+from penstock.desk.views.letters import Filter
 from penstock.errors import (
     Backlogged,
     InvalidArgument,

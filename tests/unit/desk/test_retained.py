@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from penstock.desk import retained as desk_retained
-from penstock.desk.retained import EXPIRES, QOS, RetainedRow, RetainedView
+from penstock.desk.retained import EXPIRES, QOS
+from penstock.desk.views.retained import RetainedRow, RetainedView
 from penstock.errors import InvalidName, NothingRetained
 from penstock.gateway.mqtt import headers as gateway_headers
 from penstock.log import Columns

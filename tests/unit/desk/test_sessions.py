@@ -8,7 +8,7 @@ import pytest
 
 from penstock.desk import sessions as desk_sessions
 from penstock.desk.desk import Desk
-from penstock.desk.sessions import MqttSessionRow, OwedTopicRow, WillRow, WishRow
+from penstock.desk.views.sessions import MqttSessionRow, OwedTopicRow, WillRow, WishRow
 from penstock.errors import InvalidArgument, InvalidName, UnknownSession
 from penstock.sessions import Will, Wish
 from tests.unit.delivery.scene import Outlet

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from penstock.broker.epochs import stage
-from penstock.desk.sinks import Aborted, Committed, SinkPage, SinkRow
+from penstock.desk.views.sinks import Aborted, Committed, SinkPage, SinkRow
 from penstock.errors import InvalidArgument, InvalidOption, MissingStage
 from penstock.log import Columns
 from tests.unit.desk.office import Office

@@ -2,7 +2,8 @@ from __future__ import annotations
 
 from penstock.access.grants import Grants
 from penstock.access.quota import Quota
-from penstock.desk.users import UsagePage, UserDesk
+from penstock.desk.users import UserDesk
+from penstock.desk.views.users import UsagePage
 from penstock.log import Columns
 from tests.unit.delivery.scene import Scene
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from penstock.desk.views.rows import View
+from penstock.desk.views import View
 
 
 class ChainEvent(View, frozen=True, kw_only=True):

@@ -4,12 +4,34 @@ from __future__ import annotations
 
 from typing import Literal
 
-from penstock.desk.views.letters import TryRow
-from penstock.desk.views.rows import EventView, View
+from penstock.desk.views import View
 
 DeliveryState = Literal[
     "settled", "in flight", "waiting", "not yet", "dead letter", "before"
 ]
+
+
+class EventView(View, frozen=True, kw_only=True):
+    offset: int
+    id: str
+    timestamp: int
+    priority: int
+    key: bytes | None
+    headers: dict[str, str]
+    parent: str | None
+    producer: str | None
+    payload: bytes
+
+
+class TryRow(View, frozen=True, kw_only=True):
+    """A try that failed; ``duration_s`` is None where nobody measured it."""
+
+    tries: int
+    at_ms: int
+    duration_s: float | None
+    kind: str
+    message: str
+    traceback: str
 
 
 class DeliveryRow(View, frozen=True, kw_only=True):

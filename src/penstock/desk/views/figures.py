@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from penstock.desk.views.rows import View
+from penstock.desk.views import View
 
 NodeKind = Literal["topic", "subscriber", "producer"]
 EdgeKind = Literal["publish", "deliver", "cause"]

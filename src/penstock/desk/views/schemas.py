@@ -1,11 +1,11 @@
-"""What the desk tells of schemas, documentation and comments; see rows.py.
+"""What the desk tells of schemas, documentation and comments.
 
 Schemas and made-up documents are JSON text: they travel as they are written.
 """
 
 from __future__ import annotations
 
-from penstock.desk.views.rows import View
+from penstock.desk.views import View
 from penstock.schema.document import Mode
 
 

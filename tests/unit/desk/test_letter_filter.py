@@ -3,12 +3,7 @@ from __future__ import annotations
 import pytest
 
 from penstock.desk.letter_book import Head
-from penstock.desk.views.letter_filter import (
-    PATTERN_CHARACTERS,
-    Filter,
-    alike,
-    pattern_of,
-)
+from penstock.desk.views.letters import PATTERN_CHARACTERS, Filter, alike, pattern_of
 
 LETTER = Head(
     gateway="json consumer",
