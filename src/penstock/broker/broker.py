@@ -18,10 +18,15 @@ from penstock.broker import kinds
 from penstock.broker.acceptance import accepted_topic, check_plain
 from penstock.broker.aftermath import Aftermath
 from penstock.broker.cards import Cards
-from penstock.broker.once import publish_once
 from penstock.broker.options import BrokerOptions
-from penstock.broker.publishing import Accepted, How, Piece, accept
-from penstock.broker.release import release
+from penstock.broker.publishing import (
+    Accepted,
+    How,
+    Piece,
+    accept,
+    publish_once,
+    release,
+)
 from penstock.broker.seldom import Seldom
 from penstock.broker.sinks import Sinks
 from penstock.broker.starts import check_resumed, resolved

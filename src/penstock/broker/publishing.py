@@ -15,8 +15,9 @@ from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import TYPE_CHECKING, NamedTuple
 
-from penstock.broker.once import publish_once
 from penstock.broker.promised import is_lost
+from penstock.delivery import letters
+from penstock.delivery.pending import Message
 from penstock.errors import InvalidBatch, InvalidPayload, LimitReached, PenstockError
 from penstock.log import Appended, Columns
 
@@ -234,3 +235,50 @@ def ids_at(broker: Broker, topic: str, offsets: Sequence[int]) -> list[str | Non
             continue
         found.append(page.ids[index])
     return found
+
+
+def publish_once(
+    broker: Broker,
+    topic: str,
+    events: Columns,
+    dedup_ids: list[str | None],
+    now_s: float,
+) -> list[int]:
+    """Append those events whose dedup id is new; the offsets of all of them.
+
+    An id that is known is answered, and not stored again.
+    """
+    now_ms = int(now_s * 1000)
+    plan = broker.dedup.plan(topic, dedup_ids, now_ms)
+    if not plan.fresh:
+        return plan.placed(0)
+    try:
+        appended = broker.publish(topic, events.pick(plan.fresh))
+    except InvalidPayload as error:
+        raise error.at(plan.fresh[error.index]) from None
+    offsets = plan.placed(appended.base_offset)
+    fresh = [(dedup_ids[index], offsets[index]) for index in plan.fresh]
+    named = [(id_, offset) for id_, offset in fresh if id_ is not None]
+    if named:
+        ids, places = zip(*named, strict=True)
+        broker.dedup.add(topic, list(ids), list(places), now_ms)
+    return offsets
+
+
+def release(broker: Broker, message: Message, now_s: float) -> None:
+    """Publish a pending message and forget it, in one step: what a PUBREL does.
+
+    Since its PUB the topic may have got another schema. A message that no longer fits
+    becomes a dead letter in the same way, so that it is neither lost nor tried for
+    ever: raises InvalidPayload.
+    """
+    columns = Columns([message.payload], int(now_s * 1000))
+    try:
+        # Charged for at its PUB, perhaps to somebody else.
+        broker.accept(message.topic, columns, charged=True).whole()
+    except InvalidPayload as error:
+        letter = letters.unfit(message, str(error), now_s)
+        letters.keep(broker.log, letter, broker.letter_options)
+        broker.pending.give_up(message)
+        raise
+    broker.pending.remove(message)

@@ -5,7 +5,7 @@ epochs.py): after a crash both are there, or neither is. If the commit fails bot
 taken back, and what was staged can be committed again.
 
 Beyond ``max_sinks`` queries are forgotten, of the user who has the most of them the one
-that has committed nothing for longest (see ledger.py). Those whose last epoch was said
+that has committed nothing for longest (see Ledger). Those whose last epoch was said
 to be the last are counted apart, so that no number of them makes a query forgotten that
 goes on; and they are forgotten after a day, when nobody asks any more whether they were
 committed.
@@ -20,11 +20,11 @@ Crash promise: precious. Replayed from the journal, carried by every checkpoint.
 
 from __future__ import annotations
 
+from collections import Counter, OrderedDict
 from collections.abc import Iterator
 
 import msgspec
 
-from penstock.broker.ledger import Epoch, Ledger, held_bytes
 from penstock.broker.options import BrokerOptions
 from penstock.broker.staging import Staging
 from penstock.delivery.unconfirmed import Unconfirmed
@@ -40,6 +40,21 @@ ENDED_MS = 25 * 3600 * 1000
 
 # One user has at most this part of what notes may take, so that there is some left.
 SHARES = 4
+
+
+class Epoch(msgspec.Struct, array_like=True, frozen=True):
+    """The last epoch of a query, with what the query noted of its own place."""
+
+    query: str
+    number: int
+    at_ms: int
+    events: int
+    last: bool = False
+    """Whether no other will follow."""
+    note: str = ""
+    owner: str = ""
+    """The user whose query it is; empty if it is nobody's."""
+
 
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(list[Epoch]).decode
@@ -152,3 +167,66 @@ class Sinks:
         for epoch in _decode(data):
             self._put(epoch)
         self._shorten()
+
+
+class Ledger:
+    """The last epoch of each query, in the order of their commits, counted by owner.
+
+    There is room for so many queries. Beyond that the owner of the most of them loses
+    the oldest of its own: made-up queries of one user push out none of another user's,
+    as long as that one has fewer.
+    """
+
+    def __init__(self) -> None:
+        self._epochs: OrderedDict[str, Epoch] = OrderedDict()
+        self._counts: Counter[str] = Counter()
+        self.note_bytes: Counter[str] = Counter()
+        """What notes take in memory, by owner."""
+
+    def __len__(self) -> int:
+        return len(self._epochs)
+
+    def __iter__(self) -> Iterator[Epoch]:
+        return iter(self._epochs.values())
+
+    def get(self, query: str) -> Epoch | None:
+        return self._epochs.get(query)
+
+    def put(self, epoch: Epoch) -> None:
+        """Add an epoch of a query that has none here."""
+        self._epochs[epoch.query] = epoch
+        self._count(epoch, 1)
+
+    def pop(self, query: str) -> None:
+        """Forget a query, if it is there."""
+        if (epoch := self._epochs.pop(query, None)) is not None:
+            self._count(epoch, -1)
+
+    def shorten(self, most: int) -> None:
+        """Forget queries until there are no more than that."""
+        while len(self._epochs) > most:
+            _, owner = max((count, owner) for owner, count in self._counts.items())
+            self.pop(next(one.query for one in self if one.owner == owner))
+
+    def shorten_until(self, newer_than_ms: int) -> None:
+        """Forget the oldest ones that were committed so long before the newest."""
+        epochs = self._epochs
+        while epochs:
+            oldest, newest = next(iter(self)), next(reversed(epochs.values()))
+            if newest.at_ms - oldest.at_ms <= newer_than_ms:
+                return
+            self.pop(oldest.query)
+
+    def _count(self, epoch: Epoch, sign: int) -> None:
+        for counter, amount in (
+            (self._counts, 1),
+            (self.note_bytes, held_bytes(epoch.note)),
+        ):
+            counter[epoch.owner] += sign * amount
+            if not counter[epoch.owner]:
+                del counter[epoch.owner]
+
+
+def held_bytes(note: str) -> int:
+    """What a note takes in memory at most: one wide character makes all of them so."""
+    return len(note) * (1 if note.isascii() else 4)

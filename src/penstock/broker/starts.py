@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from penstock.delivery.subscription import Subscription
-from penstock.errors import TakenInOrder, WrongOrder, WrongQos
+from penstock.errors import InvalidOption, TakenInOrder, WrongOrder, WrongQos
 from penstock.log import BrokerLog
 from penstock.model.policy import Policy
 
 TIME = "time:"
+
+_WORDS = ("latest", "earliest")
+_LIMIT = "'latest', 'earliest', an offset, or 'time:' with milliseconds"
 
 
 def resolved(log: BrokerLog, topic: str, start: str | int) -> int:
@@ -31,3 +34,17 @@ def check_resumed(known: Subscription, policy: Policy) -> None:
         raise WrongQos(name, topic, policy.qos, before.qos)
     if known.consumers and (policy.in_order or before.in_order):
         raise TakenInOrder(name, topic)
+
+
+def accepted_start(start: str | int) -> str | int:
+    """A start that the broker can resolve; raises InvalidOption."""
+    if isinstance(start, int):
+        if start < 0:
+            raise InvalidOption("start", start, "an offset of 0 or more")
+        return start
+    digits = start.removeprefix(TIME)
+    # More digits than fit into 64 bits mean no time.
+    is_time = digits != start and digits.isascii() and digits.isdigit()
+    if start not in _WORDS and not (is_time and len(digits) <= 18):
+        raise InvalidOption("start", start[:80], _LIMIT)
+    return start

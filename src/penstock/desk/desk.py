@@ -14,26 +14,24 @@ from typing import Annotated, Literal
 from msgspec import Meta
 from msgspec.structs import asdict
 
-from penstock.broker.acceptance import accepted_topic
+from penstock.broker.acceptance import accepted_subscriber, accepted_topic
 from penstock.broker.broker import Broker
+from penstock.broker.starts import accepted_start, resolved
 from penstock.delivery.handshake import Stage
 from penstock.delivery.subscription import Subscription
 from penstock.desk.audit import AuditDesk
 from penstock.desk.chains import ChainDesk
 from penstock.desk.errors import ErrorDesk
 from penstock.desk.events import EventDesk
-from penstock.desk.figure_verbs import FigureDesk
-from penstock.desk.figures import Figures
+from penstock.desk.figures import FigureDesk, Figures
 from penstock.desk.letters import LetterDesk
 from penstock.desk.logs import LogDesk
 from penstock.desk.notes import NoteDesk
-from penstock.desk.progress import progress
 from penstock.desk.redrive import RedriveDesk
 from penstock.desk.retained import RetainedDesk
 from penstock.desk.schemas import SchemaDesk
 from penstock.desk.sessions import SessionDesk
 from penstock.desk.sinks import SinkDesk
-from penstock.desk.start import accepted_start
 from penstock.desk.users import UserDesk
 from penstock.desk.verbs import Promise, Verb, call, find, verb, verbs_of
 from penstock.desk.views import MAX_ROWS
@@ -46,7 +44,9 @@ from penstock.desk.views.subscriptions import (
     SubscriptionView,
 )
 from penstock.desk.views.topics import TopicOffset, TopicPage, TopicRow, TopicView
+from penstock.errors import NotMoved, UnknownTopic
 from penstock.log import StoredTopic
+from penstock.model.policy import Policy
 
 Limit = Annotated[int, Meta(ge=1, le=MAX_ROWS)]
 Number = Annotated[int, Meta(ge=0)]
@@ -336,3 +336,33 @@ def _owed(one: Subscription, offset: int) -> OwedRow:
 
 def _count(things: Iterable[object]) -> int:
     return sum(1 for _ in things)
+
+
+def progress(broker: Broker, subscriber: str, topic: str, offset: int) -> Subscription:
+    """Make or move a subscription that nobody consumes; it stands at ``offset`` then.
+
+    A reader that keeps its own place (a Spark query has its checkpoint) is sent
+    nothing. It tells where it is, so that its lag is seen like that of any subscriber.
+    An offset outside the topic means its start or end. Raises InvalidName,
+    ReservedName, UnknownTopic, LimitReached, NotMoved.
+    """
+    accepted_subscriber(subscriber)
+    if not broker.log.has_topic(topic):
+        raise UnknownTopic(topic)
+    place = resolved(broker.log, topic, offset)
+    one = broker.subscriptions.get(subscriber, topic)
+    if one is None:
+        return broker.subscribe(subscriber, topic, Policy(), place)
+    _check_idle(one)
+    if one.position() != place:
+        broker.seek(subscriber, topic, place)
+    return one
+
+
+def _check_idle(one: Subscription) -> None:
+    """Raises NotMoved for one that has, or had, consumers that something is owed."""
+    if one.consumers:
+        raise NotMoved(one.subscriber, one.topic, f"{len(one.consumers)} consume it")
+    if one.owed:
+        reason = f"{len(one.owed)} events that were delivered are not settled"
+        raise NotMoved(one.subscriber, one.topic, reason)

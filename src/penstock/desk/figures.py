@@ -6,25 +6,32 @@ once for all who look until something has passed again.
 
 from __future__ import annotations
 
+import os
 from collections import deque
 from collections.abc import Iterable
 from heapq import nlargest
 from itertools import islice
-from typing import NamedTuple, Protocol
+from pathlib import Path
+from typing import Annotated, NamedTuple, Protocol
 
+from msgspec import Meta
 from msgspec.structs import replace
 
 from penstock import __version__
 from penstock.access.account import bytes_of
 from penstock.broker.broker import Broker
 from penstock.broker.traffic import HISTORY
-from penstock.desk.disk_use import DiskUse
-from penstock.desk.flow import FlowWatch
-from penstock.desk.letter_count import LetterCount
+from penstock.desk.flow import EDGES, MAX_EDGES, FlowWatch
+from penstock.desk.letter_book import LetterCount
+from penstock.desk.verbs import verb
 from penstock.desk.views.figures import (
+    Config,
+    ConnectionPage,
     ConnectionRow,
     DiskRow,
+    Flow,
     History,
+    Machine,
     Overview,
     Pipeline,
     Processes,
@@ -34,10 +41,20 @@ from penstock.desk.views.figures import (
     TopicFigures,
     TotalRow,
 )
+from penstock.files import Files
+from penstock.log import BrokerLog, Layout
 
 # Topics of one overview, unless more are asked for, and at most.
 ROWS = 200
 MAX_ROWS = 1000
+# Between two looks at the disk: every topic has to be asked, and the file system.
+LOOK_MS = 5_000
+
+Limit = Annotated[int, Meta(ge=1, le=MAX_ROWS)]
+Edges = Annotated[int, Meta(ge=1, le=MAX_EDGES)]
+Number = Annotated[int, Meta(ge=0)]
+# Of a part of a topic's name.
+Search = Annotated[str, Meta(max_length=1000)]
 
 
 class Around(Protocol):
@@ -270,3 +287,92 @@ def _standings(broker: Broker) -> dict[str, Standing]:
                 unsent += cursor.unsent()
         found[name] = Standing(count, unsent + unsettled, unsettled)
     return found
+
+
+class DiskUse:
+    """What a log takes on disk, and what is left; looked at now and then."""
+
+    def __init__(self, log: BrokerLog) -> None:
+        self._log = log
+        self._row: DiskRow | None = None
+        self._looked_ms = 0
+
+    def row(self) -> DiskRow:
+        """How it was some seconds ago at most."""
+        now_ms = self._log.now_ms()
+        if self._row is None or not 0 <= now_ms - self._looked_ms < LOOK_MS:
+            self._looked_ms = now_ms
+            self._row = self._look()
+        return self._row
+
+    def _look(self) -> DiskRow:
+        used = sum(topic.bytes for topic in self._log.each_topic())
+        if not isinstance(self._log.files, Files):
+            return DiskRow(used_bytes=used, free_bytes=None)
+        journal = Layout(self._log.directory).journal
+        try:
+            used += sum(file.stat().st_size for file in Path(journal).iterdir())
+            room = os.statvfs(self._log.directory)
+        except OSError:  # a file that was just retired, or a disk that is gone
+            return self._row or DiskRow(used_bytes=used, free_bytes=None)
+        return DiskRow(used_bytes=used, free_bytes=room.f_bavail * room.f_frsize)
+
+
+class FigureDesk:
+    """The verbs: the broker at work, who is connected, what flows where."""
+
+    def __init__(self, figures: Figures) -> None:
+        self._figures = figures
+
+    @verb("overview")
+    def overview(
+        self, *, limit: Limit = ROWS, after: str | None = None, search: Search = ""
+    ) -> Overview:
+        """The broker in a few numbers, and a row for each of some topics.
+
+        Those are the most active ones; with ``after`` or ``search`` those behind a
+        name, or with this in their names, by name.
+        """
+        return self._figures.overview(limit=limit, after=after, search=search)
+
+    @verb("connections")
+    def connections(
+        self, *, after: Number = 0, gateway: str | None = None, limit: Limit = MAX_ROWS
+    ) -> ConnectionPage:
+        """Who is connected, by number, behind ``after``; at one gateway, or at all."""
+        around = self._figures.around
+        found = [
+            one
+            for one in ([] if around is None else around.connections())
+            if one.number > after and gateway in (None, one.gateway)
+        ]
+        found.sort(key=lambda one: one.number)
+        return ConnectionPage(connections=found[:limit], more=len(found) > limit)
+
+    @verb("flow")
+    def flow(self, *, limit: Edges = EDGES) -> Flow:
+        """Which way events go: publishers, topics, subscribers, causes.
+
+        ``limit``: how many edges there are at most, the busiest.
+        """
+        return self._figures.flow.look(limit)
+
+    @verb("processes")
+    def processes(self) -> Processes:
+        """The broker's process, and those of ``penstock up`` if it runs this one."""
+        around = self._figures.around
+        if around is None:
+            nothing = Machine(cores=0, memory_bytes=0)
+            return Processes(processes=[], versions={}, machine=nothing)
+        return around.processes()
+
+    @verb("config")
+    def config(self) -> Config:
+        """Every setting, and where its value is from; secrets are not shown."""
+        around = self._figures.around
+        return Config(settings=[] if around is None else around.settings())
+
+    @verb("pipeline")
+    def pipeline(self) -> Pipeline:
+        """The stages of ``penstock up``, if it runs this broker."""
+        return self._figures.pipeline()

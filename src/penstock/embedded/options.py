@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from math import inf
 from typing import Literal, TypedDict
 
-from penstock.desk.start import accepted_start
+from penstock.broker.starts import accepted_start
 from penstock.errors import InvalidOption
 from penstock.model.policy import MAX_WINDOW, Policy
 

@@ -22,13 +22,12 @@ from penstock import __version__
 from penstock.access.grants import OPEN, Grants
 from penstock.broker.acceptance import accepted_subscriber
 from penstock.broker.broker import Broker
+from penstock.broker.starts import accepted_start
 from penstock.delivery.consumer import Consumer
 from penstock.delivery.owed import Owed
 from penstock.desk.access import check_verb, owner_of
 from penstock.desk.desk import Desk
-from penstock.desk.packed import unpacked
-from penstock.desk.start import accepted_start
-from penstock.desk.verbs import Promise, Verb, call
+from penstock.desk.verbs import Promise, Verb, call, unpacked
 from penstock.errors import LoginRefused, PenstockError, RemoteProtocolError
 from penstock.gateway.gateway import LOGIN_BYTES, Gateway, LoginRequest
 from penstock.gateway.native_events import messages

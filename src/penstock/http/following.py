@@ -11,8 +11,8 @@ from starlette.requests import HTTPConnection
 
 from penstock.access.account import Account
 from penstock.broker.acceptance import accepted_subscriber
+from penstock.broker.starts import accepted_start
 from penstock.delivery.subscription import Subscription
-from penstock.desk.start import accepted_start
 from penstock.http.tap import Tap, temporary_name
 from penstock.model.policy import MAX_WINDOW, Policy
 

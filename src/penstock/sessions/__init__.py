@@ -8,7 +8,6 @@ brings the first of them: see routes.py.
 from __future__ import annotations
 
 from penstock.sessions.book import Sessions, Willed
-from penstock.sessions.session import Session, Share
-from penstock.sessions.wishes import Will, Wish
+from penstock.sessions.session import Session, Share, Will, Wish
 
 __all__ = ["Session", "Sessions", "Share", "Will", "Willed", "Wish"]

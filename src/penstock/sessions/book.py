@@ -20,10 +20,15 @@ import msgspec
 from penstock.delivery.consumer import Outlet
 from penstock.delivery.unconfirmed import Unconfirmed
 from penstock.log import Record
-from penstock.sessions.routes import Routes
-from penstock.sessions.session import NAME, SHARED_NAME, Session
-from penstock.sessions.shares import Host
-from penstock.sessions.wishes import WILL_RETRY_S, Will, Wish
+from penstock.sessions.routes import Host, Routes
+from penstock.sessions.session import (
+    NAME,
+    SHARED_NAME,
+    WILL_RETRY_S,
+    Session,
+    Will,
+    Wish,
+)
 
 
 class Row(msgspec.Struct, array_like=True, frozen=True):
@@ -106,7 +111,6 @@ class Sessions:
                 broker.subscriptions.remove(one)
 
     def _take_up(self, session: Session, now_s: float) -> None:
-        session.restored = True
         self._count(session, len(session.wishes))
         session.gone_s = now_s if session.gone_s is None else session.gone_s
         if session.will is not None:
@@ -157,7 +161,6 @@ class Sessions:
             session = Session(self._next_number, client, durable=durable)
             self._by_client[client] = self._by_number[session.number] = session
         session.expiry_s = expiry_s
-        session.restored = False
         self.changed(session)
         return session, present
 

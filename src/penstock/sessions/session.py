@@ -1,18 +1,58 @@
-"""One session, and its share in each topic that has events for it."""
+"""One session: what its client wishes, and its share in each topic it hears of."""
 
 from __future__ import annotations
 
 from typing import NamedTuple, Protocol, runtime_checkable
 
+import msgspec
+
 from penstock.delivery.consumer import Consumer, Outlet
 from penstock.delivery.flights import Flights
 from penstock.delivery.owed import Owed
 from penstock.delivery.subscription import Subscription
-from penstock.sessions.wishes import Will, Wish
+from penstock.model.topic_filter import shared
 
 # In front of a client's name: no other gateway takes a subscriber with such a name.
 NAME = "$mqtt/"
 SHARED_NAME = "$share/"
+# A will that cannot be stored now is tried again after this time.
+WILL_RETRY_S = 1.0
+
+
+class Wish(msgspec.Struct, array_like=True, frozen=True):
+    """One subscription of a client, as MQTT has it."""
+
+    filter: str
+    qos: int
+    no_local: bool = False
+    retain_as_published: bool = False
+    identifier: int = 0
+    """0: none."""
+
+    @property
+    def share(self) -> tuple[str, str] | None:
+        """Group and filter, if it is shared with others."""
+        return shared(self.filter)
+
+    @property
+    def plain(self) -> str:
+        """The filter without the words of sharing."""
+        found = shared(self.filter)
+        return self.filter if found is None else found[1]
+
+
+class Will(msgspec.Struct, array_like=True, frozen=True):
+    """A message to be published when its client has gone without a word."""
+
+    topic: str
+    payload: bytes
+    qos: int
+    retain: bool
+    headers: dict[str, str]
+    delay_s: float = 0.0
+    lifetime_s: float | None = None
+    """How long it counts from the moment it is published."""
+    priority: int = 0
 
 
 class Terms(NamedTuple):
@@ -82,7 +122,6 @@ class Session:
         "number",
         "outlet",
         "ready",
-        "restored",
         "shares",
         "since_s",
         "topics",
@@ -118,8 +157,6 @@ class Session:
         self.will_due_s: float | None = None
         self.will_again_s = 0.0
         """A will that could not be stored is not tried again before."""
-        self.restored = False
-        """Whether it is from the journal and nobody has come since."""
 
     @property
     def name(self) -> str:

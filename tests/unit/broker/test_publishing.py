@@ -1,3 +1,5 @@
+"""What dedup ids do is tested with their owner; here is what is stored."""
+
 from __future__ import annotations
 
 from collections.abc import Iterator
@@ -8,9 +10,12 @@ import pytest
 
 from penstock.broker.broker import Broker
 from penstock.broker.options import BrokerOptions
-from penstock.broker.publishing import ids_at
+from penstock.broker.publishing import ids_at, publish_once, release
+from penstock.delivery.letters import decode_letter
+from penstock.delivery.pending import Message
 from penstock.errors import (
     Backlogged,
+    DiskFull,
     InvalidBatch,
     InvalidName,
     InvalidPayload,
@@ -19,6 +24,8 @@ from penstock.errors import (
     WriteFailed,
 )
 from penstock.log import Columns, Log, LogOptions
+from tests.unit.delivery.scene import SMALL, Scene
+from tests.unit.desk.office import Office
 from tests.unit.log.faults import FaultyFiles, payloads
 
 LARGE = b"x" * 101
@@ -191,3 +198,105 @@ def test_what_was_lost_while_more_was_stored_is_refused(
     kept = [unit for piece in outcome.pieces for unit in piece.units]
     assert sorted([*lost, 15, *kept]) == list(range(36))
     assert len(stored(broker, "t")) == len(kept)
+
+
+def test_only_events_with_new_ids_are_stored(office: Office) -> None:
+    first = publish_once(
+        office.broker, "t", Columns([b"a", b"b"]), ["1", None], office.now_s
+    )
+    second = publish_once(
+        office.broker, "t", Columns([b"a", b"c", b"c"]), ["1", "2", "2"], office.now_s
+    )
+    office.commit()
+
+    assert (first, second) == ([0, 1], [0, 2, 2])
+    (batch,) = office.broker.log.read("t", 0)
+    assert batch.payloads() == [b"a", b"b", b"c"]
+
+
+def test_nothing_is_stored_if_all_ids_are_known(office: Office) -> None:
+    publish_once(office.broker, "t", Columns([b"a"]), ["1"], office.now_s)
+    office.commit()
+
+    again = publish_once(office.broker, "t", Columns([b"b"]), ["1"], office.now_s)
+
+    assert (again, office.broker.dirty) == ([0], False)
+
+
+def test_a_payload_that_does_not_fit_is_named_by_its_place(office: Office) -> None:
+    publish_once(office.broker, "t", Columns([b"1"]), ["1"], office.now_s)
+    office.broker.cards.register("t", {"type": "integer"}, type_="", at_ms=1, by="")
+
+    with pytest.raises(InvalidPayload) as caught:
+        publish_once(
+            office.broker, "t", Columns([b"1", b"x"]), ["1", "2"], office.now_s
+        )
+
+    assert caught.value.index == 1
+
+
+def pending(scene: Scene, payload: bytes) -> Message:
+    number = scene.broker.pending.add("t", payload, scene.now_s)
+    scene.commit()
+    message = scene.broker.pending.get(number)
+    assert message is not None
+    return message
+
+
+def integers_only(scene: Scene) -> None:
+    schema = {"type": "integer"}
+    scene.broker.cards.register("t", schema, type_="", at_ms=0, by="")
+    scene.commit()
+
+
+def test_a_message_is_published_and_forgotten() -> None:
+    scene = Scene()
+    message = pending(scene, b"1")
+    integers_only(scene)
+
+    release(scene.broker, message, scene.now_s)
+    scene.commit()
+
+    assert scene.broker.pending.get(message.id) is None
+    assert scene.log.read("t", 0)[0].payloads() == [b"1"]
+
+
+def test_what_no_longer_fits_is_a_dead_letter_and_not_tried_again() -> None:
+    scene = Scene()
+    message = pending(scene, b'"x"')
+    integers_only(scene)
+
+    with pytest.raises(InvalidPayload):
+        release(scene.broker, message, scene.now_s)
+
+    (letter,) = map(decode_letter, scene.letters())
+    assert (letter.topic, letter.raw) == ("t", b'"x"')
+    assert "does not fit version 1" in letter.reason
+    scene.restart()
+    assert scene.broker.pending.get(message.id) is None
+    assert scene.broker.pending.was_given_up(message.id)
+
+
+def test_if_the_letter_is_lost_the_message_is_pending_again() -> None:
+    scene = Scene()
+    message = pending(scene, b'"x"')
+    integers_only(scene)
+    with pytest.raises(InvalidPayload):
+        release(scene.broker, message, scene.now_s)
+
+    scene.fail_commit()
+
+    assert scene.broker.pending.get(message.id) == message
+
+
+def test_if_the_letter_cannot_be_kept_the_message_stays() -> None:
+    scene = Scene(log=SMALL)
+    message = pending(scene, b'"x"')
+    scene.refuse_appends()
+    schema = {"type": "integer"}
+    scene.broker.cards.register("t", schema, type_="", at_ms=0, by="")
+
+    with pytest.raises(DiskFull):
+        release(scene.broker, message, scene.now_s)
+
+    assert scene.broker.pending.get(message.id) == message

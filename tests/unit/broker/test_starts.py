@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from penstock.broker.starts import check_resumed, resolved
+from penstock.broker.starts import accepted_start, check_resumed, resolved
 from penstock.delivery.subscription import Subscription
-from penstock.errors import TakenInOrder, WrongOrder, WrongQos
+from penstock.errors import InvalidOption, TakenInOrder, WrongOrder, WrongQos
 from penstock.log import Columns, Log
 from penstock.model.policy import Policy
 from tests.unit.delivery.scene import Outlet, Scene
@@ -74,3 +74,29 @@ def test_events_in_order_go_to_one_at_a_time() -> None:
 
     with pytest.raises(TakenInOrder):
         check_resumed(one, strict)
+
+
+@pytest.mark.parametrize(
+    "start", ["latest", "earliest", 0, 1 << 60, "time:0", "time:17"]
+)
+def test_places_in_a_topic_are_accepted(start: str | int) -> None:
+    assert accepted_start(start) == start
+
+
+@pytest.mark.parametrize(
+    "start",
+    [
+        "",
+        "Latest",
+        "17",
+        -1,
+        "time:",
+        "time:x",
+        "time:-1",
+        "time:٣",
+        "time:" + "9" * 19,
+    ],
+)
+def test_others_are_refused(start: str | int) -> None:
+    with pytest.raises(InvalidOption, match="^option start is "):
+        accepted_start(start)

@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 
 from penstock.desk import flow as module
-from penstock.desk import flow_samples
 from penstock.desk.figures import Figures
+from penstock.desk.flow import Sampler, Samples
 from penstock.desk.views.figures import Flow, FlowEdge, FlowNode
 from penstock.log import Columns
 from tests.unit.desk.office import Office
@@ -128,7 +128,7 @@ def test_a_cause_with_an_id_of_its_own_is_looked_up(office: Office) -> None:
 def test_no_more_than_some_causes_are_looked_up_at_once(
     office: Office, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(flow_samples, "LOOK_PARENTS", 1)
+    monkeypatch.setattr(module, "LOOK_PARENTS", 1)
     for number in range(3):
         put(office, "orders", id_=f"order-{number}")
         put(office, "invoices", parent=f"order-{number}")
@@ -154,7 +154,7 @@ def test_an_event_is_sampled_once(office: Office) -> None:
 def test_of_many_events_the_newest_are_sampled(
     office: Office, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(flow_samples, "LOOK_EVENTS", 10)
+    monkeypatch.setattr(module, "LOOK_EVENTS", 10)
     put(office, "orders", 100, producer="old")
     put(office, "orders", 10, producer="new")
     pass_a_second(office)
@@ -169,7 +169,7 @@ def test_of_many_events_the_newest_are_sampled(
 def test_older_samples_count_less(
     office: Office, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(flow_samples, "KEPT_EVENTS", 8)
+    monkeypatch.setattr(module, "KEPT_EVENTS", 8)
     watch = Figures(office.broker).flow
     put(office, "orders", 8, producer="old")
     watch.look()
@@ -202,3 +202,47 @@ def test_the_busiest_edges_are_told_where_there_are_too_many(office: Office) -> 
     assert [one.from_ for one in flow.edges] == ["producer:many"]
     assert flow.more
     assert [one.id for one in flow.nodes if one.kind == "producer"] == ["producer:many"]
+
+
+def test_old_names_go_where_there_are_too_many(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(module, "MAX_NAMES", 2)
+    monkeypatch.setattr(module, "KEPT_EVENTS", 10)
+    samples = Samples()
+    samples.events = 12
+    samples.producers.update({"a": 6, "b": 2, "c": 4})
+
+    samples.age()
+
+    assert samples.events == 6
+    assert samples.producers == {"a": 3, "c": 2}
+
+
+def test_events_that_retention_took_are_not_looked_for(office: Office) -> None:
+    office.publish("t", b"a", b"b")
+    topic = office.broker.log.topic("t")
+    sampler = Sampler(office.broker)
+    office.broker.log.trim("t", 1)
+
+    sampler.look([topic])
+
+    assert (sampler.seen, sampler.of(topic).events) == (1, 1)
+
+
+def test_no_more_than_some_batches_are_remembered(
+    office: Office, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "MAX_BATCHES", 1)
+    monkeypatch.setattr(module, "LOOK_PARENTS", 0)
+    first = office.broker.publish("a", Columns([b"x"], 1_000))
+    office.commit()
+    office.broker.publish("b", Columns([b"x"], 2_000))
+    office.broker.publish("c", Columns([b"x"], 3_000, parents=[first.generated_id(0)]))
+    office.commit()
+    topics = [office.broker.log.topic(name) for name in "abc"]
+    sampler = Sampler(office.broker)
+
+    sampler.look(topics)
+
+    assert (sampler.parents, sampler.unknown) == (1, 1)

@@ -14,7 +14,7 @@ from penstock.http.metrics import OTHER, Metrics
 from penstock.log import Columns
 from penstock.sessions import Wish
 from tests.unit.desk.office import Office, Outlet
-from tests.unit.desk.test_figure_verbs import Around
+from tests.unit.desk.test_figures import Around
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "metrics.md"
 

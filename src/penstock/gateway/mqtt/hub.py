@@ -25,7 +25,7 @@ from penstock.gateway.options import MqttOptions
 from penstock.log import Columns
 from penstock.model.moment import is_due
 from penstock.sessions import Session, Will, Willed
-from penstock.sessions.wishes import WILL_RETRY_S
+from penstock.sessions.session import WILL_RETRY_S
 
 if TYPE_CHECKING:
     from penstock.gateway.mqtt.gateway import MqttGateway

@@ -11,7 +11,7 @@ from typing import Protocol
 
 from penstock import __version__
 from penstock.broker.broker import Broker
-from penstock.desk.letter_count import LetterCount
+from penstock.desk.letter_book import LetterCount
 from penstock.gateway.options import MqttOptions
 from penstock.model.moment import is_due
 from penstock.sessions.filters import TopicTree
