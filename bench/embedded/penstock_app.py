@@ -12,7 +12,6 @@ import penstock
 from bench.embedded.player import Player, Task, Watch, publish_from_many
 from bench.rounds import Sample, payloads, scratch
 from penstock.broker.broker import Broker
-from penstock.broker.kinds import MAZE
 from penstock.embedded.aio import AsyncBroker
 from penstock.embedded.options import MAX_AT_HAND
 from penstock.gateway.maze import MazeState
@@ -135,7 +134,7 @@ class LogOnly(Penstock):
 
     def _play(self, folder: Path) -> Sample:
         open_log = partial(Log.open, folder)
-        with Broker(open_log, owners={MAZE: MazeState()}) as broker:
+        with Broker(open_log, kept=[MazeState()]) as broker:
             watch = Watch(self.task)
             policy = Policy(window=MAX_AT_HAND)
             subscription = broker.subscribe("handler", TOPIC, policy, "earliest")

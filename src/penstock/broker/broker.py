@@ -10,11 +10,11 @@ that, and find themselves in ``awake`` whenever there may be something to send.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Self
 
 from penstock.access.accounts import Accounts
-from penstock.broker import kinds
 from penstock.broker.acceptance import accepted_topic, check_plain
 from penstock.broker.aftermath import Aftermath
 from penstock.broker.cards import Cards
@@ -37,6 +37,7 @@ from penstock.delivery import letters
 from penstock.delivery.consumer import Consumer, Outlet
 from penstock.delivery.dedup import Dedup
 from penstock.delivery.handshake import Answer, Stage
+from penstock.delivery.kept import Kept, Registry
 from penstock.delivery.level_book import LevelBook
 from penstock.delivery.owed import Owed, Portion
 from penstock.delivery.pages import Pages
@@ -49,7 +50,7 @@ from penstock.errors import (
     UnknownSubscription,
     UnknownTopic,
 )
-from penstock.log import Appended, Columns, GroupCommit, OpenLog, Owner, TopicOptions
+from penstock.log import Appended, Columns, GroupCommit, OpenLog, TopicOptions
 from penstock.model.failure import Failure
 from penstock.model.policy import Policy
 from penstock.sessions import Sessions
@@ -64,21 +65,31 @@ class Broker:
         open_log: OpenLog,
         options: BrokerOptions | None = None,
         topic_options: TopicOptions | None = None,
-        owners: Mapping[int, Owner] | None = None,
+        kept: Iterable[Kept] = (),
     ) -> None:
+        """``kept``: kinds of state that others have brought, and that its log keeps."""
         self.options = options or BrokerOptions()
         self.topic_options = topic_options or TopicOptions()
         self.letter_options = self._bounded_options(self.topic_options)
         self._bounded: set[str] = set()
         """Topics that are made with these options too."""
-        self.subscriptions = Subscriptions(self.options.max_subscriptions)
-        self.pending = Pending(self.options.max_pending, self.options.max_pending_bytes)
-        self.dedup = Dedup(self.options.dedup_count, self.options.dedup_age_s)
-        self.letters = letters.Letters()
-        self.levels = LevelBook()
-        self.cards = Cards(self.options)
-        self.sinks = Sinks(self.options)
-        self.sessions = Sessions()
+        self._kept = Registry()
+        keep, given = self._kept.keep, self.options
+        self.subscriptions = keep(Subscriptions(given.max_subscriptions))
+        self.pending = keep(Pending(given.max_pending, given.max_pending_bytes))
+        self.dedup = keep(Dedup(given.dedup_count, given.dedup_age_s))
+        self.letters = keep(letters.Letters())
+        self.levels = keep(LevelBook())
+        self.cards = keep(Cards(given))
+        self.sinks = keep(Sinks(given))
+        self.sessions = keep(Sessions())
+        for one in kept:
+            keep(one)
+        self.graves = letters.Graves()
+        self.parcels = letters.Parcels()
+        send = partial(self.parcels.confirmed, wake=self.wake)
+        self._kept.follow(self.graves.confirmed, self.graves.taken_back)
+        self._kept.follow(send, self.parcels.taken_back)
         self.awake: dict[object, None] = {}
         self.waiting: dict[object, None] = {}
         self.timers = Timers()
@@ -86,23 +97,7 @@ class Broker:
         """Where clients can have something said: they do not fill the log."""
         self._deleted: list[str] = []
         """Topics that went with the group whose commit has just ended."""
-        self.graves = letters.Graves()
-        self.parcels = letters.Parcels()
-        undoing = self.pending, self.dedup, self.letters
-        self._undoing = (*undoing, self.cards, self.sinks, self.sessions)
-        self.log = open_log(
-            owners={
-                kinds.SUBSCRIPTIONS: self.subscriptions,
-                kinds.PENDING: self.pending,
-                kinds.DEDUP: self.dedup,
-                kinds.LETTERS: self.letters,
-                kinds.LEVELS: self.levels,
-                kinds.CARDS: self.cards,
-                kinds.SINKS: self.sinks,
-                kinds.SESSIONS: self.sessions,
-                **(owners or {}),
-            }
-        )
+        self.log = open_log(owners=self._kept.kinds)
         subscribed = self.subscriptions.owners, self.sessions.filters
         self.accounts = Accounts(self.log, self.cards, subscribed)
         self.pages = Pages(self.log, self.options.page_cache_bytes)
@@ -117,6 +112,7 @@ class Broker:
         self.subscriptions.wire(self.pages, self.levels.get)
         self.retained = Retained(self.log, self.options.max_retained)
         self.sessions.wire(self, self.log.now_ms() / 1000)
+        self._kept.opened(self.log)
         self.aftermath.recover()
 
     def __enter__(self) -> Self:
@@ -142,21 +138,17 @@ class Broker:
     @property
     def urgent(self) -> bool:
         """Whether somebody waits for a commit."""
-        return (
-            self.log.pending_bytes > 0
-            or self.subscriptions.urgent
-            or self.pending.urgent
-            or self.dedup.urgent
-            or self.letters.urgent
-            or self.cards.urgent
-            or self.sinks.urgent
-            or self.sessions.urgent
-        )
+        if self.log.pending_bytes > 0:
+            return True
+        for one in self._kept.urgent:  # noqa: SIM110 - any() costs more, every turn
+            if one.urgent:
+                return True
+        return False
 
     @property
     def dirty(self) -> bool:
         """Whether there is anything a commit would write."""
-        return self.urgent or self.subscriptions.dirty or self.sessions.dirty
+        return self.urgent or self._kept.dirty
 
     def _on_commit(self, commit: GroupCommit) -> None:
         self.awake.update(self.waiting)
@@ -165,16 +157,14 @@ class Broker:
         if commit.error is not None:
             self._after_failure()
             return
-        for owner in self._undoing:
-            owner.confirmed()
-        self.graves.confirmed(commit.number)
-        self.parcels.confirmed(commit.number, self.wake)
-        gone = self._deleted
+        self._kept.confirmed(commit.number)
+        gone, told = self._deleted, self._kept.committed
         for topic, batch, columns in commit.batches():
             if gone and topic.name in gone:
                 continue
             self.chains.note(topic)
-            self.levels.add(topic.name, batch)
+            for tell in told:
+                tell(topic.name, batch)
             self.retained.add(batch)
             if subscriptions := self.subscriptions.of_topic(topic.name):
                 self.pages.add(batch, columns)
@@ -186,15 +176,13 @@ class Broker:
     def _after_failure(self) -> None:
         """Topics may be gone and shorter than they were."""
         self._drop_orphans()
-        self.parcels.taken_back()
-        self.graves.taken_back()
+        self._kept.taken_back()
         for one in self.subscriptions:
             one.cursor.clamp(self.log.topic(one.topic).next_offset)
             self.wake(one)
 
     def _drop_orphans(self) -> None:
-        self.dedup.drop_orphans(self.log.topics())
-        self.cards.drop_orphans(self.log.topics())
+        self._kept.drop_orphans(self.log.topics())
         for one in list(self.subscriptions):
             if not self.log.has_topic(one.topic):
                 self._end(one, "the topic is gone")
@@ -360,9 +348,8 @@ class Broker:
     def _forget_topic(self, name: str) -> None:
         for one in list(self.subscriptions.of_topic(name)):
             self._end(one, "the topic was deleted")
-        for keeper in (self.levels, self.pages, self.dedup, self.cards):
-            keeper.forget(name)
-        self.sessions.routes.forget(name)
+        self.pages.forget(name)
+        self._kept.forget(name)
 
     def release(self, message: Message, now_s: float) -> None:
         """Publish a pending message; raises InvalidPayload if it is a dead letter."""

@@ -32,6 +32,7 @@ from penstock.broker.card import (
     after,
 )
 from penstock.broker.options import BrokerOptions
+from penstock.delivery.kept import Kept
 from penstock.delivery.unconfirmed import Unconfirmed
 from penstock.errors import (
     IncompatibleSchema,
@@ -88,8 +89,10 @@ class Gate:
         return InvalidPayload(self._topic, index, path, reason, self.version.number)
 
 
-class Cards:
-    """Owner of the cards' records; see log.Owner."""
+class Cards(Kept):
+    """Owner of the cards' records."""
+
+    kind = 262
 
     def __init__(self, options: BrokerOptions) -> None:
         self._options = options

@@ -27,6 +27,7 @@ import msgspec
 
 from penstock.broker.options import BrokerOptions
 from penstock.broker.staging import Staging
+from penstock.delivery.kept import Kept
 from penstock.delivery.unconfirmed import Unconfirmed
 from penstock.errors import LimitReached
 from penstock.log import Record
@@ -60,8 +61,10 @@ _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(list[Epoch]).decode
 
 
-class Sinks:
-    """Owner of the sinks' records; see log.Owner."""
+class Sinks(Kept):
+    """Owner of the sinks' records."""
+
+    kind = 263
 
     def __init__(self, options: BrokerOptions) -> None:
         self._max_sinks = options.max_sinks

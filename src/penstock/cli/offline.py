@@ -13,7 +13,6 @@ from functools import partial
 import msgspec
 
 from penstock.broker.broker import Broker
-from penstock.broker.kinds import MAZE
 from penstock.config import load
 from penstock.desk.desk import Desk
 from penstock.desk.verbs import Promise, call
@@ -40,6 +39,6 @@ def offline(directory: str) -> Iterator[OfflineDesk]:
     """The desk of a directory; raises DirectoryLocked, NotADataDirectory."""
     settings = load()
     open_log = partial(Log.open, directory, settings.log, create=False)
-    owners = {MAZE: MazeState()}
-    with Broker(open_log, settings.broker, settings.topics, owners) as broker:
+    kept = [MazeState()]
+    with Broker(open_log, settings.broker, settings.topics, kept) as broker:
         yield OfflineDesk(broker)

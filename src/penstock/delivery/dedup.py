@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 import msgspec
 
+from penstock.delivery.kept import Kept
 from penstock.delivery.unconfirmed import Unconfirmed
 from penstock.log import Record
 
@@ -43,8 +44,10 @@ class Plan:
         return [offset for offset in found if offset is not None]
 
 
-class Dedup:
-    """Owner of the dedup ids' records; see log.Owner."""
+class Dedup(Kept):
+    """Owner of the dedup ids' records."""
+
+    kind = 258
 
     def __init__(self, max_count: int, max_age_s: float) -> None:
         self._max_count = max_count

@@ -18,6 +18,7 @@ import msgspec
 
 from penstock.delivery.amend import EventCopy, amended_page, event_at
 from penstock.delivery.closings import Closings, Run, Verdict
+from penstock.delivery.kept import Kept
 from penstock.delivery.owed import Failed, Owed
 from penstock.delivery.pending import Message
 from penstock.delivery.subscription import Subscription
@@ -238,8 +239,10 @@ _encode_letter = msgspec.json.Encoder().encode
 decode_letter = msgspec.json.Decoder(DeadLetter).decode
 
 
-class Letters:
-    """Owner of the record of what was done with letters; see log.Owner."""
+class Letters(Kept):
+    """Owner of the record of what was done with letters."""
+
+    kind = 259
 
     def __init__(self) -> None:
         self.floor = 0

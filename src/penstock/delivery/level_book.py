@@ -10,10 +10,11 @@ from array import array
 
 import msgspec
 
+from penstock.delivery.kept import Kept
 from penstock.delivery.levels import Levels, has_priorities
 from penstock.delivery.pages import Pages
 from penstock.errors import OffsetOutOfRange
-from penstock.log import Batch, BrokerLog, Record
+from penstock.log import Batch, BrokerLog
 
 
 class Row(msgspec.Struct, array_like=True, frozen=True):
@@ -29,8 +30,10 @@ _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(dict[str, Row]).decode
 
 
-class LevelBook:
-    """Owner of a snapshot, without records; see log.Owner."""
+class LevelBook(Kept):
+    """Owner of a snapshot, without records."""
+
+    kind = 260
 
     def __init__(self) -> None:
         self._indexes: dict[str, Levels] = {}
@@ -56,7 +59,7 @@ class LevelBook:
     def get(self, topic: str) -> Levels | None:
         return self._indexes.get(topic)
 
-    def add(self, topic: str, batch: Batch) -> None:
+    def committed(self, topic: str, batch: Batch) -> None:
         """Take up a batch that was committed."""
         index = self._indexes.get(topic)
         if index is None:
@@ -76,7 +79,7 @@ class LevelBook:
         try:
             while batches := self._log.read(name, offset):
                 for batch in batches:
-                    self.add(name, batch)
+                    self.committed(name, batch)
                 offset = batches[-1].end_offset
         except OffsetOutOfRange:
             # The topic was cut behind the checkpoint: look at all of it.
@@ -84,12 +87,6 @@ class LevelBook:
             self._catch_up(name, 0)
 
     # The journal's side
-
-    def collect(self) -> list[tuple[bytes, bool]]:
-        return []
-
-    def taken_back(self) -> None:
-        """Nothing: only committed events are in an index."""
 
     def snapshot(self) -> bytes:
         assert self._log is not None, "checkpoints come after wire"
@@ -105,6 +102,3 @@ class LevelBook:
 
     def restore(self, snapshot: bytes) -> None:
         self._restored = _decode(snapshot)
-
-    def replay(self, record: Record) -> None:
-        """There are no records."""

@@ -13,6 +13,7 @@ from enum import Enum
 
 import msgspec
 
+from penstock.delivery.kept import Kept
 from penstock.delivery.unconfirmed import Unconfirmed
 from penstock.errors import LimitReached
 from penstock.log import Record
@@ -49,8 +50,10 @@ class Step(Enum):
     GIVEN_UP = 3
 
 
-class Pending:
-    """Owner of the pending messages' records; see log.Owner."""
+class Pending(Kept):
+    """Owner of the pending messages' records."""
+
+    kind = 257
 
     def __init__(self, max_messages: int, max_bytes: int) -> None:
         self._max_messages = max_messages

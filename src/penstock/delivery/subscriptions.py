@@ -19,6 +19,7 @@ import msgspec
 
 from penstock.delivery.cursor import GetLevels
 from penstock.delivery.handshake import Stage
+from penstock.delivery.kept import Kept
 from penstock.delivery.owed import Notes, Owed
 from penstock.delivery.pages import Pages
 from penstock.delivery.standing import Standing
@@ -86,8 +87,10 @@ _decode_changes = msgspec.msgpack.Decoder(Changes).decode
 _decode_snapshot = msgspec.msgpack.Decoder(tuple[int, list[Full]]).decode
 
 
-class Subscriptions:
-    """Owner of the subscriptions' records; see log.Owner."""
+class Subscriptions(Kept):
+    """Owner of the subscriptions' records."""
+
+    kind = 256
 
     def __init__(self, limit: int) -> None:
         self._limit = limit

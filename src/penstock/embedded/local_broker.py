@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from penstock.broker.broker import Broker
-from penstock.broker.kinds import MAZE
 from penstock.broker.options import BrokerOptions
 from penstock.clock import Clock
 from penstock.errors import NotADataDirectory
@@ -45,7 +44,7 @@ def open_broker(
             partial(Log.open, path, options.log, clock=clock, files=files),
             options.broker,
             options.topics,
-            owners={MAZE: MazeState()},  # written if it was served, and to be kept
+            kept=[MazeState()],  # written if it was served, and to be kept
         )
     except (NotADirectoryError, FileExistsError) as error:
         raise NotADataDirectory(os.fspath(path)) from error

@@ -23,7 +23,6 @@ from pathlib import Path
 import uvloop
 
 from penstock.broker.broker import Broker
-from penstock.broker.kinds import MAZE
 from penstock.clock import SystemClock
 from penstock.desk.desk import Desk
 from penstock.desk.figures import Figures
@@ -72,7 +71,7 @@ def serve(settings: Settings, *, ready_file: str | None, announce: Announce) -> 
             partial(Log.open, settings.server.data, settings.log, role=ROLE),
             settings.broker,
             settings.topics,
-            owners={MAZE: state},
+            kept=[state],
         )
         stack.callback(broker.log.abandon)  # nothing, once it is closed
         if tracing is not None:

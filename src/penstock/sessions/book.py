@@ -18,6 +18,7 @@ from typing import NamedTuple
 import msgspec
 
 from penstock.delivery.consumer import Outlet
+from penstock.delivery.kept import Kept
 from penstock.delivery.unconfirmed import Unconfirmed
 from penstock.log import Record
 from penstock.sessions.routes import Host, Routes
@@ -74,8 +75,10 @@ _decode_changes = msgspec.msgpack.Decoder(Changes).decode
 _decode_snapshot = msgspec.msgpack.Decoder(tuple[int, list[Row]]).decode
 
 
-class Sessions:
-    """Owner of the sessions' records; see log.Owner."""
+class Sessions(Kept):
+    """Owner of the sessions' records."""
+
+    kind = 264
 
     routes: Routes
 
@@ -316,6 +319,9 @@ class Sessions:
     def closing(self) -> None:
         """Called for every group that closes, before the records are collected."""
         self.routes.closing()
+
+    def forget(self, topic: str) -> None:
+        self.routes.forget(topic)
 
     @property
     def urgent(self) -> bool:

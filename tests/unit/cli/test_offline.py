@@ -9,7 +9,6 @@ import pytest
 from click.testing import CliRunner, Result
 
 from penstock.broker.broker import Broker
-from penstock.broker.kinds import MAZE
 from penstock.cli.main import cli
 from penstock.cli.offline import offline
 from penstock.errors import DirectoryLocked, NotADataDirectory, UnknownVerb
@@ -102,8 +101,8 @@ def test_a_directory_of_another_process_is_left_alone(data: Path) -> None:
 
 
 def opened(data: Path) -> Broker:
-    owners = {MAZE: MazeState()}
-    return Broker(partial(Log.open, data, create=False), owners=owners)
+    kept = [MazeState()]
+    return Broker(partial(Log.open, data, create=False), kept=kept)
 
 
 @pytest.mark.parametrize("name", ["missing", "empty"])

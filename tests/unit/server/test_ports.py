@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from penstock.broker.broker import Broker
-from penstock.broker.kinds import MAZE
 from penstock.clock import ManualClock
 from penstock.desk.desk import Desk
 from penstock.gateway.gateway import Gateway
@@ -49,7 +48,7 @@ def state() -> MazeState:
 @pytest.fixture
 def broker(tmp_path: Path, state: MazeState) -> Iterator[Broker]:
     open_log = partial(Log.open, tmp_path, clock=ManualClock())
-    with Broker(open_log, owners={MAZE: state}) as broker:
+    with Broker(open_log, kept=[state]) as broker:
         yield broker
 
 
@@ -207,7 +206,7 @@ def test_the_maze_survives_the_deletion_of_its_topic(
 ) -> None:
     state = MazeState()
     open_log = partial(Log.open, tmp_path, clock=ManualClock())
-    with Broker(open_log, owners={MAZE: state}) as broker:
+    with Broker(open_log, kept=[state]) as broker:
         Ports(Settings(), broker, Desk(broker), state, {}).tick(0.0)
         lines = [b"%d|F|%d|9" % (n, n) for n in range(1, 11)]
         broker.publish("maze", Columns(lines, 0))
@@ -221,7 +220,7 @@ def test_the_maze_survives_the_deletion_of_its_topic(
 
     for _ in range(2):
         reopened = MazeState()
-        with Broker(open_log, owners={MAZE: reopened}) as broker:
+        with Broker(open_log, kept=[reopened]) as broker:
             Ports(Settings(), broker, Desk(broker), reopened, {}).tick(0.0)
 
             assert reopened.applied == again

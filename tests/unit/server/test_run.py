@@ -16,7 +16,6 @@ from threading import Thread
 import pytest
 
 from penstock.broker.broker import Broker
-from penstock.broker.kinds import MAZE
 from penstock.errors import DirectoryLocked
 from penstock.gateway.maze import MazeState
 from penstock.log import Log, Reader
@@ -196,7 +195,7 @@ def test_a_ready_file_that_cannot_be_written_ends_the_server(tmp_path: Path) -> 
             ready_file=tmp_path / "nowhere" / "ready.json",
         )
 
-    Broker(partial(Log.open, tmp_path / "data"), owners={MAZE: MazeState()}).log.close()
+    Broker(partial(Log.open, tmp_path / "data"), kept=[MazeState()]).log.close()
 
 
 def refuse_all(ready: Ready) -> None:

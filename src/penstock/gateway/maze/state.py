@@ -13,8 +13,9 @@ from collections.abc import Callable, Iterable
 
 import msgspec
 
+from penstock.delivery.kept import Kept
 from penstock.gateway.maze.followers import Followers, Graph
-from penstock.log import Batch, Record
+from penstock.log import Batch
 from penstock.wire.maze import FOLLOW, UNFOLLOW, Row, parse
 
 _VERSION = 1
@@ -28,11 +29,13 @@ class _Snapshot(msgspec.Struct, array_like=True, frozen=True):
     topic_id: int = 0
 
 
-class MazeState:
+class MazeState(Kept):
     """An owner of the log, to be given to it when it is opened.
 
     ``applied`` is the offset in the topic up to which the state holds its events.
     """
+
+    kind = 261
 
     def __init__(self) -> None:
         self.followers = Followers()
@@ -52,9 +55,6 @@ class MazeState:
         self.applied = self._opened_at = kept.applied
         self._applied_topic_id = kept.topic_id
 
-    def replay(self, record: Record) -> None:
-        """Nothing: the events in the topic are all the records there are."""
-
     def snapshot(self) -> bytes:
         return msgspec.msgpack.encode(
             _Snapshot(
@@ -65,10 +65,6 @@ class MazeState:
                 self._applied_topic_id,
             )
         )
-
-    def collect(self) -> Iterable[tuple[bytes, bool]]:
-        """Nothing: what there is to record is published."""
-        return ()
 
     def taken_back(self) -> None:
         """Offsets are given again: know of none until the next events are published.
