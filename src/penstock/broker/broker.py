@@ -1,4 +1,4 @@
-"""The broker: topics, publishers and subscriptions over one log.
+"""The broker: topics, publishers and subscriptions over one log, and their deadlines.
 
 Synchronous, single-threaded, deterministic: time comes in as ``now_s``, and what is
 ready to go out is pulled. A caller that was promised something waits for the group
@@ -187,6 +187,88 @@ class Broker:
             if not self.log.has_topic(one.topic):
                 self._end(one, "the topic is gone")
 
+    # Topics
+
+    def check_topic(self, name: str) -> None:
+        """Raise InvalidName, ReservedName if clients may not publish to such a topic.
+
+        One of an earlier version may have any name that a log can keep.
+        """
+        accepted_topic(name)
+        if not self.options.control_characters and not self.log.has_topic(name):
+            check_plain(name)
+
+    def create_topic(self, name: str, options: TopicOptions | None = None) -> None:
+        """Make a topic; raises TopicExists, InvalidName, LimitReached."""
+        self._check_new(name)
+        self.log.create_topic(name, options or self.options_for(name))
+        self._made(name)
+
+    def _check_new(self, name: str) -> None:
+        """Raises InvalidName, LimitReached, if no topic of that name can be made."""
+        self.check_topic(name)
+        if self.log.topic_count >= self.options.max_topics:
+            raise LimitReached("topics", self.options.max_topics, "max_topics")
+        payer = self.accounts.payer
+        if payer is not None and not self.log.has_topic(name):
+            payer.check_topics(1)
+
+    def _made(self, name: str) -> None:
+        """A topic is made, in the group that is open now."""
+        payer = self.accounts.payer
+        self.seldom.log(
+            *(logger, logging.INFO, "Topic %s is created", name),
+            about=name,
+            extra={"action": "topic_created", "topic": name},
+        )
+        if payer is not None:
+            self.cards.make(name, payer.user)
+
+    def bound(self, name: str) -> None:
+        """Have a topic bounded as dead letters are, unless its owner has chosen."""
+        if name in self._bounded:
+            return
+        topic = self.log.topic(name) if self.log.has_topic(name) else None
+        if topic is not None and topic.going:
+            return  # whoever comes next
+        self._bounded.add(name)
+        if topic is not None:
+            options = topic.options
+            if options.retention_age_s is None and options.retention_bytes is None:
+                self._bound(name)
+
+    def _bound(self, name: str) -> None:
+        if self.log.has_topic(name):
+            options = self.log.topic(name).options
+            wanted = self._bounded_options(options)
+            if options != wanted:
+                self.log.set_options(name, wanted)
+
+    def options_for(self, name: str) -> TopicOptions:
+        """With which a topic is made, unless its owner chooses."""
+        bounded = name == letters.TOPIC or name in self._bounded
+        return self.letter_options if bounded else self.topic_options
+
+    def _bounded_options(self, options: TopicOptions) -> TopicOptions:
+        return letters.bounded(
+            options,
+            self.options.dead_letter_retention_age_s,
+            self.options.dead_letter_retention_bytes,
+        )
+
+    def delete_topic(self, name: str) -> None:
+        """Remove a topic, its events and its subscriptions, with the open group.
+
+        Raises UnknownTopic, BeingDeleted.
+        """
+        self.log.drop_topic(name, lambda: self._deleted.append(name))
+
+    def _forget_topic(self, name: str) -> None:
+        for one in list(self.subscriptions.of_topic(name)):
+            self._end(one, "the topic was deleted")
+        self.pages.forget(name)
+        self._kept.forget(name)
+
     # Publishing
 
     def publish(
@@ -270,86 +352,6 @@ class Broker:
     ) -> list[int]:
         """Append those events whose dedup id is new; the offsets of all of them."""
         return publish_once(self, topic, events, dedup_ids, now_s)
-
-    def check_topic(self, name: str) -> None:
-        """Raise InvalidName, ReservedName if clients may not publish to such a topic.
-
-        One of an earlier version may have any name that a log can keep.
-        """
-        accepted_topic(name)
-        if not self.options.control_characters and not self.log.has_topic(name):
-            check_plain(name)
-
-    def create_topic(self, name: str, options: TopicOptions | None = None) -> None:
-        """Make a topic; raises TopicExists, InvalidName, LimitReached."""
-        self._check_new(name)
-        self.log.create_topic(name, options or self.options_for(name))
-        self._made(name)
-
-    def _check_new(self, name: str) -> None:
-        """Raises InvalidName, LimitReached, if no topic of that name can be made."""
-        self.check_topic(name)
-        if self.log.topic_count >= self.options.max_topics:
-            raise LimitReached("topics", self.options.max_topics, "max_topics")
-        payer = self.accounts.payer
-        if payer is not None and not self.log.has_topic(name):
-            payer.check_topics(1)
-
-    def _made(self, name: str) -> None:
-        """A topic is made, in the group that is open now."""
-        payer = self.accounts.payer
-        self.seldom.log(
-            *(logger, logging.INFO, "Topic %s is created", name),
-            about=name,
-            extra={"action": "topic_created", "topic": name},
-        )
-        if payer is not None:
-            self.cards.make(name, payer.user)
-
-    def bound(self, name: str) -> None:
-        """Have a topic bounded as dead letters are, unless its owner has chosen."""
-        if name in self._bounded:
-            return
-        topic = self.log.topic(name) if self.log.has_topic(name) else None
-        if topic is not None and topic.going:
-            return  # whoever comes next
-        self._bounded.add(name)
-        if topic is not None:
-            options = topic.options
-            if options.retention_age_s is None and options.retention_bytes is None:
-                self._bound(name)
-
-    def _bound(self, name: str) -> None:
-        if self.log.has_topic(name):
-            options = self.log.topic(name).options
-            wanted = self._bounded_options(options)
-            if options != wanted:
-                self.log.set_options(name, wanted)
-
-    def options_for(self, name: str) -> TopicOptions:
-        """With which a topic is made, unless its owner chooses."""
-        bounded = name == letters.TOPIC or name in self._bounded
-        return self.letter_options if bounded else self.topic_options
-
-    def _bounded_options(self, options: TopicOptions) -> TopicOptions:
-        return letters.bounded(
-            options,
-            self.options.dead_letter_retention_age_s,
-            self.options.dead_letter_retention_bytes,
-        )
-
-    def delete_topic(self, name: str) -> None:
-        """Remove a topic, its events and its subscriptions, with the open group.
-
-        Raises UnknownTopic, BeingDeleted.
-        """
-        self.log.drop_topic(name, lambda: self._deleted.append(name))
-
-    def _forget_topic(self, name: str) -> None:
-        for one in list(self.subscriptions.of_topic(name)):
-            self._end(one, "the topic was deleted")
-        self.pages.forget(name)
-        self._kept.forget(name)
 
     def release(self, message: Message, now_s: float) -> None:
         """Publish a pending message; raises InvalidPayload if it is a dead letter."""
