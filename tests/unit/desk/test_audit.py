@@ -4,7 +4,7 @@ import pytest
 
 from penstock.desk import audit, scan
 from penstock.desk.audit import TOPIC, edit_of
-from penstock.desk.views.audit import AuditFilter, Entry
+from penstock.desk.views.audit import AuditFilter, AuditPage, Entry
 from tests.unit.desk.office import Office
 
 
@@ -26,7 +26,7 @@ def trail(office: Office) -> Office:
 
 def entries(office: Office, **filter: object) -> list[int]:
     page = office.desk.ask("dead-letters.audit", {"filter": filter})
-    assert isinstance(page, audit.AuditPage)
+    assert isinstance(page, AuditPage)
     return [one.entry for one in page.entries]
 
 
