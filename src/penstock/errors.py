@@ -118,7 +118,8 @@
 
 Fields are declared once, as annotations, and are the arguments of the constructor; the
 text is in ``__str__``; ``hint`` says what a person can do; ``retriable`` says whether
-the same call may succeed later; ``told`` is the text without paths.
+the same call may succeed later; ``told`` is the text without paths. Clients raise what
+their server raised, as the same class: ``penstock.model.remote_errors``.
 """
 
 from __future__ import annotations
@@ -144,6 +145,8 @@ class PenstockError(Exception):
     _required: ClassVar[frozenset[str]] = frozenset()
 
     def __init_subclass__(cls) -> None:
+        if "fields" in vars(cls):  # listed by hand
+            return
         kinds = cls.__annotations__.items()
         own = [name for name, kind in kinds if "ClassVar" not in str(kind)]
         cls.fields = (*cls.fields, *own)
@@ -821,7 +824,10 @@ class SubscriptionEnded(ClientError):
 
 
 class ServerRefused(ClientError):
-    """``error`` is the name of the class the server raised."""
+    """``error`` is the name of the class the server raised.
+
+    If it is one that brokers raise, this is an instance of that class, too.
+    """
 
     error: str
     text: str

@@ -14,6 +14,7 @@ from penstock.delivery.consumer import Consumer
 from penstock.errors import InvalidBatch, PenstockError, WriteFailed
 from penstock.gateway.outbox import Outbox
 from penstock.log import Columns
+from penstock.model.remote_errors import fields_told
 from penstock.wire.native import (
     Answer,
     Finish,
@@ -185,7 +186,8 @@ def _published(run: list[Publish], piece: Piece) -> list[bytes]:
 
 def problem(seq: int, error: PenstockError) -> bytes:
     """The answer to what was not done."""
-    return encode(Problem(seq, type(error).__name__, error.told, error.hint))
+    name, fields = type(error).__name__, fields_told(error)
+    return encode(Problem(seq, name, error.told, error.hint, fields or None))
 
 
 def not_stored(seq: int) -> bytes:
