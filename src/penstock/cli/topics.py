@@ -6,12 +6,13 @@ from collections.abc import Iterator
 
 import click
 
-from penstock.broker.desk_views import MAX_ROWS, TopicPage, TopicRow, TopicView
+from penstock.broker.desk_views import TopicPage, TopicRow, TopicView
 from penstock.cli import show
 from penstock.cli.connect import (
     Asker,
     as_json,
     ask,
+    ask_all,
     at_desk,
     confirm,
     json_option,
@@ -44,7 +45,7 @@ def topics(context: click.Context, /, *, own: bool, **_: object) -> None:
     if context.invoked_subcommand is not None:
         return
     with at_desk() as client:
-        found = list(_all(client, own=own))
+        found = _all(client, own=own)
     show_rows(found, _HEADINGS, _row, "no topics yet: publish something, or create one")
 
 
@@ -149,13 +150,15 @@ for command in COMMANDS:
     topics.add_command(command)
 
 
-def _all(client: Asker, *, own: bool) -> Iterator[TopicRow]:
-    after, more = "", True
-    while more:
-        page = ask(client, TopicPage, "topics", after=after, own=own, limit=MAX_ROWS)
-        yield from page.topics
-        more = page.more
-        after = page.topics[-1].name if page.topics else after
+def _all(client: Asker, *, own: bool) -> list[TopicRow]:
+    return ask_all(
+        client,
+        TopicPage,
+        "topics",
+        lambda page: page.topics,
+        lambda row: row.name,
+        own=own,
+    )
 
 
 def _row(topic: TopicRow) -> tuple[str, ...]:

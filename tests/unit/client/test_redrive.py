@@ -7,7 +7,7 @@ import pytest
 
 from penstock.broker import desk_errors, desk_letters
 from penstock.broker.letter_filter import Filter
-from penstock.client import redrive
+from penstock.client import plan, redrive
 from penstock.client.plan import Plan, drive_blocking
 from penstock.client.redrive import Pace, Progress
 from penstock.errors import InvalidOption
@@ -68,7 +68,7 @@ def desk(tmp_path: Path) -> Iterator[Desk]:
 def test_all_letters_are_listed_over_many_pages(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(redrive, "MAX_ROWS", 3)
+    monkeypatch.setattr(plan, "MAX_ROWS", 3)
 
     everything = drive_blocking(redrive.list_all(), desk.ask, desk.sleep)
     some = drive_blocking(

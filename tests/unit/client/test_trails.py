@@ -8,7 +8,7 @@ import pytest
 
 from penstock.broker.desk_audit import AuditFilter
 from penstock.broker.desk_errors import ErrorFilter
-from penstock.client import redrive, trails
+from penstock.client import plan, redrive, trails
 from penstock.client.plan import Plan, drive_blocking
 from tests.unit.broker.letter_scene import fail
 from tests.unit.broker.office import Office
@@ -121,7 +121,7 @@ def test_the_trail_is_read_over_many_pages_and_not_further_than_needed(
 def test_failed_tries_are_listed_from_both_ends(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(trails, "MAX_ROWS", 5)
+    monkeypatch.setattr(plan, "MAX_ROWS", 5)
 
     newest = desk.run(trails.errors(ErrorFilter(subscriber="me"), count=7))
     oldest = desk.run(trails.errors(count=100, oldest_first=True))
