@@ -108,7 +108,6 @@ class Sessions:
                 broker.subscriptions.remove(one)
 
     def _take_up(self, session: Session, now_s: float) -> None:
-        session.restored = True
         self._count(session, len(session.wishes))
         session.gone_s = now_s if session.gone_s is None else session.gone_s
         if session.will is not None:
@@ -159,7 +158,6 @@ class Sessions:
             session = Session(self._next_number, client, durable=durable)
             self._by_client[client] = self._by_number[session.number] = session
         session.expiry_s = expiry_s
-        session.restored = False
         self.changed(session)
         return session, present
 

@@ -82,7 +82,6 @@ class Session:
         "number",
         "outlet",
         "ready",
-        "restored",
         "shares",
         "since_s",
         "topics",
@@ -118,8 +117,6 @@ class Session:
         self.will_due_s: float | None = None
         self.will_again_s = 0.0
         """A will that could not be stored is not tried again before."""
-        self.restored = False
-        """Whether it is from the journal and nobody has come since."""
 
     @property
     def name(self) -> str:

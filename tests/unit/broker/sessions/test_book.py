@@ -158,10 +158,8 @@ def test_everything_of_a_session_is_there_after_a_restart(
     found = scene.session()
     assert (found.number, found.user, found.expiry_s) == (ann.number, "anna", 3600.0)
     assert (found.will, found.wishes) == (WILL, ann.wishes)
-    assert found.restored
     assert (found.gone_s, found.will_due_s) == (1010.0, 1015.0)
     assert scene.broker.sessions.offline == [found]
-    assert not scene.come(expiry_s=3600.0).restored
 
 
 @RESTARTS
