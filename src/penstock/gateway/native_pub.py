@@ -8,7 +8,6 @@ from penstock.broker.acceptance import check_ids
 from penstock.broker.access import OPEN
 from penstock.broker.broker import Broker
 from penstock.broker.finish import finish
-from penstock.broker.promised import is_lost
 from penstock.broker.publishing import Piece
 from penstock.delivery.consumer import Consumer
 from penstock.errors import InvalidBatch, PenstockError, WriteFailed
@@ -87,19 +86,12 @@ class Publisher:
         }
         for piece in outcome.pieces:
             answers.update(zip(piece.units, _published(run, piece), strict=True))
-
-        def lost() -> bytes:
-            """Of several groups some may be written."""
-            log = self._broker.log
-            return b"".join(
-                not_stored(one.seq)
-                if is_lost(log, groups.get(unit, 0))
-                else answers[unit]
-                for unit, one in enumerate(run)
-            )
-
-        data = b"".join([answers[unit] for unit in range(len(run))])
-        self._outbox.after(outcome.group, data, lost)
+        units = range(len(run))
+        self._outbox.each(
+            [answers[unit] for unit in units],
+            [groups.get(unit, 0) for unit in units],
+            lambda unit: not_stored(run[unit].seq),
+        )
 
     def _one(self, message: Publish, now_s: float) -> None:
         try:
