@@ -86,10 +86,10 @@ class Publisher:
         }
         for piece in outcome.pieces:
             answers.update(zip(piece.units, _published(run, piece), strict=True))
-        units = range(len(run))
+        places = range(len(run))
         self._outbox.each(
-            [answers[unit] for unit in units],
-            [groups.get(unit, 0) for unit in units],
+            [answers[unit] for unit in places],
+            [groups.get(unit, 0) for unit in places],
             lambda unit: not_stored(run[unit].seq),
         )
 
