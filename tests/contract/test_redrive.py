@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import pytest
 
 from penstock.cli.offline import offline
-from penstock.client import aio, connect, redrive
+from penstock.client import aio, connect, plan, redrive, trails
 from penstock.client.plan import Plan, drive, drive_blocking
 from penstock.desk.views.letters import Filter
 from tests.local_server import local_server
@@ -77,7 +77,8 @@ def data(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Path]:
 def test_letters_are_grouped_sent_again_and_dropped(
     data: Path, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(redrive, "MAX_ROWS", 4)
+    for module in (plan, redrive, trails):
+        monkeypatch.setattr(module, "MAX_ROWS", 4)
 
     groups = run(data, redrive.groups())
     sent = run(data, redrive.republish_all(Filter(error="ValueError"), by="anna"))

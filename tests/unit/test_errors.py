@@ -475,3 +475,34 @@ def test_a_client_is_told_no_path() -> None:
     assert errors.InvalidName("a/b", "is odd").told == str(
         errors.InvalidName("a/b", "is odd")
     )
+
+
+@pytest.mark.parametrize(
+    "error", [e for e, _ in CASES if e.fields], ids=lambda e: type(e).__name__
+)
+def test_fields_may_be_given_by_name(error: PenstockError) -> None:
+    names = inspect.signature(type(error)).parameters
+    fields = error.fields if "values" in names else tuple(names)
+    named = {name: getattr(error, name) for name in fields}
+
+    made = type(error)(**named)
+
+    assert vars(made) == vars(error)
+    assert made.args == error.args
+
+
+@pytest.mark.parametrize(
+    ("values", "named"),
+    [
+        ((), {}),
+        (("a", "b"), {}),
+        (("a",), {"topic": "a"}),
+        (("a",), {"name": "b"}),
+        ((), {"name": "b"}),
+    ],
+)
+def test_fields_that_an_error_does_not_have_are_refused(
+    values: tuple[str, ...], named: dict[str, str]
+) -> None:
+    with pytest.raises(TypeError, match=r"UnknownTopic\(\) takes topic"):
+        errors.UnknownTopic(*values, **named)

@@ -7,7 +7,7 @@ import secrets
 import statistics
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -29,7 +29,7 @@ from penstock.cli.output import say
 from penstock.cli.refusal import Refusal
 from penstock.client import Client, Subscription
 from penstock.client.address import Local
-from penstock.errors import PenstockError, ServerRefused, UnknownTopic
+from penstock.errors import PenstockError, UnknownTopic
 from penstock.log import Layout, holder_pid
 
 BATCHES = (1, 100, 1000)
@@ -213,11 +213,8 @@ def _topic(client: Client, durability: str) -> Iterator[str]:
 
 def _check_deletes(client: Client, name: str) -> None:
     """Raises ServerRefused, before there is a topic, if it would have to stay."""
-    try:
+    with suppress(UnknownTopic):
         client.ask("topics.delete", name=name)
-    except ServerRefused as error:
-        if error.error != UnknownTopic.__name__:
-            raise
 
 
 def _delete(client: Client, name: str) -> None:

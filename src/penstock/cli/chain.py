@@ -25,7 +25,7 @@ from penstock.client.chains import Chain, chain, place_of
 from penstock.client.plan import Plan
 from penstock.desk.chains import DEPTH, EVENTS, MAX_DEPTH, MAX_EVENTS
 from penstock.desk.views.chains import ChainEvent
-from penstock.errors import ServerRefused, UnknownEvent
+from penstock.errors import UnknownEvent
 
 
 @click.command("chain")
@@ -91,9 +91,8 @@ def _found(desk: Asker, name: str, ask: Callable[..., Plan[Chain]]) -> Chain:
     place = place_of(name)
     try:
         return carry_out(desk, ask(name))
-    except (UnknownEvent, ServerRefused) as error:
-        unknown = isinstance(error, UnknownEvent) or error.error == "UnknownEvent"
-        if place is None or not unknown:
+    except UnknownEvent:
+        if place is None:
             raise
     topic, offset = place
     return carry_out(desk, ask(topic=topic, offset=offset))

@@ -34,7 +34,7 @@ from penstock.client.address import (
     Remote,
     remote,
 )
-from penstock.client.plan import Plan, drive_blocking
+from penstock.client.plan import AnyPage, Plan, all_rows, drive_blocking
 from penstock.client.tls import Tls
 from penstock.config import load
 from penstock.errors import NotRunning, ServerRefused
@@ -277,6 +277,19 @@ def ask(client: Asker, view: type[View], verb: str, /, **arguments: object) -> V
     """The answer of the desk as the type it has."""
     said = {name: value for name, value in arguments.items() if value is not None}
     return msgspec.convert(client.ask(verb, **said), view)
+
+
+def ask_all(
+    client: Asker,
+    view: type[AnyPage],
+    verb: str,
+    rows: Callable[[AnyPage], list[Row]],
+    key: Callable[[Row], str | int],
+    /,
+    **arguments: object,
+) -> list[Row]:
+    """What the desk answers, page after page: see ``all_rows``."""
+    return carry_out(client, all_rows(view, verb, rows, key, **arguments))
 
 
 def show_json(value: object) -> None:

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import click
 
 from penstock.cli import show
 from penstock.cli.connect import (
-    Asker,
-    ask,
+    ask_all,
     connected,
     json_option,
     server_options,
@@ -33,17 +30,15 @@ def connections(gateway: str | None, **_: object) -> None:
       penstock connections --gateway line --json
     """
     with connected() as client:
-        found = list(_all(client, gateway))
+        found = ask_all(
+            client,
+            ConnectionPage,
+            "connections",
+            lambda page: page.connections,
+            lambda row: row.number,
+            gateway=gateway,
+        )
     show_rows(found, _HEADINGS, _cells, "no connections")
-
-
-def _all(client: Asker, gateway: str | None) -> Iterator[ConnectionRow]:
-    after, more = 0, True
-    while more:
-        page = ask(client, ConnectionPage, "connections", after=after, gateway=gateway)
-        yield from page.connections
-        more = page.more
-        after = page.connections[-1].number if page.connections else after
 
 
 def _cells(row: ConnectionRow) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ from penstock.cli import show
 from penstock.cli.connect import (
     Asker,
     as_json,
-    ask,
+    ask_all,
     at_desk,
     json_option,
     server_options,
@@ -55,7 +55,7 @@ def logs(topic: str, limit: int, **_: object) -> None:
       penstock logs orders --json | jq 'map_values(length)'
     """
     with at_desk() as client:
-        found = list(_all(client, topic, limit))
+        found = _all(client, topic, limit)
     if as_json():
         show_json({one.subscriber: list(map(_event, one.events)) for one in found})
     elif found:
@@ -70,13 +70,16 @@ def logs(topic: str, limit: int, **_: object) -> None:
             say(f"note: {one.subscriber}: {shown} are shown", err=True)
 
 
-def _all(client: Asker, topic: str, limit: int) -> Iterator[SubscriberLog]:
-    after, more = "", True
-    while more:
-        page = ask(client, LogPage, "logs", topic=topic, after=after, limit=limit)
-        yield from page.subscribers
-        more = page.more
-        after = page.subscribers[-1].subscriber if page.subscribers else after
+def _all(client: Asker, topic: str, limit: int) -> list[SubscriberLog]:
+    return ask_all(
+        client,
+        LogPage,
+        "logs",
+        lambda page: page.subscribers,
+        lambda row: row.subscriber,
+        topic=topic,
+        limit=limit,
+    )
 
 
 def _event(event: LogEvent) -> Row:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import click
 
 from penstock.cli import mqtt_text, show
@@ -11,6 +9,7 @@ from penstock.cli.connect import (
     Asker,
     as_json,
     ask,
+    ask_all,
     at_desk,
     confirm,
     json_option,
@@ -18,7 +17,6 @@ from penstock.cli.connect import (
     show_json,
 )
 from penstock.cli.output import say
-from penstock.desk.sessions import MAX_ROWS
 from penstock.desk.views.retained import RetainedPage, RetainedRow, RetainedView
 from penstock.desk.views.sessions import (
     MqttSessionPage,
@@ -57,7 +55,7 @@ def sessions_command(matching: str | None, state: str | None, **_: object) -> No
       penstock mqtt sessions --filter 'sensors/#' --state away
     """
     with at_desk() as desk:
-        found = list(_sessions(desk, matching, state))
+        found = _sessions(desk, matching, state)
     if as_json():
         show_json(found)
     elif found:
@@ -127,7 +125,7 @@ def retained_command(matching: str | None, **_: object) -> None:
       penstock mqtt retained 'sensors/+/state'
     """
     with at_desk() as desk:
-        found = list(_retained(desk, matching))
+        found = _retained(desk, matching)
     if as_json():
         show_json(found)
     elif found:
@@ -185,34 +183,24 @@ def forget_command(topic: str, *, yes: bool, **_: object) -> None:
 
 def _sessions(
     desk: Asker, matching: str | None, state: str | None
-) -> Iterator[MqttSessionRow]:
-    after, more = "", True
-    while more:
-        page = ask(
-            desk,
-            MqttSessionPage,
-            "mqtt.sessions",
-            after=after,
-            matching=matching,
-            state=state,
-            limit=MAX_ROWS,
-        )
-        yield from page.sessions
-        more = page.more
-        after = page.sessions[-1].client if page.sessions else after
+) -> list[MqttSessionRow]:
+    return ask_all(
+        desk,
+        MqttSessionPage,
+        "mqtt.sessions",
+        lambda page: page.sessions,
+        lambda row: row.client,
+        matching=matching,
+        state=state,
+    )
 
 
-def _retained(desk: Asker, matching: str | None) -> Iterator[RetainedRow]:
-    after, more = "", True
-    while more:
-        page = ask(
-            desk,
-            RetainedPage,
-            "mqtt.retained",
-            matching=matching,
-            after=after,
-            limit=MAX_ROWS,
-        )
-        yield from page.retained
-        more = page.more
-        after = page.retained[-1].topic if page.retained else after
+def _retained(desk: Asker, matching: str | None) -> list[RetainedRow]:
+    return ask_all(
+        desk,
+        RetainedPage,
+        "mqtt.retained",
+        lambda page: page.retained,
+        lambda row: row.topic,
+        matching=matching,
+    )

@@ -15,6 +15,7 @@ from penstock.cli.connect import (
     Asker,
     as_json,
     ask,
+    ask_all,
     at_desk,
     connected,
     json_option,
@@ -26,7 +27,6 @@ from penstock.cli.connect import (
 from penstock.cli.output import say, write_line
 from penstock.cli.refusal import Refusal
 from penstock.cli.schema_source import given_schema
-from penstock.desk.schemas import MAX_ROWS
 from penstock.desk.views.schemas import (
     CheckView,
     ModeView,
@@ -79,14 +79,14 @@ def list_command(**_: object) -> None:
     Example:
       penstock schemas list
     """
-    found: list[SchemaRow] = []
-    more = True
     with at_desk() as desk:
-        while more:
-            after = found[-1].topic if found else ""
-            page = ask(desk, SchemaPage, "schemas", after=after, limit=MAX_ROWS)
-            found += page.schemas
-            more = page.more
+        found = ask_all(
+            desk,
+            SchemaPage,
+            "schemas",
+            lambda page: page.schemas,
+            lambda row: row.topic,
+        )
     show_rows(
         found, _HEADINGS, _row, "no schemas yet: penstock schemas register TOPIC FILE"
     )

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import click
 
 from penstock.cli import show
 from penstock.cli.connect import (
-    Asker,
-    ask,
+    ask_all,
     at_desk,
     json_option,
     server_options,
     show_rows,
 )
-from penstock.desk.sinks import MAX_ROWS
 from penstock.desk.views.sinks import SinkPage, SinkRow
 
 _HEADINGS = ("QUERY", "EPOCH", "EVENTS", "COMMITTED", "STAGED")
@@ -39,17 +35,10 @@ def list_command(**_: object) -> None:
       penstock sinks list
     """
     with at_desk() as desk:
-        found = list(_all(desk))
+        found = ask_all(
+            desk, SinkPage, "sinks", lambda page: page.sinks, lambda row: row.query
+        )
     show_rows(found, _HEADINGS, _cells, "no sinks")
-
-
-def _all(desk: Asker) -> Iterator[SinkRow]:
-    after, more = "", True
-    while more:
-        page = ask(desk, SinkPage, "sinks", after=after, limit=MAX_ROWS)
-        yield from page.sinks
-        more = page.more
-        after = page.sinks[-1].query if page.sinks else after
 
 
 def _cells(row: SinkRow) -> tuple[str, ...]:

@@ -11,12 +11,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from penstock import sql
-from penstock.cli.connect import Asker, ask, at_desk, credentials, no_token, whereabouts
+from penstock.cli.connect import (
+    Asker,
+    ask,
+    ask_all,
+    at_desk,
+    credentials,
+    no_token,
+    whereabouts,
+)
 from penstock.cli.sql_aside import Aside
 from penstock.client import Client
 from penstock.client.address import Local
 from penstock.client.tls import Tls
-from penstock.desk.views import MAX_ROWS
 from penstock.desk.views.schemas import SchemaPage, SchemaView
 from penstock.desk.views.topics import TopicPage
 from penstock.errors import NotAllowed, ServerRefused, UnknownSchema
@@ -103,19 +110,15 @@ class Desk:
     def names(self, query: str = "") -> list[str]:
         """All topics; of a user who may not see them all, words of the query."""
         try:
-            return list(_names(self.desk))
-        except ServerRefused as error:
-            if error.error != NotAllowed.__name__:
-                raise
-        return [word for word in words_of(query) if self._is_topic(word)]
+            return _names(self.desk)
+        except NotAllowed:
+            return [word for word in words_of(query) if self._is_topic(word)]
 
     def schema(self, topic: str) -> str | None:
         try:
             return ask(self.desk, SchemaView, "schemas.show", topic=topic).schema
-        except ServerRefused as error:
-            if error.error not in (UnknownSchema.__name__, NotAllowed.__name__):
-                raise
-        return None
+        except (UnknownSchema, NotAllowed):
+            return None
 
     def _is_topic(self, word: str) -> bool:
         try:
@@ -161,22 +164,23 @@ def words_of(query: str) -> list[str]:
     return list(dict.fromkeys(found))[:MAX_WORDS]
 
 
-def _names(desk: Asker) -> Iterator[str]:
-    after, more = "", True
-    while more:
-        page = ask(desk, TopicPage, "topics", after=after, own=True, limit=MAX_ROWS)
-        yield from (topic.name for topic in page.topics)
-        more = page.more
-        after = page.topics[-1].name if page.topics else after
+def _names(desk: Asker) -> list[str]:
+    rows = ask_all(
+        desk,
+        TopicPage,
+        "topics",
+        lambda page: page.topics,
+        lambda row: row.name,
+        own=True,
+    )
+    return [row.name for row in rows]
 
 
-def _with_schema(desk: Asker) -> Iterator[str]:
-    after, more = "", True
-    while more:
-        page = ask(desk, SchemaPage, "schemas", after=after, limit=MAX_ROWS)
-        yield from (row.topic for row in page.schemas)
-        more = page.more
-        after = page.schemas[-1].topic if page.schemas else after
+def _with_schema(desk: Asker) -> list[str]:
+    rows = ask_all(
+        desk, SchemaPage, "schemas", lambda page: page.schemas, lambda row: row.topic
+    )
+    return [row.topic for row in rows]
 
 
 class OnSpark:

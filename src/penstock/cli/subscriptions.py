@@ -11,6 +11,7 @@ from penstock.cli.connect import (
     Asker,
     as_json,
     ask,
+    ask_all,
     at_desk,
     confirm,
     json_option,
@@ -19,7 +20,6 @@ from penstock.cli.connect import (
 )
 from penstock.cli.output import say
 from penstock.cli.start import start_of
-from penstock.desk.views import MAX_ROWS
 from penstock.desk.views.subscriptions import (
     Moved,
     SubscriptionPage,
@@ -62,7 +62,7 @@ def subscriptions(
     if context.invoked_subcommand is not None:
         return
     with at_desk() as client:
-        found = list(_all(client, subscriber, topic))
+        found = _all(client, subscriber, topic)
     found.sort(key=lambda one: (one.subscriber, one.topic))
     if as_json():
         show_json(found)
@@ -201,21 +201,16 @@ def lines_of(found: list[SubscriptionRow]) -> list[str]:
 
 def _all(
     client: Asker, subscriber: str | None, topic: str | None
-) -> Iterator[SubscriptionRow]:
-    after, more = 0, True
-    while more:
-        page = ask(
-            client,
-            SubscriptionPage,
-            "subscriptions",
-            subscriber=subscriber,
-            topic=topic,
-            after=after,
-            limit=MAX_ROWS,
-        )
-        yield from page.subscriptions
-        more = page.more
-        after = page.subscriptions[-1].number if page.subscriptions else after
+) -> list[SubscriptionRow]:
+    return ask_all(
+        client,
+        SubscriptionPage,
+        "subscriptions",
+        lambda page: page.subscriptions,
+        lambda row: row.number,
+        subscriber=subscriber,
+        topic=topic,
+    )
 
 
 def _row(one: SubscriptionRow) -> tuple[str, ...]:

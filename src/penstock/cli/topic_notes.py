@@ -11,6 +11,7 @@ from penstock.cli import show
 from penstock.cli.connect import (
     as_json,
     ask,
+    ask_all,
     at_desk,
     json_option,
     server_options,
@@ -18,7 +19,6 @@ from penstock.cli.connect import (
     who,
 )
 from penstock.cli.output import say, say_text
-from penstock.desk.notes import MAX_ROWS
 from penstock.desk.views.schemas import CommentPage, CommentRow, DocumentationView
 
 NAME = click.argument("name", metavar="TOPIC")
@@ -86,19 +86,15 @@ def comments(name: str, **_: object) -> None:
     Example:
       penstock topics comments orders
     """
-    found: list[CommentRow] = []
-    more = True
     with at_desk() as desk:
-        while more:
-            after = found[-1].number if found else 0
-            page = ask(
-                *(desk, CommentPage, "topics.comments"),
-                name=name,
-                after=after,
-                limit=MAX_ROWS,
-            )
-            found += page.comments
-            more = page.more
+        found = ask_all(
+            desk,
+            CommentPage,
+            "topics.comments",
+            lambda page: page.comments,
+            lambda row: row.number,
+            name=name,
+        )
     if as_json():
         show_json(found)
         return

@@ -11,6 +11,7 @@ from penstock.cli.connect import (
     Asker,
     as_json,
     ask,
+    ask_all,
     at_desk,
     confirm,
     json_option,
@@ -21,7 +22,6 @@ from penstock.cli.connect import (
 from penstock.cli.output import say
 from penstock.cli.subscriptions import lines_of as subscription_lines
 from penstock.cli.topic_notes import COMMANDS
-from penstock.desk.views import MAX_ROWS
 from penstock.desk.views.topics import TopicPage, TopicRow, TopicView
 
 NAME = click.argument("name", metavar="TOPIC")
@@ -45,7 +45,7 @@ def topics(context: click.Context, /, *, own: bool, **_: object) -> None:
     if context.invoked_subcommand is not None:
         return
     with at_desk() as client:
-        found = list(_all(client, own=own))
+        found = _all(client, own=own)
     show_rows(found, _HEADINGS, _row, "no topics yet: publish something, or create one")
 
 
@@ -150,13 +150,15 @@ for command in COMMANDS:
     topics.add_command(command)
 
 
-def _all(client: Asker, *, own: bool) -> Iterator[TopicRow]:
-    after, more = "", True
-    while more:
-        page = ask(client, TopicPage, "topics", after=after, own=own, limit=MAX_ROWS)
-        yield from page.topics
-        more = page.more
-        after = page.topics[-1].name if page.topics else after
+def _all(client: Asker, *, own: bool) -> list[TopicRow]:
+    return ask_all(
+        client,
+        TopicPage,
+        "topics",
+        lambda page: page.topics,
+        lambda row: row.name,
+        own=own,
+    )
 
 
 def _row(topic: TopicRow) -> tuple[str, ...]:

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import click
 
 from penstock.cli import show
 from penstock.cli.connect import (
     Asker,
     ask,
+    ask_all,
     at_desk,
     json_option,
     server_options,
     show_rows,
 )
-from penstock.desk.users import MAX_ROWS
 from penstock.desk.views.users import UsagePage, UsageRow
 
 _HEADINGS = (
@@ -41,7 +39,7 @@ def usage(name: str | None, **_: object) -> None:
       penstock users usage anna
     """
     with at_desk() as desk:
-        found = list(_all(desk) if name is None else _one(desk, name))
+        found = _all(desk) if name is None else _one(desk, name)
     show_rows(found, _HEADINGS, _cells, "no users")
 
 
@@ -49,13 +47,10 @@ def _one(desk: Asker, name: str) -> list[UsageRow]:
     return ask(desk, UsagePage, "users.usage", user=name).users
 
 
-def _all(desk: Asker) -> Iterator[UsageRow]:
-    after, more = "", True
-    while more:
-        page = ask(desk, UsagePage, "users.usage", after=after, limit=MAX_ROWS)
-        yield from page.users
-        more = page.more
-        after = page.users[-1].user if page.users else after
+def _all(desk: Asker) -> list[UsageRow]:
+    return ask_all(
+        desk, UsagePage, "users.usage", lambda page: page.users, lambda row: row.user
+    )
 
 
 def _cells(row: UsageRow) -> tuple[str, ...]:

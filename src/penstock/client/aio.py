@@ -33,9 +33,9 @@ from penstock.client.aio_subscription import AsyncSubscription
 from penstock.client.deliveries import Inbox, Offsets
 from penstock.client.fetching import FETCH_BYTES, Range, checked
 from penstock.client.outgoing import Item, Outgoing, traced
-from penstock.client.session import Session, Wish
+from penstock.client.session import Session, Wish, refusal
 from penstock.client.tls import Tls, failed
-from penstock.errors import ConnectionLost, PenstockError, ServerRefused
+from penstock.errors import Backlogged, ConnectionLost, PenstockError, ServerRefused
 from penstock.wire.native import (
     Answer,
     Fetched,
@@ -53,8 +53,6 @@ TIMEOUT_S = 60.0
 MAX_ACKS = 1000
 # A server that has too much to write is asked again after this.
 RETRY_S = 0.01
-# The error of a server that has too much to write.
-BUSY = "Backlogged"
 # How long a server that has closed the connection is listened to.
 LAST_WORDS_S = 1.0
 
@@ -286,8 +284,8 @@ class AsyncClient:
         while True:
             try:
                 message = await self._answer(self._session.publish(topic, part))
-            except ServerRefused as error:
-                if error.error != BUSY or loop.time() > deadline_s:
+            except Backlogged:
+                if loop.time() > deadline_s:
                     raise
                 await asyncio.sleep(RETRY_S)
                 continue
@@ -375,7 +373,7 @@ class AsyncClient:
     def _lost(self, reason: str) -> ConnectionLost | ServerRefused:
         said = self._session.farewell
         if said is not None:
-            return ServerRefused(said.error, said.text, said.hint)
+            return refusal(said)
         return lost(self._where, reason, welcome=bool(self._session.version))
 
 

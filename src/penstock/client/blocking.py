@@ -36,9 +36,9 @@ from penstock.client.blocking_subscription import Subscription
 from penstock.client.deliveries import Offsets
 from penstock.client.fetching import FETCH_BYTES, Range, checked
 from penstock.client.outgoing import Item, Outgoing, Staged, traced
-from penstock.client.session import Session, Wish
+from penstock.client.session import Session, Wish, refusal
 from penstock.client.tls import Tls, failed
-from penstock.errors import ConnectionLost, PenstockError, ServerRefused
+from penstock.errors import Backlogged, ConnectionLost, PenstockError, ServerRefused
 from penstock.wire.native import (
     Answer,
     Fetched,
@@ -54,8 +54,6 @@ READ_BYTES = 1 << 18
 TIMEOUT_S = 60.0
 # A server that has too much to write is asked again after this.
 RETRY_S = 0.01
-# The error of a server that has too much to write.
-BUSY = "Backlogged"
 # How long a server that has closed the connection is listened to.
 LAST_WORDS_S = 1.0
 # Of a socket that is not waited for.
@@ -308,8 +306,8 @@ class Client:
         while True:
             try:
                 message = self._wait(self._session.publish(topic, part))
-            except ServerRefused as error:
-                if error.error != BUSY or time.monotonic() > deadline_s:
+            except Backlogged:
+                if time.monotonic() > deadline_s:
                     raise
                 time.sleep(RETRY_S)
                 continue
@@ -401,7 +399,7 @@ class Client:
     def _lost(self, reason: str) -> ConnectionLost | ServerRefused:
         said = self._session.farewell
         if said is not None:
-            return ServerRefused(said.error, said.text, said.hint)
+            return refusal(said)
         return lost(self._where, reason, welcome=bool(self._session.version))
 
 

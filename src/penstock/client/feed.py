@@ -25,11 +25,10 @@ from penstock.client.address import Address
 from penstock.client.blocking import Client, connect
 from penstock.client.line import Line
 from penstock.client.outgoing import Outgoing, Staged
-from penstock.errors import FeedMoved, ServerRefused
+from penstock.errors import FeedMoved, MissingStage
 
 # How long a server may be away.
 RETRY_S = 60.0
-_LOST = "MissingStage"
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,9 +103,9 @@ class Feed:
             try:
                 done = self._store(batches, note, letters)
                 break
-            except ServerRefused as error:
+            except MissingStage:
                 # The server has been restarted meanwhile; but not again and again.
-                if error.error != _LOST or time.monotonic() >= deadline_s:
+                if time.monotonic() >= deadline_s:
                     raise
                 time.sleep(line.PAUSE_S)
         if done["note"] != note:

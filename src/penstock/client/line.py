@@ -12,6 +12,7 @@ from typing import Self, TypeVar
 
 from penstock.client.blocking import Client
 from penstock.errors import (
+    Backlogged,
     ConnectionLost,
     NotRunning,
     RemoteProtocolError,
@@ -22,8 +23,6 @@ T = TypeVar("T")
 
 # Between two tries; a restart takes longer.
 PAUSE_S = 0.2
-# Errors of a server that will go on by itself.
-BUSY = ("Backlogged",)
 
 
 class Line:
@@ -68,6 +67,6 @@ class Line:
             except ServerRefused as error:
                 if self._client is not None and self._client.is_ended:
                     self.close()
-                if error.error not in BUSY or time.monotonic() >= deadline_s:
+                if not isinstance(error, Backlogged) or time.monotonic() >= deadline_s:
                     raise
             time.sleep(PAUSE_S)

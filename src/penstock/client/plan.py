@@ -8,12 +8,34 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Generator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import msgspec
 
+# Rows of one question; of those that look at more than they answer.
+PAGE_ROWS = 1000
+MAX_ROWS = 500
+
+
+class Page(Protocol):
+    """Rows behind a name or number; ``more`` says that there are others."""
+
+    @property
+    def more(self) -> bool: ...
+
+
+class NumberedPage(Protocol):
+    """Rows from a number on; ``next`` is where to go on, if there are others."""
+
+    @property
+    def next(self) -> int | None: ...
+
+
 Result = TypeVar("Result")
+Row = TypeVar("Row")
 View = TypeVar("View")
+AnyPage = TypeVar("AnyPage", bound=Page)
+AnyNumbered = TypeVar("AnyNumbered", bound=NumberedPage)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +60,46 @@ def question(view: type[View], verb: str, **arguments: object) -> Plan[View]:
     said = {name: value for name, value in arguments.items() if value is not None}
     answer = yield Question(verb, _plain(said))
     return msgspec.convert(_plain(answer), view)
+
+
+def all_rows(
+    view: type[AnyPage],
+    verb: str,
+    rows: Callable[[AnyPage], list[Row]],
+    key: Callable[[Row], str | int],
+    **arguments: object,
+) -> Plan[list[Row]]:
+    """Rows of all pages; ``key`` is what the next page begins behind."""
+    found: list[Row] = []
+    after: str | int | None = None
+    arguments.setdefault("limit", PAGE_ROWS)
+    while True:
+        page = yield from question(view, verb, after=after, **arguments)
+        found += rows(page)
+        if not page.more or not rows(page):
+            return found
+        after = key(found[-1])
+
+
+def first_rows(
+    view: type[AnyNumbered],
+    verb: str,
+    rows: Callable[[AnyNumbered], list[Row]],
+    *,
+    count: int | None,
+    start: int | None = None,
+    **arguments: object,
+) -> Plan[list[Row]]:
+    """Rows from a number on, page after page; not more than ``count``."""
+    found: list[Row] = []
+    while count is None or len(found) < count:
+        limit = MAX_ROWS if count is None else min(count - len(found), MAX_ROWS)
+        page = yield from question(view, verb, start=start, limit=limit, **arguments)
+        found += rows(page)
+        start = page.next
+        if start is None:
+            break
+    return found
 
 
 def drive_blocking(

@@ -11,11 +11,11 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 import msgspec
 
-from penstock.client.plan import Pause, Plan, question
+from penstock.client.plan import MAX_ROWS, Pause, Plan, first_rows, question
 from penstock.desk.views.errors import ErrorFilter, ErrorGroup, ErrorGroupPage
 from penstock.desk.views.letters import (
     Done,
@@ -31,8 +31,6 @@ from penstock.desk.views.letters import (
 )
 from penstock.errors import InvalidOption
 
-# Letters of one question.
-MAX_ROWS = 500
 # With a rate, so much is sent at once: little enough not to be a burst.
 SLICE_S = 0.1
 
@@ -114,22 +112,16 @@ def list_all(
     status: Status | None = None,
 ) -> Plan[list[LetterRow]]:
     """Letters, the oldest first; not more than ``count``."""
-    found: list[LetterRow] = []
-    next_: int | None = start
-    while next_ is not None and (count is None or len(found) < count):
-        rows = MAX_ROWS if count is None else min(count - len(found), MAX_ROWS)
-        page = yield from question(
-            LetterPage,
-            "dead-letters",
-            filter=filter,
-            start=next_,
-            closed=closed,
-            status=status,
-            limit=rows,
-        )
-        found += page.letters
-        next_ = page.next
-    return found
+    return first_rows(
+        LetterPage,
+        "dead-letters",
+        lambda page: page.letters,
+        count=count,
+        start=start,
+        filter=filter,
+        closed=closed,
+        status=status,
+    )
 
 
 def groups(filter: Filter | None = None) -> Plan[list[GroupRow]]:
@@ -141,29 +133,14 @@ def groups(filter: Filter | None = None) -> Plan[list[GroupRow]]:
 def _grouped(filter: Filter | None) -> Plan[tuple[list[GroupRow], int]]:
     """The groups, and the number behind the last letter that was looked at."""
     merged = _Merged[GroupRow](("subscriber", "topic", "gateway", "kind", "pattern"))
-    next_: int | None = 0
-    end: int | None = None
-    while next_ is not None:
-        page = yield from question(
-            GroupPage, "dead-letters.groups", filter=filter, start=next_, end=end
-        )
-        merged.add(page.groups)
-        next_, end = page.next, page.end
-    assert end is not None, "there is a first page"
+    end = yield from merged.fill(GroupPage, "dead-letters.groups", filter)
     return merged.rows(), end
 
 
 def error_groups(filter: ErrorFilter | None = None) -> Plan[list[ErrorGroup]]:
     """Failed tries by subscriber, topic and kind; the largest group first."""
     merged = _Merged[ErrorGroup](("subscriber", "topic", "kind"))
-    next_: int | None = 0
-    end: int | None = None
-    while next_ is not None:
-        page = yield from question(
-            ErrorGroupPage, "errors.groups", filter=filter, start=next_, end=end
-        )
-        merged.add(page.groups)
-        next_, end = page.next, page.end
+    yield from merged.fill(ErrorGroupPage, "errors.groups", filter)
     return merged.rows()
 
 
@@ -252,11 +229,31 @@ class _Work:
         return page
 
 
+class _Groups(Protocol[Row]):
+    @property
+    def groups(self) -> list[Row]: ...
+    @property
+    def next(self) -> int | None: ...
+    @property
+    def end(self) -> int: ...
+
+
 class _Merged(dict[tuple[object, ...], Row]):
     """Groups of several pages, those with the same key as one."""
 
     def __init__(self, key: tuple[str, ...]) -> None:
         self._key = key
+
+    def fill(self, view: type[_Groups[Row]], verb: str, filter: object) -> Plan[int]:
+        """Add the groups of all pages; the number behind what was looked at."""
+        start, end = 0, None
+        while True:
+            page = yield from question(view, verb, filter=filter, start=start, end=end)
+            self.add(page.groups)
+            end = page.end
+            if page.next is None:
+                return end
+            start = page.next
 
     def add(self, groups: Iterable[Row]) -> None:
         for group in groups:

@@ -15,7 +15,8 @@ from typing import assert_never
 from penstock.client.deliveries import Inbox
 from penstock.client.outgoing import Outgoing
 from penstock.client.tls import ALERT, speaks_tls
-from penstock.errors import RemoteProtocolError, ServerRefused
+from penstock.errors import LimitReached, RemoteProtocolError, ServerRefused
+from penstock.model.remote_errors import remote_error
 from penstock.wire.native import (
     Answer,
     Ask,
@@ -227,7 +228,7 @@ class Session:
             self._begun = True
             if data.startswith(_TURNED_AWAY):
                 text = data.removeprefix(_TURNED_AWAY).decode(errors="replace").strip()
-                raise ServerRefused("LimitReached", text)
+                raise remote_error(LimitReached.__name__, text)
             if data.startswith(ALERT):
                 raise speaks_tls(self._where)
         answered: list[int] = []
@@ -248,7 +249,7 @@ class Session:
         """The answer, once; None if there is none yet. Raises ServerRefused."""
         found = self._answers.pop(seq, None)
         if isinstance(found, Problem):
-            raise ServerRefused(found.error, found.text, found.hint)
+            raise refusal(found)
         return found
 
     def inbox(self, channel: int) -> Inbox:
@@ -301,6 +302,11 @@ class Session:
                     self.inboxes[message.channel].ended = message.reason
             case _:
                 assert_never(message)
+
+
+def refusal(problem: Problem) -> ServerRefused:
+    """What the server raised, to be raised here."""
+    return remote_error(problem.error, problem.text, problem.hint, problem.fields)
 
 
 def _publish(topic: str, events: Outgoing, seq: int = 0) -> Publish:

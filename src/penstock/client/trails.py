@@ -8,12 +8,10 @@ from __future__ import annotations
 
 import msgspec
 
-from penstock.client.plan import Plan, question
+from penstock.client.plan import MAX_ROWS, Plan, first_rows, question
 from penstock.desk.views.audit import AuditFilter, AuditPage, AuditRow
 from penstock.desk.views.errors import ErrorFilter, ErrorPage, ErrorRow
 
-# Rows of one question.
-MAX_ROWS = 500
 # Entries that are looked at, if not more are asked for: one go may have any number.
 MAX_ENTRIES = 10_000
 # Between entries of one go.
@@ -54,22 +52,14 @@ def errors(
     oldest_first: bool = False,
 ) -> Plan[list[ErrorRow]]:
     """Failed tries, the newest first unless said otherwise."""
-    found: list[ErrorRow] = []
-    start: int | None = None
-    while len(found) < count:
-        page = yield from question(
-            ErrorPage,
-            "errors",
-            filter=filter,
-            start=start,
-            oldest_first=oldest_first,
-            limit=min(count - len(found), MAX_ROWS),
-        )
-        found += page.errors
-        start = page.next
-        if start is None:
-            break
-    return found
+    return first_rows(
+        ErrorPage,
+        "errors",
+        lambda page: page.errors,
+        count=count,
+        filter=filter,
+        oldest_first=oldest_first,
+    )
 
 
 class _Goes:

@@ -9,7 +9,7 @@ carry it out alike, over as many pages as there are.
 from __future__ import annotations
 
 from penstock.client.chains import Chain, chain
-from penstock.client.plan import Plan, question
+from penstock.client.plan import Plan, all_rows, question
 from penstock.client.redrive import (
     Progress,
     drop_all,
@@ -82,30 +82,18 @@ def show_error(number: int) -> Plan[ErrorView]:
 
 def topics() -> Plan[list[TopicRow]]:
     """All topics, by name."""
-    found: list[TopicRow] = []
-    more = True
-    while more:
-        after = found[-1].name if found else ""
-        page = yield from question(TopicPage, "topics", after=after)
-        found += page.topics
-        more = page.more
-    return found
+    return all_rows(TopicPage, "topics", lambda page: page.topics, lambda row: row.name)
 
 
 def subscriptions(
     subscriber: str | None = None, topic: str | None = None
 ) -> Plan[list[SubscriptionRow]]:
     """Subscriptions with their lag, by number."""
-    found: list[SubscriptionRow] = []
-    more = True
-    while more:
-        page = yield from question(
-            SubscriptionPage,
-            "subscriptions",
-            subscriber=subscriber,
-            topic=topic,
-            after=found[-1].number if found else 0,
-        )
-        found += page.subscriptions
-        more = page.more
-    return found
+    return all_rows(
+        SubscriptionPage,
+        "subscriptions",
+        lambda page: page.subscriptions,
+        lambda row: row.number,
+        subscriber=subscriber,
+        topic=topic,
+    )

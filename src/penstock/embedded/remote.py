@@ -19,7 +19,6 @@ from penstock.clock import Clock, SystemClock
 from penstock.embedded.outgoing import Intent, Stored, by_topic
 from penstock.embedded.remote_channel import RemoteChannel, outgoing
 from penstock.embedded.runner import Runner
-from penstock.embedded.told import as_told
 from penstock.errors import ConnectionLost, NotRunning, ServerRefused, TlsFailed
 from penstock.gateway.native import SETTLED
 
@@ -88,17 +87,16 @@ class RemoteLink:
     async def _publish(self, topic: str, intents: list[Intent]) -> list[Stored]:
         client = await self.connected()
         events = outgoing(intents)
-        with as_told():
-            offsets = await client.publish(
-                topic,
-                events.payloads,
-                ids=events.ids,
-                keys=events.keys,
-                priorities=events.priorities,
-                headers=events.headers,
-                parents=events.parents,
-                dedup_ids=events.dedup_ids,
-            )
+        offsets = await client.publish(
+            topic,
+            events.payloads,
+            ids=events.ids,
+            keys=events.keys,
+            priorities=events.priorities,
+            headers=events.headers,
+            parents=events.parents,
+            dedup_ids=events.dedup_ids,
+        )
         return [
             Stored(topic, offset, offsets.id(index) or "")
             for index, offset in enumerate(offsets)
@@ -108,8 +106,7 @@ class RemoteLink:
 
     async def subscribe(self, runner: Runner) -> RemoteChannel:
         channel = RemoteChannel(self, runner)
-        with as_told():
-            await channel.open()
+        await channel.open()
         self._channels.append(channel)
         return channel
 
@@ -121,8 +118,7 @@ class RemoteLink:
 
     async def ask(self, verb: str, arguments: Mapping[str, object]) -> object:
         client = await self.connected()
-        with as_told():
-            return await client.ask(verb, **arguments)
+        return await client.ask(verb, **arguments)
 
     # The connection
 

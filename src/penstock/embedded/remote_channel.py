@@ -16,12 +16,16 @@ from penstock.embedded.queued_channel import TAKEN_S, say_waiting
 from penstock.embedded.runner import LANES, Runner
 from penstock.embedded.schemas import ensure_topic
 from penstock.errors import (
+    Backlogged,
     ConnectionLost,
+    DiskFull,
+    Fenced,
     NotRunning,
     PenstockError,
     ServerRefused,
     SubscriptionEnded,
     TakenInOrder,
+    WriteFailed,
 )
 from penstock.model.failure import Failure
 from penstock.model.policy import MAX_WINDOW
@@ -32,11 +36,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-# What a server answers when there is too much to write; and when it could not write:
-# then the event comes again by itself.
-_BUSY, _LOST = "Backlogged", "WriteFailed"
-# And when somebody else consumes what has to keep its order.
-_TAKEN = TakenInOrder.__name__
+# Between two tries, if the server has too much to write.
 _BUSY_S = 0.05
 
 
@@ -64,9 +64,7 @@ class RemoteChannel:
         client = await self._link.connected()
         try:
             await self._subscribe(client)
-        except ServerRefused as error:
-            if error.error != _TAKEN:
-                raise
+        except TakenInOrder:
             say_waiting(self.runner)
         self._reader = self._loop.create_task(self._read())
 
@@ -135,13 +133,13 @@ class RemoteChannel:
                 await self._subscribe(client)
             except (ConnectionLost, NotRunning):
                 continue
+            except TakenInOrder:
+                if not waiting:
+                    say_waiting(self.runner)
+                    waiting = True
+                await asyncio.sleep(TAKEN_S)
+                continue
             except ServerRefused as error:
-                if error.error == _TAKEN:
-                    if not waiting:
-                        say_waiting(self.runner)
-                        waiting = True
-                    await asyncio.sleep(TAKEN_S)
-                    continue
                 logger.error(
                     "%s cannot go on with %s: %s",
                     self.runner.subscriber,
@@ -245,12 +243,12 @@ class RemoteChannel:
             except ServerRefused as error:
                 if moves != self._moves:
                     return
-                if error.error not in (_BUSY, _LOST):
+                if _is_lost(error):
+                    break
+                if not isinstance(error, Backlogged):
                     for job in jobs:
                         self.runner.could_not_publish(job, error)
                     return
-                if error.error == _LOST:
-                    break
             except PenstockError:
                 break  # the connection is gone
             await asyncio.sleep(_BUSY_S)
@@ -277,6 +275,12 @@ class RemoteChannel:
         task: asyncio.Task[None] = self._loop.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+
+
+def _is_lost(error: ServerRefused) -> bool:
+    """Whether it was done, and a failed write took it back: the event comes again."""
+    never_done = isinstance(error, DiskFull | Fenced)
+    return isinstance(error, WriteFailed) and not never_done
 
 
 def outgoing(intents: list[Intent]) -> Outgoing:

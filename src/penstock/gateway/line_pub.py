@@ -7,7 +7,6 @@ from typing import Any
 
 from penstock.access.grants import OPEN
 from penstock.broker.broker import Broker
-from penstock.broker.promised import is_lost
 from penstock.broker.publishing import Accepted, take_out_failed
 from penstock.errors import (
     InvalidPayload,
@@ -113,20 +112,7 @@ class Publisher:
 
     def _answer(self, answers: _Answers) -> None:
         """Answer lines that were not all published, each with its own answer."""
-        group, log = max(answers.groups), self._broker.log
-
-        def lost() -> bytes:
-            """Of several groups some may be written."""
-            return b"".join(
-                _LOST if is_lost(log, one) else said
-                for said, one in zip(answers.said, answers.groups, strict=True)
-            )
-
-        data = b"".join(answers.said)
-        if group:
-            self._outbox.after(group, data, lost)
-        elif data:
-            self._outbox.now(data)
+        self._outbox.each(answers.said, answers.groups, lambda _: _LOST)
 
     def _by_topic(self, names: list[str], decoded: Decoded, now_s: float) -> _Answers:
         """Publish good events, each to the topic at its place; their answers."""

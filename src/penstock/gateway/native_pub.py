@@ -8,12 +8,12 @@ from penstock.access.grants import OPEN
 from penstock.broker.acceptance import check_ids
 from penstock.broker.broker import Broker
 from penstock.broker.finish import finish
-from penstock.broker.promised import is_lost
 from penstock.broker.publishing import Piece
 from penstock.delivery.consumer import Consumer
 from penstock.errors import InvalidBatch, PenstockError, WriteFailed
 from penstock.gateway.outbox import Outbox
 from penstock.log import Columns
+from penstock.model.remote_errors import fields_told
 from penstock.wire.native import (
     Answer,
     Finish,
@@ -86,19 +86,12 @@ class Publisher:
         }
         for piece in outcome.pieces:
             answers.update(zip(piece.units, _published(run, piece), strict=True))
-
-        def lost() -> bytes:
-            """Of several groups some may be written."""
-            log = self._broker.log
-            return b"".join(
-                not_stored(one.seq)
-                if is_lost(log, groups.get(unit, 0))
-                else answers[unit]
-                for unit, one in enumerate(run)
-            )
-
-        data = b"".join([answers[unit] for unit in range(len(run))])
-        self._outbox.after(outcome.group, data, lost)
+        places = range(len(run))
+        self._outbox.each(
+            [answers[unit] for unit in places],
+            [groups.get(unit, 0) for unit in places],
+            lambda unit: not_stored(run[unit].seq),
+        )
 
     def _one(self, message: Publish, now_s: float) -> None:
         try:
@@ -185,7 +178,8 @@ def _published(run: list[Publish], piece: Piece) -> list[bytes]:
 
 def problem(seq: int, error: PenstockError) -> bytes:
     """The answer to what was not done."""
-    return encode(Problem(seq, type(error).__name__, error.told, error.hint))
+    name, fields = type(error).__name__, fields_told(error)
+    return encode(Problem(seq, name, error.told, error.hint, fields or None))
 
 
 def not_stored(seq: int) -> bytes:

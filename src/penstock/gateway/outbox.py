@@ -7,10 +7,10 @@ settlement is written again by the next commit, so its answer goes on waiting.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Generic, TypeVar
 
-from penstock.broker.promised import Promised
+from penstock.broker.promised import Promised, is_lost
 from penstock.log import BrokerLog
 
 Mark = TypeVar("Mark")
@@ -20,9 +20,10 @@ Lost = bytes | Callable[[], bytes] | None
 class Outbox(Generic[Mark]):
     """``now`` and ``after`` put answers in, ``take`` gives those that may go."""
 
-    __slots__ = ("_answers",)
+    __slots__ = ("_answers", "_log")
 
     def __init__(self, log: BrokerLog) -> None:
+        self._log = log
         self._answers: Promised[tuple[bytes, Lost, Mark | None]] = Promised(log)
 
     def __bool__(self) -> bool:
@@ -44,6 +45,27 @@ class Outbox(Generic[Mark]):
         What is rarely needed may be given as a function that makes it.
         """
         self._answers.put(group, (data, lost, mark), again=lost is None)
+
+    def each(
+        self, said: Sequence[bytes], groups: Sequence[int], lost: Callable[[int], bytes]
+    ) -> None:
+        """Answers that leave together, each of which holds with a group of its own.
+
+        One of group 0 promises nothing. If the last of the groups fails, ``lost`` makes
+        the answers to what is lost, by their places; the others are said all the same.
+        """
+        log, data = self._log, b"".join(said)
+
+        def some_lost() -> bytes:
+            return b"".join(
+                lost(place) if is_lost(log, group) else said[place]
+                for place, group in enumerate(groups)
+            )
+
+        if group := max(groups, default=0):
+            self.after(group, data, some_lost)
+        elif data:
+            self.now(data)
 
     def take(self) -> list[tuple[bytes, Mark | None]]:
         """The answers that may go now, each with the mark that was put on it."""

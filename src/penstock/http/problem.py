@@ -11,6 +11,7 @@ from starlette.responses import Response
 
 from penstock import errors
 from penstock.errors import PenstockError
+from penstock.model.remote_errors import fields_told
 
 MEDIA_TYPE = "application/problem+json"
 # Of a value, in a problem: enough to recognise it.
@@ -83,7 +84,7 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     ``type`` and ``error`` name the error, ``detail`` says what it is about, ``hint``
     what a person can do. ``field``, ``value`` and ``limit`` are there where one thing
-    was outside its bounds.
+    was outside its bounds; ``fields`` has all values of the error that can be told.
     """
 
     type: str
@@ -96,6 +97,7 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     value: str = ""
     limit: str = ""
     retriable: bool = False
+    fields: dict[str, object] = {}
 
 
 def status_of(error: PenstockError) -> int:
@@ -121,6 +123,7 @@ def problem_of(error: PenstockError, status: int | None = None) -> Problem:
         value=_value(error),
         limit=_limit(error),
         retriable=error.retriable,
+        fields=fields_told(error),
     )
 
 

@@ -10,13 +10,13 @@ import time
 from collections.abc import Sequence
 
 from penstock.client.feed import Feed
-from penstock.errors import ServerRefused
+from penstock.errors import InvalidBatch, InvalidPayload, TooLarge
 from penstock.ingest.options import SseOptions
 from penstock.ingest.sorting import Note, Sorted, Sorter
 from penstock.wire.sse import Event
 
 # Errors of a broker that lie in an event, and not in what surrounds it.
-UNFIT = frozenset({"InvalidBatch", "InvalidPayload", "TooLarge"})
+UNFIT = (InvalidBatch, InvalidPayload, TooLarge)
 # What remains of an event when even its dead letter is too large.
 STUB_BYTES = 256
 
@@ -34,9 +34,7 @@ class Storer:
         """It is on disk when this returns. Raises what ``Feed.put`` does."""
         try:
             self._put(self._sorter.sort(events, self.note))
-        except ServerRefused as error:
-            if error.error not in UNFIT:
-                raise
+        except UNFIT as error:
             if len(events) == 1:
                 self._bury(events[0], str(error))
                 return
@@ -47,9 +45,7 @@ class Storer:
     def _bury(self, event: Event, reason: str) -> None:
         try:
             self._put(self._sorter.refused(event, self.note, reason))
-        except ServerRefused as error:
-            if error.error not in UNFIT:
-                raise
+        except UNFIT:
             stub = event._replace(data=event.data[:STUB_BYTES])
             self._put(self._sorter.refused(stub, self.note, reason))
 

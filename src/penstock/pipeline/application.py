@@ -14,6 +14,7 @@ tags are in Spark's state store; how far the query is stands in its checkpoint.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from pyspark.sql import DataFrame, SparkSession
@@ -23,7 +24,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from penstock.client.feed import RETRY_S
 from penstock.client.line import Line
-from penstock.errors import ServerRefused
+from penstock.errors import TopicExists
 from penstock.pipeline.batch import Batch
 from penstock.pipeline.checkpoint import QUERY
 from penstock.pipeline.letters import Letter, letters
@@ -156,8 +157,5 @@ def make_topics(broker: Broker, names: list[str]) -> None:
     """Have these topics. Raises NotRunning, ConnectionLost, ServerRefused."""
     with broker.connect() as client:
         for name in names:
-            try:
+            with suppress(TopicExists):
                 client.ask("topics.create", name=name)
-            except ServerRefused as error:
-                if error.error != "TopicExists":
-                    raise

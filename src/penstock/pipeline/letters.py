@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from penstock.client import Client
 from penstock.client.fetching import Range
 from penstock.client.line import Line
-from penstock.errors import ServerRefused
+from penstock.errors import OffsetOutOfRange
 from penstock.pipeline.portion import Stray
 
 # What is kept of an event.
@@ -62,9 +62,7 @@ def _read(line: Line, topic: str, offset: int) -> bytes | None:
 
     try:
         found = line.say(fetch)
-    except ServerRefused as error:
-        if error.error != "OffsetOutOfRange":
-            raise
+    except OffsetOutOfRange:
         return None
     payloads = (one.payload for one in found.events() if one.offset == offset)
     return next(payloads, None)

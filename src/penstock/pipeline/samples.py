@@ -9,7 +9,7 @@ import msgspec
 
 from penstock.client import Client
 from penstock.client.line import Line
-from penstock.errors import ServerRefused
+from penstock.errors import OffsetOutOfRange
 
 TOPIC = "pipeline_samples"
 
@@ -38,10 +38,8 @@ def _there(
 ) -> tuple[int, list[tuple[int, int]]]:
     try:
         return _panics(client, offset, to_ms)
-    except ServerRefused as error:
-        if error.error != "OffsetOutOfRange":
-            raise
-    topic = cast(dict[str, int], client.ask("topics.show", name=TOPIC))
+    except OffsetOutOfRange:
+        topic = cast(dict[str, int], client.ask("topics.show", name=TOPIC))
     return _panics(client, topic["start_offset"], to_ms)
 
 

@@ -4,6 +4,9 @@ The protocol has no answer to a client's id, so a client may have sent it before
 source sent an event, and the server may see both at the same time. Whatever the source
 sent is therefore held for a few turns of the loop, and for more as long as clients
 arrive in them: each turn accepts a connection that waits and reads ids that have come.
+
+While the log does not take what came before, nothing more is read; with each turn of
+the engine that finds room it is tried again.
 """
 
 from __future__ import annotations
@@ -33,6 +36,23 @@ class MazeSourceConnection(Connection):
         else:
             self.resume()
 
+    def resume(self) -> None:
+        if self._source.backlogged and not super()._blocked():
+            self._guarded(lambda: self._source.catch_up(self.engine.now_s()))
+        super().resume()
+
+    def _blocked(self) -> bool:
+        return super()._blocked() or self._source.backlogged
+
+    def _hold_up(self) -> None:
+        super()._hold_up()
+        if self._source.backlogged:
+            self.engine.pause(self)
+
     def _arrivals(self) -> int:
+        return self._source.arrivals
+
+    @property
+    def _source(self) -> MazeSource:
         assert isinstance(self.gateway, MazeSource)
-        return self.gateway.arrivals
+        return self.gateway

@@ -10,7 +10,14 @@ import logging
 import time
 from collections.abc import Mapping
 
-from penstock.errors import ServerRefused, Unreachable
+from penstock.errors import (
+    InvalidName,
+    LoginRefused,
+    NotMoved,
+    ReservedName,
+    ServerRefused,
+    Unreachable,
+)
 from penstock.table.place import Place
 
 logger = logging.getLogger(__name__)
@@ -20,7 +27,7 @@ INTERVAL_S = 0.5
 # A broker that files are read without is looked for again after this.
 AWAY_S = 5.0
 # Somebody has to choose another name.
-FATAL = frozenset({"NotMoved", "InvalidName", "ReservedName", "LoginRefused"})
+FATAL = (NotMoved, InvalidName, ReservedName, LoginRefused)
 
 
 class Progress:
@@ -59,9 +66,9 @@ class Progress:
                 topic=topic,
                 offset=offset,
             )
+        except FATAL:
+            raise
         except ServerRefused as error:
-            if error.error in FATAL:
-                raise
             logger.warning(
                 "progress of %s in %s is not reported: %s",
                 self._name,

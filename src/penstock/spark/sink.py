@@ -28,7 +28,7 @@ from typing import Any
 import pyarrow as pa
 
 from penstock.client import Client
-from penstock.errors import BadRow, InvalidOption, PenstockError, ServerRefused
+from penstock.errors import BadRow, InvalidOption, InvalidPayload, PenstockError
 from penstock.spark.line import Line
 from penstock.spark.options import (
     CONNECTION,
@@ -200,12 +200,11 @@ def _naming(piece: Piece, partition: int) -> Iterator[None]:
     """Where the broker does not take a payload: say which row that was."""
     try:
         yield
-    except ServerRefused as error:
-        if error.error != "InvalidPayload":
-            raise
-        found = _EVENT.search(error.text)
+    except InvalidPayload as error:
+        # By its text, as older servers tell no fields.
+        found = _EVENT.search(str(error))
         index = int(found[1]) if found else 0
-        reason = _EVENT.sub("", error.text)
+        reason = _EVENT.sub("", str(error))
         value = piece.payloads[index][:PREVIEW_BYTES]
         row = int(piece.rows[index])
         raise BadRow(partition, row, "value", value, reason) from error

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from penstock.client import Client
-from penstock.errors import ServerRefused
+from penstock.errors import OffsetOutOfRange
 from penstock.files import Files, replace_file
 from penstock.model.event import Event
 from penstock.supervisor.part import told
@@ -26,8 +26,6 @@ STATISTICS = {
     "tweets_stats": "processed",
     "users_stats": "processed",
 }
-# The server's error where the beginning of what is asked for is gone.
-_GONE = "OffsetOutOfRange"
 
 
 class Sums:
@@ -67,9 +65,7 @@ class Sums:
                 one = json.loads(event.payload)
                 found += one[STATISTICS[topic]]
                 told_to_ms = max(told_to_ms, one.get("window_end_ms", 0))
-        except ServerRefused as error:
-            if error.error != _GONE:
-                raise
+        except OffsetOutOfRange:
             self.is_whole = False
         self.told[topic] += found
         self._told_to_ms = told_to_ms
@@ -83,9 +79,7 @@ class Sums:
                     place = one.offset + 1
                 else:
                     waiting += _panics(one.payload)
-        except ServerRefused as error:
-            if error.error != _GONE:
-                raise
+        except OffsetOutOfRange:
             self.is_whole = False
             place = end
         self._places[SAMPLES], self.waiting = place, waiting

@@ -15,10 +15,14 @@ from typing import Any, Protocol, TypeVar
 from penstock.client import Client, connect
 from penstock.client.address import remote
 from penstock.errors import (
+    Backlogged,
     ConnectionLost,
     DataLost,
+    LimitReached,
+    LogClosed,
     NotRunning,
     OffsetOutOfRange,
+    QuotaReached,
     ServerRefused,
     UnknownTopic,
     Unreachable,
@@ -35,8 +39,6 @@ logger = logging.getLogger(__name__)
 READ_BYTES = 1 << 20
 FIRST_PAUSE_S = 0.05
 LONGEST_PAUSE_S = 2.0
-# What a server that is asked again later may answer differently.
-PASSING = frozenset({"Backlogged", "LimitReached", "LogClosed"})
 
 
 class Place(Protocol):
@@ -201,9 +203,7 @@ class Broker:
         for name in names:
             try:
                 row = self.ask("topics.show", name=name)
-            except ServerRefused as error:
-                if error.error != UnknownTopic.__name__:
-                    raise
+            except UnknownTopic:
                 continue
             found[name] = _extent(row)
         return found
@@ -225,7 +225,7 @@ class Broker:
                 if start < end:
                     raise DataLost(topic, _ends(start, part.end_offset))
             except ServerRefused as error:
-                if error.error in PASSING:
+                if _passes(error):
                     waiting.wait(error)
                     continue
                 raise _lost(topic, start, error) from None
@@ -252,7 +252,7 @@ class Broker:
             try:
                 return call()
             except ServerRefused as error:
-                if error.error not in PASSING:
+                if not _passes(error):
                     raise
                 waiting.wait(error)
             except (ConnectionLost, NotRunning) as error:
@@ -322,11 +322,17 @@ def _extent(row: dict[str, Any]) -> Extent:
     )
 
 
+def _passes(error: ServerRefused) -> bool:
+    """Whether a server that is asked again later may answer something else."""
+    passing = isinstance(error, Backlogged | LimitReached | LogClosed)
+    return passing and not isinstance(error, QuotaReached)
+
+
 def _lost(topic: str, offset: int, error: ServerRefused) -> Exception:
-    if error.error == UnknownTopic.__name__:
+    if isinstance(error, UnknownTopic):
         return DataLost(topic, "it was deleted")
-    if error.error == OffsetOutOfRange.__name__:
-        return DataLost(topic, f"offset {offset} is not there any more: {error.text}")
+    if isinstance(error, OffsetOutOfRange):
+        return DataLost(topic, f"offset {offset} is not there any more: {error}")
     return error
 
 

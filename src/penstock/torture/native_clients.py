@@ -31,7 +31,7 @@ class NativeClient(Client):
             try:
                 message = self._session.answer(seq)
             except ServerRefused as error:
-                holds(error.error == WriteFailed.__name__, self.name, error)
+                holds(isinstance(error, WriteFailed), self.name, error)
                 self.refusals += 1
                 self.refused(seq)
             else:

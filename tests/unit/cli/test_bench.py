@@ -7,7 +7,7 @@ import pytest
 from penstock.cli import bench
 from penstock.cli.refusal import Refusal
 from penstock.client import Client
-from penstock.errors import ServerRefused
+from penstock.model.remote_errors import remote_error
 from tests.unit.cli.desk_run import DeskRun
 
 ROWS = [
@@ -60,7 +60,7 @@ def refuse_to_delete(monkeypatch: pytest.MonkeyPatch, *, empty: bool) -> None:
         known = ask(self, "topics")
         assert isinstance(known, dict)
         if verb == "topics.delete" and (empty or known["topics"]):
-            raise ServerRefused("NotAllowed", "you may not", "ask somebody")
+            raise remote_error("NotAllowed", "you may not", "ask somebody")
         return ask(self, verb, **arguments)
 
     monkeypatch.setattr(Client, "ask", refusing)

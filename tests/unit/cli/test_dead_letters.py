@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from penstock.client import redrive
+from penstock.client import plan, redrive, trails
 from tests.unit.cli.desk_run import DeskRun
 
 TRACEBACK = 'Traceback:\n  File "app.py", line 7, in pay\n    raise \x1b[31m'
@@ -76,7 +76,8 @@ def test_closed_letters_are_listed_if_asked_for(letters: DeskRun) -> None:
 def test_many_letters_are_asked_for_a_page_at_a_time(
     letters: DeskRun, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(redrive, "MAX_ROWS", 1)
+    for module in (plan, redrive, trails):
+        monkeypatch.setattr(module, "MAX_ROWS", 1)
 
     assert numbers(letters) == [0, 1, 2]
 
@@ -144,7 +145,8 @@ def test_the_audit_can_be_narrowed(
     options: list[str],
     found: list[int],
 ) -> None:
-    monkeypatch.setattr(redrive, "MAX_ROWS", 1)
+    for module in (plan, redrive, trails):
+        monkeypatch.setattr(module, "MAX_ROWS", 1)
     letters.ask("dead-letters.republish", numbers=[0, 1], by="bert")
     letters.ask("dead-letters.drop", numbers=[2], reason="too old", by="anna")
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from penstock.broker.broker import Broker
-from penstock.cli import mqtt
+from penstock.client import plan
 from penstock.log import Columns, Log
 from penstock.sessions import Wish
 from tests.unit.cli.desk_run import DeskRun, desk_run
@@ -45,7 +45,7 @@ def test_sessions_are_a_table(run: DeskRun) -> None:
 
 
 def test_sessions_are_json(run: DeskRun, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(mqtt, "MAX_ROWS", 1)
+    monkeypatch.setattr(plan, "PAGE_ROWS", 1)
 
     ann, bob = json.loads(run.lines("mqtt", "sessions", "--json")[0])
 
@@ -89,7 +89,7 @@ def test_a_session_ends_when_somebody_means_it(run: DeskRun) -> None:
 def test_retained_messages_are_a_table(
     run: DeskRun, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(mqtt, "MAX_ROWS", 1)
+    monkeypatch.setattr(plan, "PAGE_ROWS", 1)
 
     headings, first, second = (line.split() for line in run.lines("mqtt", "retained"))
 

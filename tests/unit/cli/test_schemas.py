@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from penstock.cli import schemas
+from penstock.client import plan
 from tests.unit.cli.desk_run import DeskRun
 
 ORDER = {
@@ -55,7 +56,7 @@ def test_a_long_list_comes_in_pages(
 ) -> None:
     for topic in "abc":
         run.lines("schemas", "register", topic, order)
-    monkeypatch.setattr(schemas, "MAX_ROWS", 2)
+    monkeypatch.setattr(plan, "PAGE_ROWS", 2)
 
     (line,) = run.lines("schemas", "list", "--json")
 

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from penstock.cli import sinks
+from penstock.client import plan
 from tests.unit.cli.desk_run import DeskRun
 
 
@@ -26,7 +26,7 @@ def test_queries_are_a_table(two: DeskRun) -> None:
 
 
 def test_queries_are_json(two: DeskRun, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sinks, "MAX_ROWS", 1)
+    monkeypatch.setattr(plan, "PAGE_ROWS", 1)
 
     done, new = json.loads(two.lines("sinks", "list", "--json")[0])
 

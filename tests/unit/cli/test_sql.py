@@ -16,6 +16,7 @@ from pyspark.sql import Row
 from penstock.cli import connect, sql, sql_tables
 from penstock.cli.main import cli
 from penstock.client import connect as reach
+from penstock.client import plan
 from penstock.errors import InvalidQuery
 from penstock.spark.sql import Topics
 from tests.local_server import local_server
@@ -181,7 +182,7 @@ def test_spark_is_told_of_all_topics_and_of_schemas_that_matter(
     for name in ("orders", "users", "Visits"):
         run.ask("schemas.register", topic=name, schema={"type": "object"})
     run.ask("topics.create", name="plain")
-    monkeypatch.setattr(sql_tables, "MAX_ROWS", 2)
+    monkeypatch.setattr(plan, "PAGE_ROWS", 2)
 
     said = run.refused("sql", "SELECT * FROM ORDERS JOIN visits", "--engine", "spark")
 

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from penstock.cli import subscriptions
+from penstock.client import plan
 from tests.unit.cli.desk_run import DeskRun
 
 
@@ -44,7 +44,7 @@ def test_subscriptions_are_a_table(two: DeskRun) -> None:
 def test_subscriptions_of_several_pages_are_one_list(
     two: DeskRun, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(subscriptions, "MAX_ROWS", 1)
+    monkeypatch.setattr(plan, "PAGE_ROWS", 1)
 
     assert len(json.loads(two.lines("subscriptions", "--json")[0])) == 3
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.cli import topic_notes
+from penstock.client import plan
 from tests.unit.cli.desk_run import DeskRun
 
 
@@ -45,7 +45,7 @@ def test_comments_are_added_shown_and_removed(
     run.lines("topics", "comment", "t", "three")
     (line,) = run.lines("topics", "comment", "t", "four", "--json")
     assert json.loads(line)["number"] == 3
-    monkeypatch.setattr(topic_notes, "MAX_ROWS", 2)
+    monkeypatch.setattr(plan, "PAGE_ROWS", 2)
 
     lines = run.lines("topics", "comments", "t")
 

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from penstock.cli import topics
+from penstock.client import plan
 from tests.unit.cli.desk_run import DeskRun
 
 
@@ -34,7 +34,7 @@ def test_topics_of_several_pages_are_one_list(
 ) -> None:
     for name in ("a", "b", "c", "d", "e"):
         run.ask("topics.create", name=name)
-    monkeypatch.setattr(topics, "MAX_ROWS", 2)
+    monkeypatch.setattr(plan, "PAGE_ROWS", 2)
 
     found = json.loads(run.lines("topics", "--json")[0])
 

@@ -8,6 +8,7 @@ import pytest
 
 from penstock.client import aio
 from penstock.errors import ConnectionLost, ServerRefused
+from penstock.model.remote_errors import remote_error
 from penstock.wire.native import Published
 from tests.local_server import LocalServer
 
@@ -75,7 +76,7 @@ def test_a_server_that_is_busy_is_asked_again(
 ) -> None:
     async def run() -> list[int]:
         async with await aio.connect(server.data) as client:
-            busy = ServerRefused("Backlogged", "too much")
+            busy = remote_error("Backlogged", "too much")
             answers: list[ServerRefused | Published] = [busy, Published(1, 5)]
 
             async def answer(seq: int) -> Published:

@@ -6,6 +6,7 @@ import pytest
 
 from penstock.client import Client, blocking, connect
 from penstock.errors import RemoteProtocolError, ServerRefused
+from penstock.model.remote_errors import remote_error
 from penstock.wire.native import Fetched, Published
 from tests.local_server import LocalServer
 
@@ -15,8 +16,8 @@ def test_a_server_that_is_busy_is_asked_again(
 ) -> None:
     with connect(server.data) as client:
         answers: list[ServerRefused | Published] = [
-            ServerRefused("Backlogged", "too much"),
-            ServerRefused("Backlogged", "too much"),
+            remote_error("Backlogged", "too much"),
+            remote_error("Backlogged", "too much"),
             Published(1, 5),
         ]
 
@@ -39,7 +40,7 @@ def test_patience_with_a_busy_server_ends(
         client._timeout_s = -1.0
 
         def refuse(seq: int) -> Published:
-            raise ServerRefused("Backlogged", "too much")
+            raise remote_error("Backlogged", "too much")
 
         monkeypatch.setattr(client, "_wait", refuse)
 

@@ -3,9 +3,18 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 
+import msgspec
 import pytest
 
-from penstock.client.plan import Pause, Plan, Question, drive, drive_blocking, question
+from penstock.client.plan import (
+    Pause,
+    Plan,
+    Question,
+    all_rows,
+    drive,
+    drive_blocking,
+    question,
+)
 from penstock.desk.views.letters import Done, Filter
 from penstock.errors import NotRunning
 
@@ -96,3 +105,38 @@ def test_an_answer_has_the_type_it_was_asked_for(answer: object) -> None:
     filter_ = said.arguments["filter"]
     assert isinstance(filter_, dict)
     assert filter_["topic"] == "t"
+
+
+class Page(msgspec.Struct):
+    names: list[str]
+    more: bool
+
+
+@pytest.mark.parametrize(
+    ("pages", "asked", "found"),
+    [
+        ([Page([], False)], [None], []),
+        (
+            [Page(["a", "b"], True), Page(["c"], False)],
+            [None, "b"],
+            ["a", "b", "c"],
+        ),
+        ([Page(["a"], True), Page([], True)], [None, "a"], ["a"]),
+    ],
+    ids=["nothing", "two pages", "an empty page is the last"],
+)
+def test_rows_of_all_pages_are_asked_for_behind_the_last_one(
+    pages: list[Page], asked: list[str | None], found: list[str]
+) -> None:
+    behind: list[object] = []
+    answers = iter(pages)
+
+    def ask(verb: str, arguments: Mapping[str, object]) -> object:
+        behind.append(arguments.get("after"))
+        assert (verb, arguments["own"]) == ("names", True)
+        return next(answers)
+
+    plan = all_rows(Page, "names", lambda page: page.names, str, own=True)
+
+    assert drive_blocking(plan, ask, Office().sleep) == found
+    assert behind == asked

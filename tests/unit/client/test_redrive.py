@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.client import redrive
+from penstock.client import plan, redrive
 from penstock.client.plan import Plan, drive_blocking
 from penstock.client.redrive import Pace, Progress
 from penstock.desk import errors
@@ -69,7 +69,7 @@ def desk(tmp_path: Path) -> Iterator[Desk]:
 def test_all_letters_are_listed_over_many_pages(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(redrive, "MAX_ROWS", 3)
+    monkeypatch.setattr(plan, "MAX_ROWS", 3)
 
     everything = drive_blocking(redrive.list_all(), desk.ask, desk.sleep)
     some = drive_blocking(

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from penstock.client import redrive, trails
+from penstock.client import plan, redrive, trails
 from penstock.client.plan import Plan, drive_blocking
 from penstock.desk.views.audit import AuditFilter
 from penstock.desk.views.errors import ErrorFilter
@@ -121,7 +121,7 @@ def test_the_trail_is_read_over_many_pages_and_not_further_than_needed(
 def test_failed_tries_are_listed_from_both_ends(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(trails, "MAX_ROWS", 5)
+    monkeypatch.setattr(plan, "MAX_ROWS", 5)
 
     newest = desk.run(trails.errors(ErrorFilter(subscriber="me"), count=7))
     oldest = desk.run(trails.errors(count=100, oldest_first=True))

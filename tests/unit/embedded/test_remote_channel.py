@@ -13,7 +13,8 @@ import penstock
 from penstock.embedded import Context, Domain, Event
 from penstock.embedded.outgoing import Intent
 from penstock.embedded.remote_channel import RemoteChannel, outgoing
-from penstock.errors import ConnectionLost, ServerRefused
+from penstock.errors import ConnectionLost
+from penstock.model.remote_errors import remote_error
 from tests.local_server import LocalServer, local_server
 from tests.unit.embedded.scene import Stage, job, until
 
@@ -76,9 +77,9 @@ class FakeSubscription:
     [
         ([True], 1, 0),
         ([False], 1, 0),
-        ([ServerRefused("Backlogged", "busy"), True], 1, 0),
-        ([ServerRefused("WriteFailed", "full")], 0, 0),
-        ([ServerRefused("InvalidBatch", "no")], 0, 1),
+        ([remote_error("Backlogged", "busy"), True], 1, 0),
+        ([remote_error("WriteFailed", "full")], 0, 0),
+        ([remote_error("InvalidBatch", "no")], 0, 1),
         ([ConnectionLost("there", "gone")], 0, 0),
     ],
     ids=["done", "not-here", "busy", "not-written", "refused", "lost"],

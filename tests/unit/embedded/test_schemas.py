@@ -9,7 +9,8 @@ import pytest
 from penstock.clock import SystemClock
 from penstock.embedded.schemas import TopicBook, ensure_topic, register
 from penstock.embedded.topic import Topic
-from penstock.errors import InvalidName, ServerRefused, TopicExists
+from penstock.errors import InvalidName, TopicExists
+from penstock.model.remote_errors import remote_error
 
 
 class Order(msgspec.Struct):
@@ -78,7 +79,7 @@ def test_a_topic_that_exists_is_fine() -> None:
 
 
 @pytest.mark.parametrize(
-    "error", [InvalidName("t", "is bad"), ServerRefused("LimitReached", "enough")]
+    "error", [InvalidName("t", "is bad"), remote_error("LimitReached", "enough")]
 )
 def test_other_errors_are_told(error: Exception) -> None:
     link: Any = Link(topics_create=error)

@@ -140,7 +140,8 @@ def test_a_wrong_login_ends_the_connection(
 
     answers = peer.say(hello, Publish(1, "t", [b"x"]))
 
-    assert answers == [Problem(0, "LoginRefused", f"login refused: {said}")]
+    text = f"login refused: {said}"
+    assert answers == [Problem(0, "LoginRefused", text, "", {"reason": said})]
     assert peer.peer.closed
     assert scene.broker.log.topics() == []
     scene.close()
@@ -884,6 +885,7 @@ def test_other_tokens_do_not(scene: Scene, hello: Hello, said: str) -> None:
 
     answers = peer.say(hello, Publish(1, "t", [b"x"]))
 
-    assert answers == [Problem(0, "LoginRefused", f"login refused: {said}")]
+    text = f"login refused: {said}"
+    assert answers == [Problem(0, "LoginRefused", text, "", {"reason": said})]
     assert peer.peer.closed
     assert scene.broker.log.topics() == []

@@ -110,3 +110,21 @@ def test_a_failure_of_long_ago_is_still_known(desk: Desk) -> None:
     desk.commit()
 
     assert desk.taken == [b"first lost", b"second"]
+
+
+def test_of_answers_to_several_groups_those_that_were_lost_say_so(desk: Desk) -> None:
+    written = desk.publish()
+    desk.commit()
+    failed = desk.publish()
+    desk.box.each([b"a", b"b", b"c"], [written, failed, 0], lambda at: b"lost %d" % at)
+    waiting = desk.taken
+    desk.fail()
+
+    assert (waiting, desk.taken) == ([], [b"alost 1c"])
+
+
+def test_answers_that_promise_nothing_do_not_wait(desk: Desk) -> None:
+    desk.box.each([b"a", b"b"], [0, 0], lambda _: b"lost")
+    desk.box.each([b"", b""], [0, 0], lambda _: b"lost")
+
+    assert desk.taken == [b"ab"]

@@ -133,3 +133,12 @@ def test_a_mistake_of_ours_tells_nothing_of_its_cause() -> None:
 
     assert answer.status_code == 500
     assert body(answer)["error"] == "InternalError"
+
+
+def test_a_problem_has_the_fields_of_its_error_and_no_path() -> None:
+    out_of_range = problem_of(errors.OffsetOutOfRange("t", 7, 8, 9))
+    full = problem_of(errors.DiskFull("/srv/data/journal", "writing", "no space"))
+
+    assert out_of_range.fields == {"topic": "t", "offset": 7, "start": 8, "end": 9}
+    assert full.fields["file"] == "a file of the server"
+    assert b"fields" not in bytes(refusal(errors.Ending()).body)

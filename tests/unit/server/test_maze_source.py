@@ -7,17 +7,21 @@ from pathlib import Path
 
 import pytest
 
+from penstock.broker.publishing import Accepted
+from penstock.errors import BeingDeleted
 from penstock.gateway.maze import MazeClient, MazeHub, MazeSource, MazeState
 from penstock.gateway.options import MazeOptions
+from penstock.log import Columns
 from penstock.server.maze_source import MazeSourceConnection
-from tests.unit.server.scene import Client, House, house, run
+from tests.unit.server.scene import Client, House, house, run, turns
 
 
-async def open_maze(one: House) -> None:
+async def open_maze(one: House) -> MazeHub:
     """Port 0 for the source, port 1 for clients."""
     hub = MazeHub(one.broker, MazeState(), MazeOptions())
     await one.listen(lambda: MazeSource(hub), MazeSourceConnection)
     await one.listen(lambda: MazeClient(hub))
+    return hub
 
 
 def test_clients_that_wait_are_registered_before_an_event_is_routed(
@@ -64,6 +68,64 @@ def test_what_comes_meanwhile_keeps_its_order(tmp_path: Path) -> None:
 
             assert await client.read(len(events)) == events
             assert await source.rest() == b""
+
+    run(scene())
+
+
+def test_a_source_is_not_read_while_the_log_refuses_what_it_sent(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(topic: str, columns: Columns) -> Accepted:
+        raise BeingDeleted(topic)
+
+    async def scene() -> None:
+        async with house(tmp_path) as one:
+            hub = await open_maze(one)
+            source, client = await one.connect(), await one.connect(1)
+            await client.send(b"7\n")
+            await one.until(lambda: len(one.gateways) == 2 and one.gateways[1].settled)
+
+            with monkeypatch.context() as patched:
+                patched.setattr(one.broker, "accept", refuse)
+                await source.send(b"1|B\n")
+                assert await client.read(4) == b"1|B\n"
+                await source.send(b"2|B\n")
+                for _ in range(50):
+                    one.engine.kick()
+                    await turns(1)
+                with pytest.raises(BlockingIOError):  # nothing has come
+                    client.sock.recv(1)
+            one.engine.kick()
+
+            assert await client.read(4) == b"2|B\n"
+            await one.until(lambda: not hub.backlogged)
+            assert one.broker.log.topic("maze").next_offset == 2
+
+    run(scene())
+
+
+def test_a_source_that_ends_while_the_log_refuses_loses_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(topic: str, columns: Columns) -> Accepted:
+        raise BeingDeleted(topic)
+
+    async def scene() -> None:
+        async with house(tmp_path) as one:
+            hub = await open_maze(one)
+            source = await one.connect()
+            with monkeypatch.context() as patched:
+                patched.setattr(one.broker, "accept", refuse)
+                await source.send(b"1|B\n")
+                await one.until(lambda: hub.backlogged)
+                await source.send(b"2|B\n3|B")
+                source.end()
+                await turns(50)
+            hub.tick(one.clock.now_s())
+            one.engine.kick()
+
+            assert await source.rest() == b""
+            assert one.broker.log.topic("maze").next_offset == 3
 
     run(scene())
 

@@ -8,6 +8,7 @@ import pytest
 from penstock.client import Client, connect, line
 from penstock.client.address import Remote
 from penstock.errors import ConnectionLost, NotRunning, ServerRefused
+from penstock.model.remote_errors import remote_error
 from penstock.spark import line as spark_line
 from penstock.spark.line import Line
 from penstock.table.connection import Connection
@@ -65,7 +66,7 @@ def test_one_that_stays_away_is_an_error(tmp_path: Path) -> None:
 
 
 def test_a_busy_broker_is_asked_again(server: LocalServer) -> None:
-    answers = iter([ServerRefused("Backlogged", "later"), "done"])
+    answers = iter([remote_error("Backlogged", "later"), "done"])
 
     def busy(client: Client) -> object:
         answer = next(answers)

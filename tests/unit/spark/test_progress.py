@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from penstock.errors import ServerRefused, Unreachable
+from penstock.model.remote_errors import remote_error
 from penstock.spark import progress
 from penstock.spark.progress import Progress
 
@@ -88,7 +89,7 @@ def test_a_broker_that_is_needed_has_to_be_there(place: Any) -> None:
 
 
 def test_a_name_that_others_use_is_an_error(place: Any) -> None:
-    place.error = ServerRefused("NotMoved", "2 consume it")
+    place.error = remote_error("NotMoved", "2 consume it")
 
     with pytest.raises(ServerRefused, match="2 consume it"):
         Progress("spark:q", needs_broker=False).report(place, {"t": 5}, now=True)
@@ -97,7 +98,7 @@ def test_a_name_that_others_use_is_an_error(place: Any) -> None:
 def test_a_topic_that_went_stops_nobody(
     place: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
-    place.error = ServerRefused("UnknownTopic", "topic t does not exist")
+    place.error = remote_error("UnknownTopic", "topic t does not exist")
 
     Progress("spark:q", needs_broker=True).report(place, {"t": 5}, now=True)
 

@@ -112,6 +112,12 @@ class MazeHub:
         self._process(self._reorder.expire(now_s), now_s)
         self.letters.flush()
 
+    def catch_up(self, now_s: float) -> None:
+        """Store what waits, as far as the log takes it by now."""
+        if self._unpublished:
+            self._publish(now_s)
+        self.letters.flush()
+
     def _parsed(self, lines: list[bytes]) -> tuple[list[int], list[Item]]:
         """Numbers and events of the lines that have them; the others are refused."""
         rows, raws, bad = parse(lines)
@@ -160,7 +166,7 @@ class MazeHub:
         except (Backlogged, BeingDeleted):
             if len(self._unpublished) > MAX_UNPUBLISHED:
                 raise
-            return  # the next receive or tick tries again
+            return  # it is tried again when there is room, or with a tick
         lines, self._unpublished = self._unpublished, []
         for place, refusal in sorted(outcome.refused.items()):
             if isinstance(refusal, (Backlogged, BeingDeleted)):

@@ -24,6 +24,15 @@ class MazeSource(Gateway):
         """How many clients have connected so far, of all."""
         return self._hub.arrivals
 
+    @property
+    def backlogged(self) -> bool:
+        """Whether what it sent waits for the log: a reason to read no more for now."""
+        return self._hub.backlogged and not self.closing
+
+    def catch_up(self, now_s: float) -> None:
+        """Have what waits stored, as far as the log takes it by now."""
+        self._hub.catch_up(now_s)
+
     def connected(self, now_s: float) -> None:
         if not self._hub.source_connected(self):
             self._hub.broker.seldom.log(

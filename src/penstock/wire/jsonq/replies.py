@@ -5,7 +5,6 @@ Keys stand in alphabetical order, as they always did.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from functools import lru_cache
 from typing import Final
 
@@ -67,14 +66,6 @@ def pubrec(msg_id: int) -> bytes:
 def pubcomp(msg_id: int) -> bytes:
     """To a publisher: its PUB is in the topic."""
     return b'{"msgId":%d,"type":"PUBCOMP"}\r\n' % msg_id
-
-
-def pubrecs(msg_ids: Iterable[int]) -> bytes:
-    return b"".join(map(pubrec, msg_ids))
-
-
-def pubcomps(msg_ids: Iterable[int]) -> bytes:
-    return b"".join(map(pubcomp, msg_ids))
 
 
 @lru_cache(_CACHED_TOPICS)

@@ -210,6 +210,7 @@ class Problem(msgspec.Struct, array_like=True, frozen=True, tag=69):
     error: str
     text: str
     hint: str = ""
+    fields: dict[str, object] | None = None  # of that class, as far as they are told
 
 
 class Ended(msgspec.Struct, array_like=True, frozen=True, tag=70):

@@ -35,9 +35,3 @@ from penstock.wire.jsonq import replies
 )
 def test_reply_is_word_for_word_with_its_line_end(reply: bytes, text: str) -> None:
     assert reply == f"{text}\r\n".encode()
-
-
-def test_many_answers_are_each_of_them() -> None:
-    assert replies.pubrecs([1, 2]) == replies.pubrec(1) + replies.pubrec(2)
-    assert replies.pubcomps([1, 2]) == replies.pubcomp(1) + replies.pubcomp(2)
-    assert replies.pubrecs([]) == b""

@@ -87,7 +87,8 @@ SERVER: list[ServerMessage] = [
         ["bob", None],
     ),
     Answer(6, {"topics": ["a", None, 2.5, True]}),
-    Problem(7, "UnknownTopic", "topic t does not exist", "create it"),
+    Problem(7, "UnknownTopic", "topic t does not exist", "create it", {"topic": "t"}),
+    Problem(7, "WriteFailed", "not stored"),
     Ended(0, "the topic was deleted"),
     Fetched(9, [b"\x00frame", b""], 45, 7, 50),
     Moved(1, 2),
@@ -138,6 +139,12 @@ def test_messages_without_the_newer_fields_are_understood() -> None:
     bodies = splitter.feed(b"".join(golden("client_before_tokens.hex")))
 
     assert [decode_client(body) for body in bodies] == [Hello("bob", None, "cli")]
+
+    bodies = splitter.feed(b"".join(golden("server_before_fields.hex")))
+
+    assert [decode_server(body) for body in bodies] == [
+        Problem(7, "UnknownTopic", "topic t does not exist", "create it")
+    ]
 
 
 @pytest.mark.parametrize("message", [*CLIENT, *SERVER])
