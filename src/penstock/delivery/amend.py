@@ -10,7 +10,7 @@ from __future__ import annotations
 import msgspec
 
 from penstock.delivery.pages import Page
-from penstock.log import Batch, Columns
+from penstock.log import Batch, Columns, frame_of
 from penstock.model.event import Event
 
 # Its id is given, so that none is made up from this.
@@ -73,7 +73,7 @@ def amended_frame(
         producer=event.producer,
     )
     columns.check()
-    return bytes(columns.encode(offset, _NO_BASE))
+    return bytes(frame_of(columns, offset, _NO_BASE))
 
 
 def amended_page(topic: str, frame: bytes) -> Page:

@@ -32,14 +32,13 @@ from typing import NamedTuple
 from crc32c import crc32c
 
 from penstock.files import Buffer
+from penstock.model.columns import MAX_FRAME_BYTES
 
 MAGIC = b"PNSB"
 VERSION = 1
 HEADER = struct.Struct("<4sBBHIIQIIqq16s")
 HEADER_BYTES = HEADER.size
 TABLE_ENTRY = struct.Struct("<BBHI")
-# Arrow's 32-bit offsets end at 2 GiB; a frame this size is already unwise.
-MAX_FRAME_BYTES = 1 << 28
 _CRC = struct.Struct("<I")
 _CRC_AT = 12
 

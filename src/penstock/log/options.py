@@ -7,7 +7,7 @@ from math import inf
 from typing import Literal
 
 from penstock.errors import InvalidOption
-from penstock.log.frame import MAX_FRAME_BYTES
+from penstock.model.columns import MAX_FRAME_BYTES
 
 Durability = Literal["sync", "os"]
 

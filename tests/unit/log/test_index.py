@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from penstock.log import frame_of
 from penstock.log.columns import Columns
 from penstock.log.frame import FrameHeader, peek
 from penstock.log.index import INTERVAL_BYTES, Index
@@ -22,7 +23,7 @@ GOLDEN = bytes.fromhex(
 
 
 def header(base: int, timestamp_ms: int, length: int = 88) -> FrameHeader:
-    found = peek(Columns([b"hi"], timestamp_ms).encode(base, bytes(16)), 0)
+    found = peek(frame_of(Columns([b"hi"], timestamp_ms), base, bytes(16)), 0)
     assert found is not None
     return found._replace(length=length)
 
