@@ -23,7 +23,7 @@ from penstock.broker.desk_views import EventView, LetterPage, Status
 from penstock.broker.letter_book import Head, LetterBook
 from penstock.broker.letter_filter import Filter, pattern_of
 from penstock.delivery.letters import DeadLetter
-from penstock.model.event import Event
+from penstock.model.event import Event, values_of
 
 MAX_ROWS = 1000
 # Letters that are grouped for one answer: perhaps each is a group of its own.
@@ -170,14 +170,6 @@ def _tries(letter: DeadLetter) -> list[TryRow]:
 
 
 def event_view(event: Event) -> EventView:
-    return EventView(
-        offset=event.offset,
-        id=event.id,
-        timestamp=event.timestamp_ms,
-        priority=event.priority,
-        key=event.key,
-        headers=dict(event.headers),
-        parent=event.parent,
-        producer=event.producer,
-        payload=event.payload,
-    )
+    values = values_of(event)
+    del values["topic"]
+    return EventView(**values)

@@ -19,6 +19,7 @@ from penstock.errors import InvalidOption, MissingExtra
 from penstock.files import Buffer
 from penstock.log.batch import Batch, split_maps
 from penstock.log.frame import Column, Encoding, Flag
+from penstock.model.event import FIELDS
 from penstock.model.ids import event_id
 
 try:
@@ -34,17 +35,15 @@ BYTES = pa.binary()
 TIMESTAMP = pa.timestamp("ms", "UTC")
 HEADERS = pa.map_(TEXT, TEXT)
 
+_TYPES = {str(one): one for one in (TEXT, BYTES, TIMESTAMP, pa.int64(), pa.uint8())}
+# As Arrow writes it, it differs from version to version.
+_TYPES["map<string, string>"] = HEADERS
+# All but the topic, which stands in the metadata.
 SCHEMA = pa.schema(
     [
-        pa.field("offset", pa.int64(), nullable=False),
-        pa.field("timestamp", TIMESTAMP, nullable=False),
-        pa.field("priority", pa.uint8(), nullable=False),
-        pa.field("id", TEXT, nullable=False),
-        pa.field("key", BYTES),
-        pa.field("headers", HEADERS, nullable=False),
-        pa.field("payload", BYTES, nullable=False),
-        pa.field("parent", TEXT),
-        pa.field("producer", TEXT),
+        pa.field(one.name, _TYPES[one.arrow], nullable=one.nullable)
+        for one in FIELDS
+        if one.name != "topic"
     ]
 )
 

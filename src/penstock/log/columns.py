@@ -13,7 +13,6 @@ from typing import cast
 from penstock.files import Buffer
 from penstock.log.frame import (
     HEADER_BYTES,
-    MAX_FRAME_BYTES,
     TABLE_ENTRY,
     Column,
     Encoding,
@@ -22,7 +21,7 @@ from penstock.log.frame import (
     build,
     padding,
 )
-from penstock.model.columns import Columns, Headers, distinct
+from penstock.model.columns import MAX_FRAME_BYTES, Columns, Headers, distinct
 
 
 def frame_of(columns: Columns, base_offset: int, id_base: bytes) -> bytearray:

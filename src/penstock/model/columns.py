@@ -80,11 +80,12 @@ class Columns:
         else:
             self.timestamps = list(timestamp_ms)
         if columns:
-            self._take(columns)
+            self.take(columns)
         if producer is not None:
             self.producers = [producer] * count
 
-    def _take(self, columns: Mapping[str, Any]) -> None:
+    def take(self, columns: Mapping[str, Any]) -> None:
+        """Have columns that a publisher has given."""
         # Any: a column of whichever field.
         for name, column in columns.items():
             if name not in _SETTABLE:
@@ -112,7 +113,14 @@ class Columns:
             setattr(picked, name, [column[index] for index in indexes])
         return picked
 
-    def given(self) -> dict[str, list[Any]]:
+    def part(self, lo: int, hi: int) -> Columns:
+        """Neighbours, as columns of their own."""
+        part = Columns(self.payloads[lo:hi], self.timestamps[lo:hi])
+        for name, column in self.given().items():
+            setattr(part, name, column[lo:hi])
+        return part
+
+    def given(self) -> dict[str, Any]:
         """The optional columns that are there, by name."""
         # Any: the values of whichever field.
         pairs = zip(OPTIONAL, _optional(self), strict=True)
@@ -206,10 +214,12 @@ def events_of(
 
 
 def event_columns(
-    columns: Mapping[str, Sequence[Any] | None], count: int
+    columns: Mapping[str, Sequence[Any] | None],
+    count: int,
+    fields: Iterable[Field] = STORED,
 ) -> list[Sequence[Any]]:
-    """What events have of each field of STORED, in that order."""
-    return [_filled(field, columns.get(field.column), count) for field in STORED]
+    """What events have of each of these fields."""
+    return [_filled(field, columns.get(field.column), count) for field in fields]
 
 
 def _filled(field: Field, column: Sequence[Any] | None, count: int) -> Sequence[Any]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 
@@ -211,3 +211,11 @@ BY_NAME = {one.name: one for one in FIELDS}
 # these with the producer: columns that stay away while no event has any.
 SETTABLE = tuple(one for one in FIELDS if one.settable and one.name != "payload")
 OPTIONAL = tuple(one for one in FIELDS if one in SETTABLE or one.name == "producer")
+
+
+def values_of(event: Event) -> dict[str, Any]:
+    """What an event has, by the names of its fields."""
+    # Any: the value of whichever field.
+    values = {one.name: getattr(event, one.attribute) for one in FIELDS}
+    values["headers"] = dict(event.headers)
+    return values

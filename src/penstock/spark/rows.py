@@ -30,8 +30,9 @@ import pyarrow.compute as pc
 
 from penstock.client.outgoing import PART_BYTES, PART_EVENTS
 from penstock.errors import BadRow, InvalidName, UnfitFrame
-from penstock.model.event import MAX_ID_BYTES, MAX_PRIORITY
+from penstock.model.event import MAX_ID_BYTES, MAX_PRIORITY, SETTABLE, Field
 from penstock.model.topic import topic_name
+from penstock.table.naming import NAMES
 
 _BYTES = ("binary", "string")
 _NUMBERS = ("tinyint", "smallint", "int", "bigint")
@@ -40,17 +41,19 @@ _HEADERS = tuple(
     for form in ("array<struct<key:string,value:{}>>", "map<string,{}>")
     for value in _BYTES
 )
+_KINDS: Mapping[str, tuple[str, ...]] = {
+    "bytes": _BYTES,
+    "text": ("string",),
+    "map": _HEADERS,
+    "level": _NUMBERS,
+}
 TYPES: Mapping[str, tuple[str, ...]] = {
     "value": _BYTES,
     "topic": ("string",),
-    "key": _BYTES,
-    "headers": _HEADERS,
-    "priority": _NUMBERS,
-    "id": ("string",),
-    "parent": ("string",),
+    **{one.table: _KINDS[one.kind] for one in SETTABLE},
 }
 # Columns of the source that say where an event was; a new one is elsewhere.
-PLACE = ("partition", "offset", "timestamp", "timestampType", "producer")
+PLACE = frozenset(NAMES) - TYPES.keys()
 # How alike a name has to be to be a mistyped one.
 _ALIKE = 0.8
 
@@ -63,11 +66,8 @@ class Piece:
     rows: np.ndarray[Any, np.dtype[np.int64]]
     """Which rows they are."""
     payloads: list[bytes]
-    keys: list[bytes | None] | None
-    ids: list[str | None] | None
-    priorities: list[int] | None
-    headers: list[dict[str, str]] | None
-    parents: list[str | None] | None
+    columns: dict[str, Any]
+    """What else is said of them, by the names of the columns."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,11 +186,7 @@ class _Rows:
             topic=topic,
             rows=self._numbers,
             payloads=payloads,
-            keys=self._list("key"),
-            ids=self._list("id"),
-            priorities=self._list("priority"),
-            headers=self._headers(),
-            parents=self._list("parent"),
+            columns={one.column: self._list(one) for one in SETTABLE},
         )
 
     def _has(self, name: str) -> bool:
@@ -204,23 +200,23 @@ class _Rows:
             self._frame, batch, self._partition, 0, numbers=self._numbers[chosen]
         )
 
-    def _list(self, name: str) -> Any:
+    def _list(self, field: Field) -> Any:
         """A column as a list; None if no row says anything."""
-        if not self._has(name):
+        if not self._has(field.table):
             return None
-        column = self._column(name)
+        column = self._column(field.table)
         if column.null_count == len(column):
             return None
-        if name == "priority":
-            return pc.fill_null(column, 0).to_numpy(zero_copy_only=False).tolist()
-        return _values(_binary(column) if name == "key" else column)
+        match field.kind:
+            case "map":
+                return self._headers(column)
+            case "level":
+                return _values(pc.fill_null(column, 0))
+            case "bytes":
+                return _values(_binary(column))
+        return _values(column)
 
-    def _headers(self) -> list[dict[str, str]] | None:
-        if not self._has("headers"):
-            return None
-        column = self._column("headers")
-        if column.null_count == len(column):
-            return None
+    def _headers(self, column: pa.Array) -> list[dict[str, str]]:
         if pa.types.is_map(column.type):
             names, values = column.keys, column.items
         else:

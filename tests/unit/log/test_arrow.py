@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from penstock.errors import InvalidOption
 from penstock.log import arrow, frame_of
 from penstock.log.batch import Batch
-from penstock.log.columns import Columns
+from penstock.model.columns import Columns
 from penstock.model.event import Event
 
 ID_BASE = bytes.fromhex("018bcfe568007abc8123456709abcdef")

@@ -4,8 +4,8 @@ import pytest
 
 from penstock.log import frame_of
 from penstock.log.batch import Batch
-from penstock.log.columns import Columns
 from penstock.model import Event, ids
+from penstock.model.columns import Columns
 
 BASE = ids.id_base(1000, bytes(10))
 

@@ -8,10 +8,9 @@ from penstock.errors import InvalidBatch
 from penstock.log import frame_of
 from penstock.log.batch import Batch
 from penstock.log.columns import validity
-from penstock.log.frame import MAX_FRAME_BYTES
 from penstock.model import Event
 from penstock.model import columns as columns_module
-from penstock.model.columns import Columns
+from penstock.model.columns import MAX_FRAME_BYTES, Columns
 
 EVERYTHING = bytes.fromhex(
     # Header: eight columns, 320 bytes, three events from offset 7 on.

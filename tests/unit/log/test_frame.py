@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 
 from penstock.log import frame, frame_of
-from penstock.log.columns import Columns
 from penstock.log.frame import FrameHeader
+from penstock.model.columns import Columns
 from tests.unit.log.faults import flipped, zeroed
 
 GOLDEN = bytes.fromhex(

@@ -3,9 +3,9 @@ from __future__ import annotations
 import pytest
 
 from penstock.log import frame_of
-from penstock.log.columns import Columns
 from penstock.log.frame import FrameHeader, peek
 from penstock.log.index import INTERVAL_BYTES, Index
+from penstock.model.columns import Columns
 from tests.unit.log.faults import flipped, zeroed
 
 GOLDEN = bytes.fromhex(

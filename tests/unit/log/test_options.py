@@ -5,8 +5,8 @@ from dataclasses import fields
 import pytest
 
 from penstock.errors import InvalidOption
-from penstock.log.frame import MAX_FRAME_BYTES
 from penstock.log.options import LogOptions, TopicOptions
+from penstock.model.columns import MAX_FRAME_BYTES
 
 
 @pytest.mark.parametrize(

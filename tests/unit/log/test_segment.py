@@ -7,10 +7,10 @@ import pytest
 from penstock.errors import CorruptRecord, UnsupportedVersion
 from penstock.files import Files
 from penstock.log import frame_of, segment
-from penstock.log.columns import Columns
 from penstock.log.frame import checksum
 from penstock.log.index import Index
 from penstock.log.segment import SegmentHeader
+from penstock.model.columns import Columns
 from penstock.model.topic import MAX_TOPIC_NAME_BYTES
 from tests.unit.log.faults import flipped, zeroed
 

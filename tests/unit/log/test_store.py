@@ -9,7 +9,6 @@ import pytest
 from penstock.errors import WriteFailed
 from penstock.files import Files
 from penstock.log import Log, LogOptions, TopicOptions, frame_of
-from penstock.log.columns import Columns
 from penstock.log.frame import HEADER_BYTES, peek
 from penstock.log.layout import Layout
 from penstock.log.store import (
@@ -24,6 +23,7 @@ from penstock.log.store import (
 from penstock.log.tail import TailFrame
 from penstock.log.topic import Topic
 from penstock.log.unsynced import MANY_FILES, Unsynced
+from penstock.model.columns import Columns
 from penstock.testing import CrashDisk
 
 NOW_MS = 50_000

@@ -3,9 +3,9 @@ from __future__ import annotations
 import pytest
 
 from penstock.log import frame_of
-from penstock.log.columns import Columns
 from penstock.log.frame import HEADER_BYTES, peek
 from penstock.log.tail import Tail, TailFrame
+from penstock.model.columns import Columns
 
 
 def frame(base: int, count: int = 2) -> TailFrame:
