@@ -125,6 +125,7 @@ class EventView(View, frozen=True, kw_only=True):
     parent: str | None
     producer: str | None
     payload: bytes
+    expires: int | None = None
 
 
 class LetterRow(View, frozen=True, kw_only=True):

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 def release(broker: Broker, message: Message, now_s: float) -> None:
     """Publish a pending message; raises InvalidPayload if it is a dead letter now."""
     columns = Columns([message.payload], int(now_s * 1000))
+    columns.take({name: [time] for name, time in message.times.items()})
     try:
         # Charged for at its PUB, perhaps to somebody else.
         broker.accept(message.topic, columns, charged=True).whole()

@@ -28,6 +28,7 @@ class EventCopy(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     parent: str | None = None
     producer: str | None = None
     payload: bytes = b""
+    expires_ms: int | None = None
 
     @classmethod
     def of(cls, event: Event) -> EventCopy:

@@ -25,6 +25,7 @@ class Page:
 
     __slots__ = (
         "_common",
+        "_expires",
         "_headers",
         "_ids",
         "_keys",
@@ -47,6 +48,7 @@ class Page:
         self.singles = 0
         """How often a single event was rendered."""
         self._common: dict[str, str] | None | bool = False
+        self._expires: list[int] | None | bool = False
         self._headers: list[dict[str, str]] | None = None
         self._keys: list[bytes | None] | None = None
         self._ids: list[str] | None = None
@@ -108,6 +110,13 @@ class Page:
         if self._producers is None:
             self._producers = self.batch.producers()
         return self._producers
+
+    @property
+    def expires(self) -> list[int] | None:
+        """When each event expires, 0 for never; None if no event of the page does."""
+        if isinstance(self._expires, bool):
+            self._expires = self.batch.given("expires")
+        return self._expires
 
     @property
     def cost(self) -> int:

@@ -91,7 +91,7 @@ class AsyncBroker:
         self._check_open()
         if isinstance(topic, Topic) and not self._book.knows(topic):
             await self._book.add(topic)
-        intent = Intent.of(topic, payload, **more)
+        intent = Intent.of(topic, payload, self._link.clock, **more)
         if self._tracing is None:
             return await self._link.publish(intent)
         with traced(self._tracing, [intent], self._name) as (intent,):

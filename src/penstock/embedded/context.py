@@ -102,7 +102,7 @@ class Context:
             more["headers"] = self._tracing.stamped(name, given, self.subscriber)
         if more.get("parent") is None:
             more["parent"] = self.event.id
-        intent = Intent.of(topic, payload, **more)
+        intent = Intent.of(topic, payload, self._clock, **more)
         if self._publish is None:
             self._publish = []
         self._publish.append(intent)

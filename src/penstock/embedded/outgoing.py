@@ -5,29 +5,43 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 import msgspec
 
 from penstock.broker.acceptance import accepted_topic, check_ids
+from penstock.clock import Clock, SystemClock
 from penstock.embedded.payload import plain
 from penstock.embedded.topic import Topic
-from penstock.errors import PenstockError
+from penstock.errors import InvalidBatch, PenstockError
 from penstock.log import Columns
-from penstock.model.event import SETTABLE
+from penstock.model.event import SETTABLE, TIMES, Field
+from penstock.model.moment import seconds_of, time_ms
 
 if TYPE_CHECKING:
     from penstock.tracing.spans import Tracing
 
 
+Time = int | datetime
+Seconds = float | timedelta
+
+
 class ContextOptions(TypedDict, total=False):
-    """What a handler may say of an event besides its payload."""
+    """What a handler may say of an event besides its payload.
+
+    Times are milliseconds since 1970, or a ``datetime`` with its time zone; lengths of
+    time are seconds, or a ``timedelta``. From ``expires`` on, or ``expires_in`` from
+    now, the event is delivered to nobody new.
+    """
 
     key: bytes | None
     priority: int
     headers: Mapping[str, str] | None
     id: str | None
     parent: str | None
+    expires: Time | None
+    expires_in: Seconds | None
 
 
 class PublishOptions(ContextOptions, total=False):
@@ -47,10 +61,15 @@ class Intent(msgspec.Struct, frozen=True, gc=False):
     id: str | None = None
     parent: str | None = None
     dedup_id: str | None = None
+    expires: int | None = None
 
     @classmethod
     def of(
-        cls, topic: Topic[Any] | str, payload: Any, **more: Unpack[PublishOptions]
+        cls,
+        topic: Topic[Any] | str,
+        payload: Any,
+        clock: Clock | None = None,
+        **more: Unpack[PublishOptions],
     ) -> Intent:
         """Checked as far as it can be without the broker.
 
@@ -65,10 +84,34 @@ class Intent(msgspec.Struct, frozen=True, gc=False):
         check_ids("id", [more.get("id")])
         check_ids("dedup id", [more.get("dedup_id")])
         check_ids("parent", [more.get("parent")])
-        headers = more.get("headers")
-        if headers is not None:
-            more["headers"] = dict(headers)
-        return cls(name, data, **more)  # type: ignore[arg-type]  # headers are a dict
+        # Any: as Intent has them from here on.
+        given: dict[str, Any] = {**more}
+        if given.get("headers") is not None:
+            given["headers"] = dict(given["headers"])
+        for field in TIMES:
+            after = given.pop(field.relative, None)
+            if after is not None:
+                given[field.name] = _from_now(field, after, given, clock)
+            elif given.get(field.name) is not None:
+                given[field.name] = _time(field, given[field.name])
+        return cls(name, data, **given)
+
+
+def _from_now(
+    field: Field, after: Seconds, given: Mapping[str, Any], clock: Clock | None
+) -> int:
+    if given.get(field.name) is not None:
+        limit = f"left out, where {field.name} is given"
+        raise InvalidBatch(field.relative, after, limit)
+    now_s = (clock or SystemClock()).now_s()
+    return _time(field, int((now_s + seconds_of(after)) * 1000))
+
+
+def _time(field: Field, given: Time) -> int:
+    found = time_ms(given)
+    if found is None:
+        raise InvalidBatch(field.name, given, field.limit)
+    return found
 
 
 class Stored(msgspec.Struct, frozen=True, gc=False):

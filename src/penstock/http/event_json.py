@@ -18,7 +18,7 @@ from penstock.broker.desk_views import EventView
 from penstock.delivery.owed import Portion
 from penstock.delivery.pages import Page
 from penstock.log import Batch
-from penstock.model.event import BY_NAME, Field
+from penstock.model.event import BY_NAME, TIMES, Field
 from penstock.wire.json_text import NOT_JSON, all_utf8
 
 # Of a payload, in a list that was not asked for whole ones.
@@ -33,7 +33,8 @@ class EventJson(msgspec.Struct, gc=False):
 
     ``payload`` is the JSON value, text, or base64 text, as ``encoding`` says; a key
     that is not UTF-8 is base64 text and has ``key_encoding``. ``bytes`` is the size of
-    the payload as it is stored; ``cut``: this is only its beginning.
+    the payload as it is stored; ``cut``: this is only its beginning. Times are there
+    if the event has them.
     """
 
     topic: str
@@ -50,6 +51,7 @@ class EventJson(msgspec.Struct, gc=False):
     payload: Raw | str
     bytes: int
     cut: bool | UnsetType = UNSET
+    expires: int | UnsetType = UNSET
 
 
 _encode = msgspec.json.Encoder().encode
@@ -189,6 +191,8 @@ def _column(batch: Batch, field: Field) -> Sequence[Any]:
     if field.name == "headers":  # for reading only: one for all will do
         return batch.given("headers") or [{}] * len(batch)
     values: Sequence[Any] = getattr(batch, field.column)()
+    if field in TIMES:
+        return [value or UNSET for value in values]
     return values
 
 
@@ -205,6 +209,7 @@ def view_json(topic: str, event: EventView, cut_bytes: int | None = None) -> Eve
         "bytes": len(event.payload),
         "cut": cut,
     }
+    values |= {one.name: values[one.name] or UNSET for one in TIMES}
     return EventJson(*map(values.__getitem__, EventJson.__struct_fields__))
 
 

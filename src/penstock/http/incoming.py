@@ -18,6 +18,7 @@ from penstock.broker.acceptance import check_ids
 from penstock.errors import BadRequest, InvalidArgument, InvalidBatch
 from penstock.log import Columns
 from penstock.model.event import MAX_PRIORITY, SETTABLE, Field
+from penstock.model.moment import time_ms
 from penstock.wire.json_text import all_utf8, why_not_json
 
 T = TypeVar("T")
@@ -37,7 +38,8 @@ class Incoming(msgspec.Struct, forbid_unknown_fields=True, gc=False):
     """One event to be published.
 
     ``payload`` is any JSON value; in its place may be ``text``, or ``base64`` for any
-    bytes. ``key_encoding``: the key is base64 text. Whoever gives a ``dedup_id`` may
+    bytes. Times are milliseconds since 1970, or text as RFC 3339 has it.
+    ``key_encoding``: the key is base64 text. Whoever gives a ``dedup_id`` may
     publish again: the event is stored once.
     """
 
@@ -51,6 +53,7 @@ class Incoming(msgspec.Struct, forbid_unknown_fields=True, gc=False):
     id: str | None = None
     parent: str | None = None
     dedup_id: str | None = None
+    expires: int | str | None = None
 
 
 class _Plain(msgspec.Struct, forbid_unknown_fields=True, gc=False):
@@ -143,11 +146,20 @@ def _column(field: Field, rows: Sequence[Incoming]) -> list[Any] | None:
     values = [getattr(row, field.name) for row in rows]
     if all(value is None or value == field.blank for value in values):
         return None
+    if field.kind == "time":
+        return [0 if value is None else _time(field, value) for value in values]
     if field.kind == "text":
         check_ids(field.name, values)
     if field.kind == "map":
         return [value or {} for value in values]
     return values
+
+
+def _time(field: Field, value: int | str) -> int:
+    found = time_ms(value)
+    if found is None:
+        raise InvalidBatch(field.name, repr(value)[:80], field.limit)
+    return found
 
 
 def _read(decode: Callable[[bytes], T], data: bytes) -> T:

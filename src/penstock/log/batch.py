@@ -168,6 +168,10 @@ class Batch:
     def producers(self) -> list[str | None]:
         return self._texts(Column.PRODUCER)
 
+    def expires(self) -> list[int]:
+        """0: it does not."""
+        return self._times(Column.EXPIRES)
+
     def ids(self) -> list[str]:
         """Ids as published, generated ones made up from the id base."""
         base, first = self.header.id_base, self.header.base_offset
@@ -268,6 +272,16 @@ class Batch:
             regions[column] = (encoding, start, length)
             start += length + -length % 8
         return regions
+
+    def _times(self, column: Column) -> list[int]:
+        found = self.region(column)
+        if found is None:
+            return [0] * len(self)
+        encoding, data = found
+        times = data.cast("q")
+        if encoding & Encoding.CONSTANT:
+            return [times[0]] * len(self)
+        return times[self.lo : self.hi].tolist()
 
     def _nullable(self, column: Column) -> list[bytes | None]:
         found = self.region(column)

@@ -22,13 +22,14 @@ from penstock.log.frame import (
     padding,
 )
 from penstock.model.columns import MAX_FRAME_BYTES, Columns, Headers, distinct
+from penstock.model.event import TIMES
 
 
 def frame_of(columns: Columns, base_offset: int, id_base: bytes) -> bytearray:
     """One sealed frame that holds all the events, from ``base_offset`` on."""
     count = len(columns.payloads)
-    times = columns.distinct_timestamps()
-    low, high = min(times), max(times)
+    stamps = columns.distinct_timestamps()
+    low, high = min(stamps), max(stamps)
     table: list[bytes] = []
     parts: list[Buffer] = []
 
@@ -54,6 +55,9 @@ def frame_of(columns: Columns, base_offset: int, id_base: bytes) -> bytearray:
         put(Column.PARENT, *_texts(columns.parents))
     if columns.producers is not None:
         put(Column.PRODUCER, *_texts(columns.producers))
+    for field in TIMES:
+        if (times := getattr(columns, field.column)) is not None:
+            put(Column[field.name.upper()], *_times(times))
     span, flags = count, 0
     if columns.offsets is not None:
         span = max(columns.span, columns.offsets[-1] + 1)
@@ -76,6 +80,11 @@ def _fixed(data: bytes, width: int) -> Encoded:
     if data == data[:width] * (len(data) // width):
         return Encoding.CONSTANT, [data[:width]]
     return Encoding.PLAIN, [data]
+
+
+def _times(times: Sequence[int]) -> Encoded:
+    """Milliseconds, 0 for none."""
+    return _fixed(array("q", times).tobytes(), 8)
 
 
 def _plain(values: Sequence[bytes]) -> list[Buffer]:

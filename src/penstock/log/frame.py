@@ -49,7 +49,7 @@ class Flag(IntFlag):
 
 class Column(IntEnum):
     """Column ids. Absent: TIMESTAMP = the smallest, PRIORITY 0, ID generated,
-    OFFSET dense, PAYLOAD empty, others null or empty."""
+    OFFSET dense, PAYLOAD empty, times 0 for none, others null or empty."""
 
     TIMESTAMP = 1
     PRIORITY = 2
@@ -60,6 +60,7 @@ class Column(IntEnum):
     PARENT = 7
     PRODUCER = 8
     OFFSET = 9
+    EXPIRES = 10
 
 
 class Encoding(IntFlag):

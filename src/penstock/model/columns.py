@@ -13,7 +13,8 @@ from operator import attrgetter
 from typing import Any, TypedDict, TypeVar, Unpack
 
 from penstock.errors import InvalidBatch
-from penstock.model.event import FIELDS, OPTIONAL, SETTABLE, Event, Field
+from penstock.model.event import FIELDS, OPTIONAL, SETTABLE, TIMES, Event, Field
+from penstock.model.moment import MAX_TIME_MS
 
 T = TypeVar("T")
 Headers = Mapping[str, str]
@@ -26,7 +27,9 @@ MAX_BATCH_BYTES = MAX_FRAME_BYTES - 4096
 # and a bit of validity each; and a header its two.
 _ROW_BYTES = 40
 _ENTRY_BYTES = 8
+_TIME_BYTES = 8
 
+_TIMES = frozenset(one.column for one in TIMES)
 _SETTABLE = frozenset(one.column for one in SETTABLE)
 _optional = attrgetter(*(one.column for one in OPTIONAL))
 _BARE = (None,) * len(OPTIONAL)
@@ -45,6 +48,7 @@ class PublishColumns(TypedDict, total=False):
     priorities: Sequence[int] | None
     headers: Sequence[Headers] | None
     parents: Sequence[str | None] | None
+    expires: Sequence[int | None] | None
 
 
 class Columns:
@@ -59,6 +63,8 @@ class Columns:
     headers: list[Headers] | None = None
     parents: list[str | None] | None = None
     producers: list[str | None] | None = None
+    # 0: the event has none.
+    expires: list[int] | None = None
     size: int = 0
     # Offsets relative to the base; None: dense. Only compaction sets it.
     offsets: list[int] | None = None
@@ -90,8 +96,11 @@ class Columns:
         for name, column in columns.items():
             if name not in _SETTABLE:
                 raise TypeError(f"events have no column {name!r} that can be given")
-            if column is not None:
-                setattr(self, name, list(column))
+            if column is None:
+                continue
+            if name in _TIMES and None in column:
+                column = [one or 0 for one in column]
+            setattr(self, name, list(column))
 
     def __len__(self) -> int:
         return len(self.payloads)
@@ -223,6 +232,8 @@ def event_columns(
 
 
 def _filled(field: Field, column: Sequence[Any] | None, count: int) -> Sequence[Any]:
+    if field.nullable and field.kind == "time":
+        return [None] * count if column is None else [one or None for one in column]
     if column is not None:
         return column
     return [{} for _ in range(count)] if field.kind == "map" else [field.blank] * count
@@ -258,6 +269,16 @@ def _bytes_of_maps(headers: list[Headers]) -> int:
     return size * (len(headers) // len(once))
 
 
+def _bytes_of_times(times: list[int]) -> int:
+    once = distinct(times)
+    if set(map(type, once)) != {int}:
+        raise TypeError("no whole number")
+    for time in (min(once), max(once)):
+        if not 0 <= time <= MAX_TIME_MS:
+            raise ValueError(time)
+    return _TIME_BYTES * len(times)
+
+
 def _unacceptable(field: str, error: Exception, limit: str) -> InvalidBatch:
     return InvalidBatch(field, f"not acceptable ({error})", limit)
 
@@ -268,4 +289,5 @@ _CHECKS: dict[str, tuple[str, str, Callable[[list[Any]], int]]] = {
     "bytes": ("key", "", _bytes_of_binary),
     "text": ("", "valid Unicode text or None", _bytes_of_texts),
     "map": ("headers", "", _bytes_of_maps),
+    "time": ("", "", _bytes_of_times),
 }

@@ -15,6 +15,8 @@ from typing import Any, Literal
 
 import msgspec
 
+from penstock.model.moment import TIME_LIMIT
+
 MAX_PRIORITY = 255
 # An id, or a name, is repeated on every ack line: it should fit there many times over.
 MAX_ID_BYTES = 256
@@ -24,7 +26,10 @@ MESSAGE_FIELD = "message-field"
 
 # A Struct: made a million times, it costs a third of a frozen dataclass.
 class Event(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """One event of a topic. ``priority``: higher first. Times are milliseconds."""
+    """One event of a topic. ``priority``: higher first. Times are milliseconds.
+
+    From ``expires_ms`` on it is delivered to nobody new.
+    """
 
     topic: str
     offset: int
@@ -36,6 +41,7 @@ class Event(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     headers: Mapping[str, str] = {}
     parent: str | None = None
     producer: str | None = None
+    expires_ms: int | None = None
 
 
 Kind = Literal["text", "bytes", "level", "time", "map", "offset"]
@@ -59,6 +65,7 @@ class Field:
     mqtt: what of MQTT 5 says it.
     table: its column in Spark and SQL.
     option: of ``penstock publish``.
+    relative: of a time: what says it from now on, in programs.
     """
 
     name: str
@@ -75,6 +82,7 @@ class Field:
     mqtt: str | None = None
     table: str
     option: str | None = None
+    relative: str = ""
 
 
 _ID = f"printable text of 1 to {MAX_ID_BYTES} bytes, without spaces around it"
@@ -205,12 +213,30 @@ FIELDS = (
         settable=False,
         table="producer",
     ),
+    Field(
+        name="expires",
+        attribute="expires_ms",
+        column="expires",
+        kind="time",
+        blank=0,
+        limit=TIME_LIMIT,
+        arrow="timestamp[ms, tz=UTC]",
+        nullable=True,
+        line="expires",
+        jsonq="expires",
+        mqtt="Message Expiry Interval",
+        table="expires",
+        option="--expires-in",
+        relative="expires_in",
+    ),
 )
 BY_NAME = {one.name: one for one in FIELDS}
 # What an event may have besides its payload and what the broker gives it, and all of
 # these with the producer: columns that stay away while no event has any.
 SETTABLE = tuple(one for one in FIELDS if one.settable and one.name != "payload")
 OPTIONAL = tuple(one for one in FIELDS if one in SETTABLE or one.name == "producer")
+# Times that a publisher may say.
+TIMES = tuple(one for one in SETTABLE if one.kind == "time")
 
 
 def values_of(event: Event) -> dict[str, Any]:

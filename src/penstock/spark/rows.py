@@ -9,6 +9,7 @@
     priority   tinyint, smallint, int, bigint            0
     id         string                                    given by the broker
     parent     string                                    no parent
+    times      timestamp; those that a publisher says    it has none
 
 Other columns are left out, as Kafka's sink does; so what was read from a topic can be
 written to another as it is. But one whose name looks like a mistyped one is an error.
@@ -30,7 +31,8 @@ import pyarrow.compute as pc
 
 from penstock.client.outgoing import PART_BYTES, PART_EVENTS
 from penstock.errors import BadRow, InvalidName, UnfitFrame
-from penstock.model.event import MAX_ID_BYTES, MAX_PRIORITY, SETTABLE, Field
+from penstock.model.event import MAX_ID_BYTES, MAX_PRIORITY, SETTABLE, TIMES, Field
+from penstock.model.moment import MAX_TIME_MS
 from penstock.model.topic import topic_name
 from penstock.table.naming import NAMES
 
@@ -46,6 +48,7 @@ _KINDS: Mapping[str, tuple[str, ...]] = {
     "text": ("string",),
     "map": _HEADERS,
     "level": _NUMBERS,
+    "time": ("timestamp",),
 }
 TYPES: Mapping[str, tuple[str, ...]] = {
     "value": _BYTES,
@@ -151,6 +154,13 @@ class _Rows:
             wrong = pc.or_(pc.less(given, 0), pc.greater(given, MAX_PRIORITY))
             self._refuse("priority", wrong, f"must be from 0 to {MAX_PRIORITY}")
 
+        for field in TIMES:
+            if self._has(field.table):
+                given = _ms(self._column(field.table))
+                wrong = pc.or_(pc.less(given, 1), pc.greater(given, MAX_TIME_MS))
+                limit = "must be after 1970 and before the year 10000"
+                self._refuse(field.table, wrong, limit)
+
     def by_topic(self) -> Iterator[tuple[str, _Rows]]:
         """The same rows, each topic's for itself, in the order they come up."""
         if self._frame.topic is not None:
@@ -214,6 +224,8 @@ class _Rows:
                 return _values(pc.fill_null(column, 0))
             case "bytes":
                 return _values(_binary(column))
+            case "time":
+                return _values(pc.fill_null(_ms(column), 0))
         return _values(column)
 
     def _headers(self, column: pa.Array) -> list[dict[str, str]]:
@@ -293,6 +305,11 @@ def _binary(column: pa.Array) -> pa.Array:
     if pa.types.is_large_string(column.type):
         return column.cast(pa.large_binary())
     return column
+
+
+def _ms(column: pa.Array) -> pa.Array:
+    """Times in milliseconds; what is finer is cut off."""
+    return column.cast(pa.timestamp("ms", column.type.tz), safe=False).cast(pa.int64())
 
 
 def _text(column: pa.Array) -> pa.Array:

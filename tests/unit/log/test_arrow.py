@@ -14,7 +14,8 @@ from penstock.errors import InvalidOption
 from penstock.log import arrow, frame_of
 from penstock.log.batch import Batch
 from penstock.model.columns import Columns
-from penstock.model.event import Event
+from penstock.model.event import TIMES, Event
+from penstock.model.moment import MAX_TIME_MS
 
 ID_BASE = bytes.fromhex("018bcfe568007abc8123456709abcdef")
 # Its last 16 bits overflow at the first event.
@@ -44,6 +45,8 @@ def columns(draw: st.DrawFn) -> Columns:
         parents=each(st.none() | texts),
     )
     made.producers = each(st.none() | texts)
+    for one in TIMES:
+        setattr(made, one.column, each(st.integers(0, MAX_TIME_MS)))
     return made
 
 
@@ -158,7 +161,9 @@ def three_batches() -> list[Batch]:
 
 def rows_of(made: pa.RecordBatch) -> list[tuple]:
     """The rows in the order of ``row_of``; timestamps as whole milliseconds."""
-    made = made.set_column(1, "timestamp", made["timestamp"].cast(pa.int64()))
+    for name in ("timestamp", *(one.name for one in TIMES)):
+        place = made.schema.get_field_index(name)
+        made = made.set_column(place, name, made[name].cast(pa.int64()))
     return [tuple(row.values()) for row in made.to_pylist()]
 
 
@@ -173,6 +178,7 @@ def row_of(event: Event) -> tuple:
         event.payload,
         event.parent,
         event.producer,
+        *(getattr(event, one.attribute) for one in TIMES),
     )
 
 

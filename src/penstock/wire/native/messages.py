@@ -43,6 +43,7 @@ class Publish(msgspec.Struct, array_like=True, frozen=True, tag=2):
     headers: list[dict[str, str]] | None = None
     parents: list[str | None] | None = None
     dedup_ids: list[str | None] | None = None
+    expires: list[int] | None = None  # milliseconds, 0 for never
 
 
 # Columns that must be as long as ``payloads`` if they are there.
@@ -62,6 +63,7 @@ class LargePublish(msgspec.Struct, array_like=True, frozen=True, tag=2):
     headers: msgspec.Raw = _NIL
     parents: msgspec.Raw = _NIL
     dedup_ids: msgspec.Raw = _NIL
+    expires: msgspec.Raw = _NIL
 
 
 class Subscribe(msgspec.Struct, array_like=True, frozen=True, tag=3):
@@ -209,6 +211,7 @@ class Events(msgspec.Struct, array_like=True, frozen=True, tag=67):
     headers: list[dict[str, str]] | None = None
     parents: list[str | None] | None = None
     producers: list[str | None] | None = None
+    expires: list[int] | None = None  # milliseconds, 0 for never
 
 
 # Columns of Events by the names that they have in a batch.
