@@ -126,6 +126,7 @@ class EventView(View, frozen=True, kw_only=True):
     producer: str | None
     payload: bytes
     expires: int | None = None
+    not_before: int | None = None
 
 
 class LetterRow(View, frozen=True, kw_only=True):

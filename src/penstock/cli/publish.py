@@ -17,6 +17,7 @@ import msgspec
 from penstock.cli import show
 from penstock.cli.connect import as_json, connected, json_option, server_options
 from penstock.cli.duration import Duration
+from penstock.cli.moment import MOMENT
 from penstock.cli.output import StandardOutput, say
 from penstock.cli.refusal import Refusal
 from penstock.client import Client, Offsets
@@ -62,6 +63,15 @@ class Said:
     help="Deliver the events to nobody new after this time, such as 10m.",
 )
 @click.option(
+    "--at",
+    type=MOMENT,
+    metavar="WHEN",
+    help="Deliver the events from then on, such as 2030-01-31T12:00Z.",
+)
+@click.option(
+    "--in", "in_", type=Duration(), help="Deliver the events after this time."
+)
+@click.option(
     "--dedup-id",
     metavar="TEXT",
     help="Store the event once, however often it is published with this.",
@@ -78,6 +88,8 @@ def publish(
     header: tuple[str, ...],
     parent: str | None,
     expires_in: float | None,
+    at: int | None,
+    in_: float | None,
     dedup_id: str | None,
     **_: object,
 ) -> None:
@@ -95,6 +107,8 @@ def publish(
     """
     if payload is not None and file is not None:
         raise Refusal("PAYLOAD and --file exclude each other")
+    if at is not None and in_ is not None:
+        raise Refusal("--at and --in exclude each other")
     if payload is None and (id_ is not None or dedup_id is not None):
         raise Refusal("--id and --dedup-id are for a single PAYLOAD")
     said = Said(
@@ -106,6 +120,7 @@ def publish(
             "headers": headers_of(header) or None,
             "parents": parent,
             "expires": _from_now(expires_in),
+            "not_before": _from_now(in_) if at is None else at,
         },
         dedup_id=dedup_id,
     )

@@ -29,6 +29,7 @@ class EventCopy(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     producer: str | None = None
     payload: bytes = b""
     expires_ms: int | None = None
+    not_before_ms: int | None = None
 
     @classmethod
     def of(cls, event: Event) -> EventCopy:

@@ -29,6 +29,7 @@ class Page:
         "_headers",
         "_ids",
         "_keys",
+        "_not_before",
         "_payloads",
         "_priorities",
         "_producers",
@@ -52,6 +53,7 @@ class Page:
         self._headers: list[dict[str, str]] | None = None
         self._keys: list[bytes | None] | None = None
         self._ids: list[str] | None = None
+        self._not_before: list[int] | None | bool = False
         self._payloads: list[bytes] | None = None
         self._priorities: list[int] | None = None
         self._producers: list[str | None] | None = None
@@ -117,6 +119,13 @@ class Page:
         if isinstance(self._expires, bool):
             self._expires = self.batch.given("expires")
         return self._expires
+
+    @property
+    def not_before(self) -> list[int] | None:
+        """From when on each may be delivered, 0 for at once; None if all may."""
+        if isinstance(self._not_before, bool):
+            self._not_before = self.batch.given("not_before")
+        return self._not_before
 
     @property
     def cost(self) -> int:

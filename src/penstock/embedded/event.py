@@ -23,3 +23,4 @@ class Event(msgspec.Struct, Generic[Payload], frozen=True, gc=False):
     parent: str | None = None
     producer: str | None = None
     expires_ms: int | None = None
+    not_before_ms: int | None = None

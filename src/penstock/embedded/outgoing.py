@@ -32,7 +32,8 @@ class ContextOptions(TypedDict, total=False):
 
     Times are milliseconds since 1970, or a ``datetime`` with its time zone; lengths of
     time are seconds, or a ``timedelta``. From ``expires`` on, or ``expires_in`` from
-    now, the event is delivered to nobody new.
+    now, the event is delivered to nobody new; before ``not_before``, or until after
+    ``delay``, to nobody.
     """
 
     key: bytes | None
@@ -42,6 +43,8 @@ class ContextOptions(TypedDict, total=False):
     parent: str | None
     expires: Time | None
     expires_in: Seconds | None
+    not_before: Time | None
+    delay: Seconds | None
 
 
 class PublishOptions(ContextOptions, total=False):
@@ -62,6 +65,7 @@ class Intent(msgspec.Struct, frozen=True, gc=False):
     parent: str | None = None
     dedup_id: str | None = None
     expires: int | None = None
+    not_before: int | None = None
 
     @classmethod
     def of(

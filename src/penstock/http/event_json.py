@@ -52,6 +52,7 @@ class EventJson(msgspec.Struct, gc=False):
     bytes: int
     cut: bool | UnsetType = UNSET
     expires: int | UnsetType = UNSET
+    not_before: int | UnsetType = UNSET
 
 
 _encode = msgspec.json.Encoder().encode

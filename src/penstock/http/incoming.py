@@ -54,6 +54,7 @@ class Incoming(msgspec.Struct, forbid_unknown_fields=True, gc=False):
     parent: str | None = None
     dedup_id: str | None = None
     expires: int | str | None = None
+    not_before: int | str | None = None
 
 
 class _Plain(msgspec.Struct, forbid_unknown_fields=True, gc=False):

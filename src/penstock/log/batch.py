@@ -172,6 +172,10 @@ class Batch:
         """0: it does not."""
         return self._times(Column.EXPIRES)
 
+    def not_before(self) -> list[int]:
+        """0: it may be delivered at once."""
+        return self._times(Column.NOT_BEFORE)
+
     def ids(self) -> list[str]:
         """Ids as published, generated ones made up from the id base."""
         base, first = self.header.id_base, self.header.base_offset

@@ -61,6 +61,7 @@ class Column(IntEnum):
     PRODUCER = 8
     OFFSET = 9
     EXPIRES = 10
+    NOT_BEFORE = 11
 
 
 class Encoding(IntFlag):

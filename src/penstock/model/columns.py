@@ -49,6 +49,7 @@ class PublishColumns(TypedDict, total=False):
     headers: Sequence[Headers] | None
     parents: Sequence[str | None] | None
     expires: Sequence[int | None] | None
+    not_before: Sequence[int | None] | None
 
 
 class Columns:
@@ -65,6 +66,7 @@ class Columns:
     producers: list[str | None] | None = None
     # 0: the event has none.
     expires: list[int] | None = None
+    not_before: list[int] | None = None
     size: int = 0
     # Offsets relative to the base; None: dense. Only compaction sets it.
     offsets: list[int] | None = None

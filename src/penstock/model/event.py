@@ -28,7 +28,8 @@ MESSAGE_FIELD = "message-field"
 class Event(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """One event of a topic. ``priority``: higher first. Times are milliseconds.
 
-    From ``expires_ms`` on it is delivered to nobody new.
+    From ``expires_ms`` on it is delivered to nobody new, before ``not_before_ms`` to
+    nobody.
     """
 
     topic: str
@@ -42,6 +43,7 @@ class Event(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     parent: str | None = None
     producer: str | None = None
     expires_ms: int | None = None
+    not_before_ms: int | None = None
 
 
 Kind = Literal["text", "bytes", "level", "time", "map", "offset"]
@@ -228,6 +230,22 @@ FIELDS = (
         table="expires",
         option="--expires-in",
         relative="expires_in",
+    ),
+    Field(
+        name="not_before",
+        attribute="not_before_ms",
+        column="not_before",
+        kind="time",
+        blank=0,
+        limit=TIME_LIMIT,
+        arrow="timestamp[ms, tz=UTC]",
+        nullable=True,
+        line="not_before",
+        jsonq="not_before",
+        mqtt="User Property not_before",
+        table="not_before",
+        option="--at",
+        relative="delay",
     ),
 )
 BY_NAME = {one.name: one for one in FIELDS}

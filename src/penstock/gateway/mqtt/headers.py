@@ -16,6 +16,7 @@ from collections.abc import Mapping
 import msgspec
 
 from penstock.model.event import MAX_PRIORITY
+from penstock.model.moment import time_ms
 from penstock.wire.mqtt import MAX_REPEATED, Properties, Property, user_properties
 
 PREFIX = "mqtt."
@@ -31,6 +32,7 @@ _TEXTS = {
     Property.RESPONSE_TOPIC: "mqtt.response-topic",
 }
 PRIORITY = "priority"
+NOT_BEFORE = "not_before"
 # Of a time in milliseconds: more is no time.
 MAX_DIGITS = 15
 # A header of user properties that has more is none that we have made.
@@ -81,6 +83,9 @@ def times_of(properties: Properties, now_s: float) -> dict[str, int]:
     interval_s = properties.get(Property.MESSAGE_EXPIRY_INTERVAL)
     if isinstance(interval_s, int):
         times["expires"] = int((now_s + interval_s) * 1000)
+    for name, value in user_properties(properties):
+        if name == NOT_BEFORE and (time := time_ms(value)) is not None:
+            times["not_before"] = time
     return times
 
 

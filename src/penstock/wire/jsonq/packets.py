@@ -5,7 +5,7 @@
                {"type":"PUBREC","msgId":n,"topic":T}
                {"type":"PUBCOMP","msgId":n,"topic":T}
     publisher  {"type":"PUB","topic":T,"msg":any JSON}, and times if need be:
-               "expires":milliseconds since 1970 or RFC 3339
+               "expires", "not_before":milliseconds since 1970 or RFC 3339
                {"type":"PUBREL","msgId":n}
 
 Types are exact: ``type`` in upper case, ``topic`` a string, ``msgId`` an integer that
@@ -60,6 +60,7 @@ class Pub(msgspec.Struct, frozen=True, tag_field="type", tag="PUB", omit_default
     topic: str
     msg: msgspec.Raw
     expires: object = None
+    not_before: object = None
 
     @property
     def payload(self) -> bytes:

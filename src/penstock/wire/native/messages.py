@@ -44,6 +44,7 @@ class Publish(msgspec.Struct, array_like=True, frozen=True, tag=2):
     parents: list[str | None] | None = None
     dedup_ids: list[str | None] | None = None
     expires: list[int] | None = None  # milliseconds, 0 for never
+    not_before: list[int] | None = None  # milliseconds, 0 for at once
 
 
 # Columns that must be as long as ``payloads`` if they are there.
@@ -64,6 +65,7 @@ class LargePublish(msgspec.Struct, array_like=True, frozen=True, tag=2):
     parents: msgspec.Raw = _NIL
     dedup_ids: msgspec.Raw = _NIL
     expires: msgspec.Raw = _NIL
+    not_before: msgspec.Raw = _NIL
 
 
 class Subscribe(msgspec.Struct, array_like=True, frozen=True, tag=3):
@@ -212,6 +214,7 @@ class Events(msgspec.Struct, array_like=True, frozen=True, tag=67):
     parents: list[str | None] | None = None
     producers: list[str | None] | None = None
     expires: list[int] | None = None  # milliseconds, 0 for never
+    not_before: list[int] | None = None  # milliseconds, 0 for at once
 
 
 # Columns of Events by the names that they have in a batch.
