@@ -48,6 +48,10 @@ def stage(
     piece = Piece(None)
     if len(events):
         broker.check_topic(topic)
+        if broker.log.has_topic(topic):
+            broker.stamp(topic, events)
+        else:
+            broker.stamp(topic, events, broker.options_for(topic))
         events.check(broker.log.options.max_event_bytes)
         broker.check_payloads(topic, events.payloads)
         batch = Batch.of(topic, frame_of(events, 0, _NO_ID))

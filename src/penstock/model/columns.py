@@ -137,6 +137,12 @@ class Columns:
         pairs = zip(OPTIONAL, _optional(self), strict=True)
         return {field.column: column for field, column in pairs if column is not None}
 
+    def expire_after(self, after_ms: int) -> None:
+        """Have those expire that say nothing of it, this long after their time."""
+        given = self.expires or [0] * len(self.payloads)
+        pairs = zip(given, self.timestamps, strict=True)
+        self.expires = [one or at_ms + after_ms for one, at_ms in pairs]
+
     def extend(self, other: Columns) -> None:
         """Append all events of ``other``."""
         if not (self._is_bare() and other._is_bare()):

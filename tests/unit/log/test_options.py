@@ -20,6 +20,8 @@ from penstock.model.columns import MAX_FRAME_BYTES
         ("retention_bytes", 1 << 63),
         ("segment_bytes", 1 << 63),
         ("segment_age_s", 0),
+        ("expires_s", 0),
+        ("expires_s", 1e12),
     ],
 )
 def test_topic_setting_outside_its_limits_is_refused(name: str, value: object) -> None:

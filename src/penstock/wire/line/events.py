@@ -7,7 +7,8 @@ Rules of an event:
               ``ack <topic> <id>`` can name it
     msg       any JSON value, kept as the bytes it came in; absent: null
     priority  an integer from 0 to 255; absent: 0
-    times     those of TIMES in model/event.py, such as expires: an integer, milliseconds since 1970, or text as of RFC 3339
+    times     those of TIMES in model/event.py, such as ``expires``: an integer,
+              milliseconds since 1970, or text as of RFC 3339; absent: none
     topic     allowed if it says what the command says
     others    kept as they are, as the text of one JSON object
 
@@ -18,7 +19,7 @@ the exact path, which knows other fields and finds the words for what is wrong.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Annotated, NamedTuple, cast
 
 import msgspec
@@ -63,7 +64,10 @@ _TimedEvent = msgspec.defstruct(
     forbid_unknown_fields=True,
     gc=False,
 )
-_decode_timed = msgspec.json.Decoder(_TimedEvent).decode
+# mypy does not see that these are the fields of its base, and more.
+_decode_timed = cast(
+    "Callable[[bytes], _PlainEvent]", msgspec.json.Decoder(_TimedEvent).decode
+)
 _decode_plain = msgspec.json.Decoder(_PlainEvent).decode
 _decode_members = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _decode_id = msgspec.json.Decoder(str | int).decode
