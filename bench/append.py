@@ -18,7 +18,15 @@ from pathlib import Path
 
 from bench.rounds import Row, Sample, Settings, Stopwatch, payloads, scratch, take_turns
 from penstock.errors import Backlogged
-from penstock.log import Batch, Columns, Log, LogOptions, StoreWork, TopicOptions
+from penstock.log import (
+    Batch,
+    Columns,
+    Log,
+    LogOptions,
+    StoreWork,
+    TopicOptions,
+    frame_of,
+)
 
 NAME = "append"
 BATCH = 1000
@@ -40,7 +48,7 @@ def run(settings: Settings) -> list[Row]:
 
 def _case(settings: Settings, case: str, size: int) -> list[Row]:
     events = payloads(BATCH, size)
-    frame = Columns(events).encode(0, bytes(16))
+    frame = frame_of(Columns(events), 0, bytes(16))
     count = settings.scaled(BYTES // len(frame))
     directory = settings.directory
     found = take_turns(

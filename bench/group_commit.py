@@ -16,7 +16,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
 from bench.rounds import Row, Sample, Settings, Stopwatch, payloads, scratch, take_turns
-from penstock.log import Columns, GroupCommit, Log, StoreWork
+from penstock.log import Columns, GroupCommit, Log, StoreWork, frame_of
 
 NAME = "group commit"
 APPENDERS = 256
@@ -72,7 +72,7 @@ def _row(case: str, name: str, sample: Sample, base: Sample) -> Row:
 def _singles(
     directory: Path, size: int, count: int, *, full_length: bool = False
 ) -> Sample:
-    frame = Columns(payloads(1, size)).encode(0, bytes(16))
+    frame = frame_of(Columns(payloads(1, size)), 0, bytes(16))
     with scratch(directory) as folder:
         handle = os.open(folder / "plain", os.O_RDWR | os.O_CREAT, 0o644)
         try:

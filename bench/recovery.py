@@ -15,7 +15,7 @@ import sys
 from pathlib import Path
 
 from bench.rounds import MIB, Row, Sample, Settings, Stopwatch, payloads, scratch
-from penstock.log import Batch, Columns, Log, LogOptions, TopicOptions
+from penstock.log import Batch, Columns, Log, LogOptions, TopicOptions, frame_of
 
 NAME = "recovery"
 BATCH = 1000
@@ -98,7 +98,7 @@ def _child(folder: str, length: str, size: str, checkpoints: str) -> None:
     log = Log.open(folder, options)
     if "t" not in log.topics():
         log.create_topic("t", TopicOptions(durability="os"))
-    frame = Columns(events).encode(0, bytes(16))
+    frame = frame_of(Columns(events), 0, bytes(16))
     enough = False
     while True:
         log.append("t", Batch.of("t", frame))

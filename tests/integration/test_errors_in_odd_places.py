@@ -10,7 +10,15 @@ import pytest
 
 from penstock.errors import Backlogged, WriteFailed
 from penstock.files import Buffer
-from penstock.log import Columns, Log, LogOptions, Reader, TopicOptions, verify
+from penstock.log import (
+    Columns,
+    Log,
+    LogOptions,
+    Reader,
+    TopicOptions,
+    frame_of,
+    verify,
+)
 from tests.unit.log.faults import FaultyFiles, batches, flip, journal_of, payloads
 from tests.unit.log.scenes import TEN, actions, add, journals
 
@@ -313,7 +321,7 @@ def test_deleted_topics_leave_nothing_in_memory(tmp_path: Path) -> None:
 
 
 def test_a_frame_in_a_payload_is_not_served_when_its_own_is_damaged(log: Log) -> None:
-    spoofed = bytes(Columns([b"spoofed"], 0).encode(7000, bytes(16)))
+    spoofed = bytes(frame_of(Columns([b"spoofed"], 0), 7000, bytes(16)))
     add(log, spoofed)
     add(log, b"after")
     log.close()

@@ -23,7 +23,7 @@ from penstock.errors import (
 from penstock.gateway.mqtt.headers import PREFIX, to_properties
 from penstock.http import incoming
 from penstock.http.trace_context import context_of
-from penstock.log import Batch, Columns
+from penstock.log import Batch, Columns, frame_of
 from penstock.log import frame as frames
 from penstock.log.journal import group
 from penstock.model.topic_filter import check_filter, matches, overlap, shared
@@ -339,7 +339,7 @@ def _frame() -> bytes:
         priorities=[1, 2],
         producer="p",
     )
-    return bytes(columns.encode(7, bytes(16)))
+    return bytes(frame_of(columns, 7, bytes(16)))
 
 
 def _group() -> bytes:

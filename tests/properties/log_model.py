@@ -14,7 +14,16 @@ from random import Random
 
 from penstock.clock import ManualClock
 from penstock.errors import WriteFailed
-from penstock.log import Batch, Columns, Layout, Log, LogOptions, Record, TopicOptions
+from penstock.log import (
+    Batch,
+    Columns,
+    Layout,
+    Log,
+    LogOptions,
+    Record,
+    TopicOptions,
+    frame_of,
+)
 from penstock.testing import CrashDisk, PowerCut
 
 DIRECTORY = "/data"
@@ -142,7 +151,7 @@ class Simulation:
         name = self.random.choice(TOPICS)
         self._topic(name)
         columns, rows = self._events()
-        batch = Batch.of(name, columns.encode(0, bytes(16)))
+        batch = Batch.of(name, frame_of(columns, 0, bytes(16)))
         appended = self.log.append(name, batch)
         self._note_appended(name, appended.base_offset, rows, appended.generated_id)
 

@@ -79,7 +79,7 @@ def test_an_event_line_published_again_is_the_same_event(
     lines = render_events(topic, priorities, msgs, names)
     decoded = decode_events(topic, lines)
 
-    assert decoded == (names, priorities, msgs, None, [])
+    assert decoded == (names, priorities, msgs, None, [], {})
 
 
 @given(st.dictionaries(texts, values))

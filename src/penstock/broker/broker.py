@@ -306,6 +306,7 @@ class Broker:
         elif topic[0] == "$":
             accepted_topic(topic)
         self.check_payloads(topic, events.payloads)
+        self.stamp(topic, events, new)
         appended = (self.retained if keep else self.log).append(
             topic, events, relaxed=relaxed, create=new
         )
@@ -323,6 +324,15 @@ class Broker:
         self.log.append_group(events, create=new)
         for topic in new:
             self._made(topic)
+
+    def stamp(
+        self, topic: str, events: Columns, options: TopicOptions | None = None
+    ) -> None:
+        """Have events expire as their topic says, unless they say it themselves."""
+        if options is None:
+            options = self.log.topic(topic).options
+        if options.expires_s is not None:
+            events.expire_after(int(options.expires_s * 1000))
 
     def check_payloads(self, topic: str, payloads: Sequence[bytes]) -> None:
         """Raises InvalidPayload for the first that does not fit the topic's schema."""

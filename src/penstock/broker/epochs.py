@@ -15,7 +15,7 @@ from penstock.broker.sinks import Epoch
 from penstock.broker.staging import PartKey, Piece
 from penstock.delivery import letters
 from penstock.errors import InvalidOption, LimitReached
-from penstock.log import Batch, Columns
+from penstock.log import Batch, Columns, frame_of
 
 # Header of a frame that is not stored yet; its true one comes with the commit.
 _NO_ID = bytes(16)
@@ -48,9 +48,13 @@ def stage(
     piece = Piece(None)
     if len(events):
         broker.check_topic(topic)
+        if broker.log.has_topic(topic):
+            broker.stamp(topic, events)
+        else:
+            broker.stamp(topic, events, broker.options_for(topic))
         events.check(broker.log.options.max_event_bytes)
         broker.check_payloads(topic, events.payloads)
-        batch = Batch.of(topic, events.encode(0, _NO_ID))
+        batch = Batch.of(topic, frame_of(events, 0, _NO_ID))
         piece = Piece(batch, broker.cards.gates.get(topic))
         if (payer := broker.accounts.payer) is not None:
             payer.admit({topic: events.size})  # as far as it is known by now
@@ -105,7 +109,7 @@ def commit(
         payer.admit(sizes, filed_bytes)
     if len(filed):
         batches.append(
-            (letters.TOPIC, Batch.of(letters.TOPIC, filed.encode(0, _NO_ID)))
+            (letters.TOPIC, Batch.of(letters.TOPIC, frame_of(filed, 0, _NO_ID)))
         )
     made = [name for name in sizes if not broker.log.has_topic(name)]
     if batches:

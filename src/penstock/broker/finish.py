@@ -55,5 +55,8 @@ def check(broker: Broker, events: Mapping[str, Columns]) -> None:
         raise LimitReached("topics", broker.options.max_topics, "max_topics")
     for topic, columns in events.items():
         broker.check_topic(topic)
+        broker.stamp(
+            topic, columns, broker.options_for(topic) if topic in new else None
+        )
         columns.check(broker.log.options.max_event_bytes)
         broker.check_payloads(topic, columns.payloads)

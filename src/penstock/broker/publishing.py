@@ -273,6 +273,7 @@ def release(broker: Broker, message: Message, now_s: float) -> None:
     ever: raises InvalidPayload.
     """
     columns = Columns([message.payload], int(now_s * 1000))
+    columns.take({name: [time] for name, time in message.times.items()})
     try:
         # Charged for at its PUB, perhaps to somebody else.
         broker.accept(message.topic, columns, charged=True).whole()

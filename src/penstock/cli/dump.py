@@ -9,7 +9,7 @@ import msgspec
 
 from penstock.cli import show
 from penstock.log import Batch, Column
-from penstock.model.event import Event
+from penstock.model.event import Event, values_of
 from penstock.model.ids import event_id
 
 
@@ -72,16 +72,7 @@ def frame_lines(frame: FrameLine) -> Iterator[str]:
 def event_lines(event: Event) -> Iterator[str]:
     yield f"offset {event.offset}  {show.time(event.timestamp_ms)}"
     yield f"  id        {event.id}"
-    if event.priority:
-        yield f"  priority  {event.priority}"
-    if event.key is not None:
-        yield f"  key       {show.preview(event.key)}"
-    for name, value in event.headers.items():
-        header = f"{name}: {value}"
-        yield f"  header    {show.preview(header.encode())}"
-    if event.parent is not None:
-        yield f"  parent    {show.preview(event.parent.encode())}"
-    if event.producer is not None:
-        yield f"  producer  {show.preview(event.producer.encode())}"
+    for name, text in show.facts(values_of(event)):
+        yield f"  {name:<9} {text}"
     size = show.count(len(event.payload), "byte")
     yield f"  payload   {size}: {show.preview(event.payload)}"

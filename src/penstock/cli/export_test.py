@@ -21,6 +21,7 @@ from penstock.cli.output import say, say_text
 from penstock.cli.refusal import Refusal
 from penstock.desk.views.events import EventView
 from penstock.desk.views.letters import LetterView
+from penstock.model.event import OPTIONAL
 
 WIDTH = 88
 
@@ -122,16 +123,19 @@ def _fields(topic: str, event: EventView, *, is_json: bool) -> Iterator[str]:
     yield f"    id={_text(event.id)},"
     yield f"    timestamp_ms={event.timestamp},"
     yield f"    payload={'PAYLOAD.strip().encode()' if is_json else 'PAYLOAD'},"
-    if event.key is not None:
-        yield f"    key={_bytes(event.key)},"
-    if event.priority:
-        yield f"    priority={event.priority},"
-    if event.headers:
-        yield from _headers(event.headers)
-    if event.parent is not None:
-        yield f"    parent={_text(event.parent)},"
-    if event.producer is not None:
-        yield f"    producer={_text(event.producer)},"
+    for field in OPTIONAL:
+        value = getattr(event, field.name)
+        if field.name == "id" or value is None or value == field.blank:
+            continue
+        match field.kind:
+            case "map":
+                yield from _headers(value)
+            case "bytes":
+                yield f"    {field.attribute}={_bytes(value)},"
+            case "text":
+                yield f"    {field.attribute}={_text(value)},"
+            case _:
+                yield f"    {field.attribute}={value},"
 
 
 def _headers(headers: dict[str, str]) -> Iterator[str]:

@@ -7,55 +7,39 @@ from typing import Literal
 
 import msgspec
 
-from penstock.model.event import Event
+from penstock.model.event import FIELDS, Event, values_of
 
 PayloadEncoding = Literal["json", "text", "base64"]
 KeyEncoding = Literal["text", "base64"]
 
 
-class Line(msgspec.Struct, frozen=True, kw_only=True):
-    """What a line says, in this order. ``timestamp`` is in milliseconds.
-
-    ``payload`` is a JSON value as published where ``payload_encoding`` is ``json``,
-    else a string: the text itself, or the base64 of bytes that are no text.
-    """
-
-    topic: str
-    offset: int
-    id: str
-    timestamp: int
-    priority: int
-    key: str | None
-    key_encoding: KeyEncoding | None
-    headers: dict[str, str]
-    parent: str | None
-    producer: str | None
-    payload: msgspec.Raw | str
-    payload_encoding: PayloadEncoding
-
+# First in a line; the others follow in the order of their list, the payload last.
+_FIRST = ("topic", "offset", "id", "timestamp")
+_LAST = ("payload",)
+_NAMES = (
+    *_FIRST,
+    *(one.name for one in FIELDS if one.name not in _FIRST + _LAST),
+    *_LAST,
+)
 
 _encoder = msgspec.json.Encoder()
 _as_json = msgspec.json.Decoder(msgspec.Raw)
 
 
 def line_of(event: Event) -> bytes:
-    """The event as JSON, newline included."""
-    payload, payload_encoding = _payload(event.payload)
-    key, key_encoding = _key(event.key)
-    line = Line(
-        topic=event.topic,
-        offset=event.offset,
-        id=event.id,
-        timestamp=event.timestamp_ms,
-        priority=event.priority,
-        key=key,
-        key_encoding=key_encoding,
-        headers=dict(event.headers),
-        parent=event.parent,
-        producer=event.producer,
-        payload=payload,
-        payload_encoding=payload_encoding,
-    )
+    """The event as JSON, newline included.
+
+    It has all fields of an event, times in milliseconds. ``payload`` is a JSON value
+    as published where ``payload_encoding`` is ``json``, else a string: the text
+    itself, or the base64 of bytes that are no text. So is ``key``.
+    """
+    values = values_of(event)
+    line: dict[str, object] = {}
+    for name in _NAMES:
+        line[name] = values[name]
+        if name == "key":
+            line["key"], line["key_encoding"] = _key(event.key)
+    line["payload"], line["payload_encoding"] = _payload(event.payload)
     return _encoder.encode(line) + b"\n"
 
 

@@ -99,16 +99,7 @@ def _facts(letter: LetterView) -> Iterator[tuple[str, str]]:
 
 def _event_facts(event: EventView) -> Iterator[tuple[str, str]]:
     yield "published", show.time(event.timestamp)
-    if event.key is not None:
-        yield "key", show.preview(event.key)
-    if event.priority:
-        yield "priority", str(event.priority)
-    if event.parent is not None:
-        yield "parent", show.preview(event.parent.encode())
-    if event.producer is not None:
-        yield "producer", show.preview(event.producer.encode())
-    for name, value in event.headers.items():
-        yield "header", show.preview(f"{name}: {value}".encode())
+    yield from show.facts(msgspec.structs.asdict(event))
 
 
 def payload_lines(payload: bytes) -> Iterator[str]:

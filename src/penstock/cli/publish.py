@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from io import BufferedReader
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import click
 import msgspec
 
 from penstock.cli import show
 from penstock.cli.connect import as_json, connected, json_option, server_options
+from penstock.cli.duration import Duration
+from penstock.cli.moment import MOMENT
 from penstock.cli.output import StandardOutput, say
 from penstock.cli.refusal import Refusal
 from penstock.client import Client, Offsets
@@ -30,10 +33,8 @@ class Said:
     """What was said about the events, the same for all of them."""
 
     topic: str
-    priority: int
-    id: str | None
-    key: str | None
-    headers: dict[str, str]
+    fields: dict[str, Any]
+    """By the names of the columns; None is not said."""
     dedup_id: str | None
 
 
@@ -55,6 +56,21 @@ class Said:
 @click.option(
     "--header", metavar="NAME=VALUE", multiple=True, help="A header; repeat for more."
 )
+@click.option("--parent", metavar="ID", help="Id of the event that caused these.")
+@click.option(
+    "--expires-in",
+    type=Duration(),
+    help="Deliver the events to nobody new after this time, such as 10m.",
+)
+@click.option(
+    "--at",
+    type=MOMENT,
+    metavar="WHEN",
+    help="Deliver the events from then on, such as 2030-01-31T12:00Z.",
+)
+@click.option(
+    "--in", "in_", type=Duration(), help="Deliver the events after this time."
+)
 @click.option(
     "--dedup-id",
     metavar="TEXT",
@@ -70,6 +86,10 @@ def publish(
     id_: str | None,
     key: str | None,
     header: tuple[str, ...],
+    parent: str | None,
+    expires_in: float | None,
+    at: int | None,
+    in_: float | None,
     dedup_id: str | None,
     **_: object,
 ) -> None:
@@ -81,24 +101,36 @@ def publish(
     \b
     Examples:
       penstock publish orders '{"item": "tea"}' --priority 3
+      penstock publish orders '{"item": "tea"}' --expires-in 10m
       penstock publish orders --file orders.jsonl
       tail -f app.log | penstock publish app-log
     """
     if payload is not None and file is not None:
         raise Refusal("PAYLOAD and --file exclude each other")
+    if at is not None and in_ is not None:
+        raise Refusal("--at and --in exclude each other")
     if payload is None and (id_ is not None or dedup_id is not None):
         raise Refusal("--id and --dedup-id are for a single PAYLOAD")
     said = Said(
         topic=topic,
-        priority=priority,
-        id=id_,
-        key=key,
-        headers=headers_of(header),
+        fields={
+            "priorities": priority or None,
+            "ids": id_,
+            "keys": None if key is None else os.fsencode(key),
+            "headers": headers_of(header) or None,
+            "parents": parent,
+            "expires": _from_now(expires_in),
+            "not_before": _from_now(in_) if at is None else at,
+        },
         dedup_id=dedup_id,
     )
     batches = _lines(file) if payload is None else [[os.fsencode(payload)]]
     with connected() as client:
         _publish(client, said, batches)
+
+
+def _from_now(after_s: float | None) -> int | None:
+    return None if after_s is None else int((time.time() + after_s) * 1000)
 
 
 def headers_of(texts: Iterable[str]) -> dict[str, str]:
@@ -115,15 +147,14 @@ def headers_of(texts: Iterable[str]) -> dict[str, str]:
 def _publish(client: Client, said: Said, batches: Iterable[list[bytes]]) -> None:
     count, last = 0, -1
     for payloads in batches:
-        offsets = client.publish(
-            said.topic,
-            payloads,
-            ids=None if said.id is None else [said.id],
-            keys=None if said.key is None else [os.fsencode(said.key)] * len(payloads),
-            priorities=[said.priority] * len(payloads) if said.priority else None,
-            headers=[said.headers] * len(payloads) if said.headers else None,
-            dedup_ids=None if said.dedup_id is None else [said.dedup_id],
-        )
+        columns: dict[str, Any] = {
+            name: [value] * len(payloads)
+            for name, value in said.fields.items()
+            if value is not None
+        }
+        if said.dedup_id is not None:
+            columns["dedup_ids"] = [said.dedup_id]
+        offsets = client.publish(said.topic, payloads, **columns)
         count, last = count + len(offsets), offsets[-1]
         if as_json():
             _show(said, offsets)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
+from penstock.model.event import OPTIONAL
 from penstock.model.printable import printable
 
 # Of a payload or key, on a terminal.
@@ -46,6 +48,25 @@ def preview(data: bytes) -> str:
     shown = text[:PREVIEW_CHARACTERS]
     line = "".join(c if c.isprintable() else escaped(c) for c in shown)
     return line + "…" if len(text) > PREVIEW_CHARACTERS else line
+
+
+def facts(values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """What an event has that not every event has, by name; not its id."""
+    # Any: the value of whichever field.
+    for field in OPTIONAL:
+        value = values[field.name]
+        if field.name == "id" or value is None or value == field.blank:
+            continue
+        match field.kind:
+            case "map":
+                for name, one in value.items():
+                    yield "header", preview(f"{name}: {one}".encode())
+            case "time":
+                yield field.name, time(value)
+            case "bytes":
+                yield field.name, preview(value)
+            case _:
+                yield field.name, preview(str(value).encode())
 
 
 def table(rows: Sequence[Sequence[str]]) -> list[str]:

@@ -15,9 +15,9 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Self, Unpack
 
 from penstock.client.address import (
     CLOSED,
@@ -36,6 +36,7 @@ from penstock.client.outgoing import Item, Outgoing, traced
 from penstock.client.session import Session, Wish, refusal
 from penstock.client.tls import Tls, failed
 from penstock.errors import Backlogged, ConnectionLost, PenstockError, ServerRefused
+from penstock.model.columns import PublishColumns
 from penstock.wire.native import (
     Answer,
     Fetched,
@@ -154,27 +155,17 @@ class AsyncClient:
         topic: str,
         items: Item | Iterable[Item],
         *,
-        ids: Sequence[str | None] | None = None,
-        keys: Sequence[bytes | None] | None = None,
-        priorities: Sequence[int] | None = None,
-        headers: Sequence[Mapping[str, str]] | None = None,
-        parents: Sequence[str | None] | None = None,
         dedup_ids: Sequence[str | None] | None = None,
+        **columns: Unpack[PublishColumns],
     ) -> Offsets:
         """Publish payloads or events; where they are, once they are durable.
+
+        ``columns`` say more of payloads, see ``PublishColumns``: ids, keys and so on.
 
         A large batch goes in several messages: if one fails, those before it are
         stored. Raises InvalidBatch, ServerRefused, ConnectionLost.
         """
-        events = Outgoing.of(
-            items,
-            ids=ids,
-            keys=keys,
-            priorities=priorities,
-            headers=headers,
-            parents=parents,
-            dedup_ids=dedup_ids,
-        )
+        events = Outgoing.of(items, dedup_ids=dedup_ids, **columns)
         if self._tracing is None:
             return await self._publish_all(topic, events)
         with traced(self._tracing, topic, events, self._name) as events:
@@ -246,11 +237,7 @@ class AsyncClient:
         items: Item | Iterable[Item],
         *,
         piece: int = 0,
-        ids: Sequence[str | None] | None = None,
-        keys: Sequence[bytes | None] | None = None,
-        priorities: Sequence[int] | None = None,
-        headers: Sequence[Mapping[str, str]] | None = None,
-        parents: Sequence[str | None] | None = None,
+        **columns: Unpack[PublishColumns],
     ) -> int:
         """Leave events with the server until ``sinks.commit`` stores their epoch.
 
@@ -258,14 +245,7 @@ class AsyncClient:
         try of the partition may have the same ``attempt``.
         Raises InvalidBatch, ServerRefused, ConnectionLost.
         """
-        events = Outgoing.of(
-            items,
-            ids=ids,
-            keys=keys,
-            priorities=priorities,
-            headers=headers,
-            parents=parents,
-        )
+        events = Outgoing.of(items, **columns)
         place = (query, epoch, partition, attempt)
         for part in events.pieces():
             await self._answer(self._session.stage(place, piece, topic, part))
@@ -290,7 +270,7 @@ class AsyncClient:
                 await asyncio.sleep(RETRY_S)
                 continue
             assert isinstance(message, Published), "what Publish is answered by"
-            return Offsets.of(message, len(part.payloads), part.ids)
+            return Offsets.of(message, len(part.payloads), part.columns.ids)
 
     # Waiting
 

@@ -20,7 +20,7 @@ import ssl
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Self, Unpack
 
 from penstock.client.address import (
     CLOSED,
@@ -39,6 +39,7 @@ from penstock.client.outgoing import Item, Outgoing, Staged, traced
 from penstock.client.session import Session, Wish, refusal
 from penstock.client.tls import Tls, failed
 from penstock.errors import Backlogged, ConnectionLost, PenstockError, ServerRefused
+from penstock.model.columns import PublishColumns
 from penstock.wire.native import (
     Answer,
     Fetched,
@@ -136,27 +137,17 @@ class Client:
         topic: str,
         items: Item | Iterable[Item],
         *,
-        ids: Sequence[str | None] | None = None,
-        keys: Sequence[bytes | None] | None = None,
-        priorities: Sequence[int] | None = None,
-        headers: Sequence[Mapping[str, str]] | None = None,
-        parents: Sequence[str | None] | None = None,
         dedup_ids: Sequence[str | None] | None = None,
+        **columns: Unpack[PublishColumns],
     ) -> Offsets:
         """Publish payloads or events; where they are, once they are durable.
+
+        ``columns`` say more of payloads, see ``PublishColumns``: ids, keys and so on.
 
         A large batch goes in several messages: if one fails, those before it are
         stored. Raises InvalidBatch, ServerRefused, ConnectionLost.
         """
-        events = Outgoing.of(
-            items,
-            ids=ids,
-            keys=keys,
-            priorities=priorities,
-            headers=headers,
-            parents=parents,
-            dedup_ids=dedup_ids,
-        )
+        events = Outgoing.of(items, dedup_ids=dedup_ids, **columns)
         if self._tracing is None:
             return self._publish_all(topic, events)
         with traced(self._tracing, topic, events, self._name) as events:
@@ -240,11 +231,7 @@ class Client:
         items: Item | Iterable[Item],
         *,
         piece: int = 0,
-        ids: Sequence[str | None] | None = None,
-        keys: Sequence[bytes | None] | None = None,
-        priorities: Sequence[int] | None = None,
-        headers: Sequence[Mapping[str, str]] | None = None,
-        parents: Sequence[str | None] | None = None,
+        **columns: Unpack[PublishColumns],
     ) -> int:
         """Leave events with the server until ``sinks.commit`` stores their epoch.
 
@@ -252,14 +239,7 @@ class Client:
         try of the partition may have the same ``attempt``.
         Raises InvalidBatch, ServerRefused, ConnectionLost.
         """
-        events = Outgoing.of(
-            items,
-            ids=ids,
-            keys=keys,
-            priorities=priorities,
-            headers=headers,
-            parents=parents,
-        )
+        events = Outgoing.of(items, **columns)
         place = (query, epoch, partition, attempt)
         for part in events.pieces():
             self._wait(self._session.stage(place, piece, topic, part))
@@ -312,7 +292,7 @@ class Client:
                 time.sleep(RETRY_S)
                 continue
             assert isinstance(message, Published), "what Publish is answered by"
-            return Offsets.of(message, len(part.payloads), part.ids)
+            return Offsets.of(message, len(part.payloads), part.columns.ids)
 
     def _range(self, seq: int, topic: str, offset: int, end: int) -> Range:
         message = self._wait(seq)

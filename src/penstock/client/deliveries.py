@@ -8,8 +8,9 @@ from typing import overload
 
 from penstock.errors import SubscriptionEnded
 from penstock.model import ids as generated
+from penstock.model.columns import events_of
 from penstock.model.event import Event
-from penstock.wire.native import Events, Published
+from penstock.wire.native import EVENTS_COLUMNS, Events, Published
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,31 +147,6 @@ class Inbox:
 def deliveries(topic: str, batch: Events) -> Iterator[Delivery]:
     """The events of a batch, one by one."""
     count = len(batch.payloads)
-    none: list[None] = [None] * count
-    rows = zip(
-        batch.offsets,
-        batch.tries or [1] * count,
-        batch.timestamps,
-        batch.ids,
-        batch.payloads,
-        batch.priorities or [0] * count,
-        batch.keys or none,
-        batch.headers or [{}] * count,
-        batch.parents or none,
-        batch.producers or none,
-        strict=True,
-    )
-    for offset, tries, at, id_, payload, priority, key, headers, parent, by in rows:
-        event = Event(
-            topic=topic,
-            offset=offset,
-            id=id_,
-            timestamp_ms=at,
-            payload=payload,
-            key=key,
-            priority=priority,
-            headers=headers,
-            parent=parent,
-            producer=by,
-        )
-        yield Delivery(event, tries)
+    columns = {name: getattr(batch, name) for name in EVENTS_COLUMNS}
+    tries = batch.tries or [1] * count
+    yield from map(Delivery, events_of(topic, columns, count), tries)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, cast
+from copy import copy
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Unpack, cast
 
 from penstock.errors import InvalidBatch
+from penstock.model.columns import Columns, PublishColumns
 from penstock.model.event import Event
 
 if TYPE_CHECKING:
@@ -20,16 +22,11 @@ PART_EVENTS = 20_000
 Item = bytes | str | Event
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Outgoing:
-    """Entry ``i`` of a column belongs to event ``i``; None: all have the default."""
+    """Events for one topic, and by what each is known if it is sent again."""
 
-    payloads: list[bytes]
-    ids: list[str | None] | None = None
-    keys: list[bytes | None] | None = None
-    priorities: list[int] | None = None
-    headers: list[dict[str, str]] | None = None
-    parents: list[str | None] | None = None
+    columns: Columns
     dedup_ids: list[str | None] | None = None
 
     @classmethod
@@ -37,38 +34,31 @@ class Outgoing:
         cls,
         items: Item | Iterable[Item],
         *,
-        ids: Sequence[str | None] | None = None,
-        keys: Sequence[bytes | None] | None = None,
-        priorities: Sequence[int] | None = None,
-        headers: Sequence[Mapping[str, str]] | None = None,
-        parents: Sequence[str | None] | None = None,
         dedup_ids: Sequence[str | None] | None = None,
+        **columns: Unpack[PublishColumns],
     ) -> Outgoing:
         """Payloads with these columns, or events with what they have.
 
         Text is sent as UTF-8. Raises InvalidBatch for columns that do not fit.
         """
         given = [items] if isinstance(items, bytes | str | Event) else list(items)
-        events: list[Event] = []
         payloads = _all_bytes(given)
         if payloads is None:
-            payloads = [_payload(one) for one in given]
             events = [one for one in given if isinstance(one, Event)]
-        columns = cls(
-            payloads=payloads,
-            ids=None if ids is None else list(ids),
-            keys=None if keys is None else list(keys),
-            priorities=None if priorities is None else list(priorities),
-            headers=None if headers is None else [dict(one) for one in headers],
-            parents=None if parents is None else list(parents),
-            dedup_ids=None if dedup_ids is None else list(dedup_ids),
-        )
-        if events:
-            columns = columns._with(events)
-        for name, column in columns._optional().items():
+            payloads = [_payload(one) for one in given]
+            new = _columns_of(events, payloads) if events else Columns(payloads)
+        else:
+            new = Columns(payloads)
+        new.take(columns)
+        known = None if dedup_ids is None else list(dedup_ids)
+        for name, column in {**new.given(), "dedup_ids": known}.items():
             if column is not None and len(column) != len(given):
                 raise InvalidBatch(f"number of {name}", len(column), f"{len(given)}")
-        return columns
+        return cls(new, known)
+
+    @property
+    def payloads(self) -> list[bytes]:
+        return self.columns.payloads
 
     def parts(self) -> Iterator[Outgoing]:
         """The events in their order, a message's worth at a time."""
@@ -93,34 +83,20 @@ class Outgoing:
             yield self
 
     def _slice(self, lo: int, hi: int) -> Outgoing:
-        columns = {
-            name: None if column is None else list(column[lo:hi])
-            for name, column in self._optional().items()
-        }
-        # Slices have the types of what they are slices of.
-        return Outgoing(payloads=self.payloads[lo:hi], **columns)  # type: ignore[arg-type]
+        known = None if self.dedup_ids is None else self.dedup_ids[lo:hi]
+        return Outgoing(self.columns.part(lo, hi), known)
 
-    def _optional(self) -> dict[str, Sequence[object] | None]:
-        return {
-            "ids": self.ids,
-            "keys": self.keys,
-            "priorities": self.priorities,
-            "headers": self.headers,
-            "parents": self.parents,
-            "dedup_ids": self.dedup_ids,
-        }
 
-    def _with(self, events: list[Event]) -> Outgoing:
-        if len(events) != len(self.payloads):
-            raise InvalidBatch("a batch", "of events and payloads", "of one kind")
-        return replace(
-            self,
-            ids=[one.id or None for one in events],
-            keys=[one.key for one in events],
-            priorities=[one.priority for one in events],
-            headers=[dict(one.headers) for one in events],
-            parents=[one.parent for one in events],
-        )
+def _columns_of(events: list[Event], payloads: list[bytes]) -> Columns:
+    if len(events) != len(payloads):
+        raise InvalidBatch("a batch", "of events and payloads", "of one kind")
+    columns = Columns()
+    for event in events:
+        columns.add(event)
+    columns.producers = None  # is the server's to say
+    if columns.ids is not None:
+        columns.ids = [one or None for one in columns.ids]
+    return columns
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,11 +113,11 @@ def traced(
     tracing: Tracing, topic: str, events: Outgoing, name: str
 ) -> Iterator[Outgoing]:
     """The events with the context of a span around publishing them."""
-    given: Sequence[Mapping[str, str] | None] = events.headers or [None] * len(
-        events.payloads
-    )
+    columns = copy(events.columns)
+    given: Sequence[Mapping[str, str] | None] = columns.headers or [None] * len(columns)
     with tracing.publishing(topic, given, name) as headers:
-        yield replace(events, headers=headers)
+        columns.headers = [*headers]
+        yield Outgoing(columns, events.dedup_ids)
 
 
 def _all_bytes(items: list[Item]) -> list[bytes] | None:

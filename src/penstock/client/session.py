@@ -311,14 +311,11 @@ def refusal(problem: Problem) -> ServerRefused:
 
 def _publish(topic: str, events: Outgoing, seq: int = 0) -> Publish:
     """Events in a message; inside another message that one has the seq."""
+    columns = events.columns
     return Publish(
         seq,
         topic,
-        events.payloads,
-        events.ids,
-        events.keys,
-        events.priorities,
-        events.headers,
-        events.parents,
-        events.dedup_ids,
+        columns.payloads,
+        dedup_ids=events.dedup_ids,
+        **columns.given(),
     )

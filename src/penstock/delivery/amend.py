@@ -10,7 +10,7 @@ from __future__ import annotations
 import msgspec
 
 from penstock.delivery.pages import Page
-from penstock.log import Batch, Columns
+from penstock.log import Batch, Columns, frame_of
 from penstock.model.event import Event
 
 # Its id is given, so that none is made up from this.
@@ -28,52 +28,29 @@ class EventCopy(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     parent: str | None = None
     producer: str | None = None
     payload: bytes = b""
+    expires_ms: int | None = None
+    not_before_ms: int | None = None
 
     @classmethod
     def of(cls, event: Event) -> EventCopy:
-        return cls(
-            id=event.id,
-            timestamp_ms=event.timestamp_ms,
-            priority=event.priority,
-            key=event.key,
-            headers=dict(event.headers),
-            parent=event.parent,
-            producer=event.producer,
-            payload=event.payload,
-        )
+        values = {name: getattr(event, name) for name in cls.__struct_fields__}
+        return cls(**values | {"headers": dict(event.headers)})
 
     def event(self, topic: str, offset: int) -> Event:
         """The event again, at its place."""
-        return Event(
-            topic=topic,
-            offset=offset,
-            id=self.id,
-            timestamp_ms=self.timestamp_ms,
-            payload=self.payload,
-            key=self.key,
-            priority=self.priority,
-            headers=self.headers,
-            parent=self.parent,
-            producer=self.producer,
-        )
+        return Event(topic=topic, offset=offset, **msgspec.structs.asdict(self))
 
 
 def amended_frame(
     event: EventCopy | Event, topic: str, offset: int, payload: bytes
 ) -> bytes:
     """The frame of an event whose payload is another; raises InvalidBatch."""
-    columns = Columns(
-        [payload],
-        event.timestamp_ms,
-        ids=[event.id],
-        keys=None if event.key is None else [event.key],
-        priorities=[event.priority] if event.priority else None,
-        headers=[event.headers] if event.headers else None,
-        parents=None if event.parent is None else [event.parent],
-        producer=event.producer,
-    )
+    if isinstance(event, EventCopy):
+        event = event.event(topic, offset)
+    columns = Columns()
+    columns.add(msgspec.structs.replace(event, payload=payload))
     columns.check()
-    return bytes(columns.encode(offset, _NO_BASE))
+    return bytes(frame_of(columns, offset, _NO_BASE))
 
 
 def amended_page(topic: str, frame: bytes) -> Page:

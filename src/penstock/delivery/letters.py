@@ -24,7 +24,14 @@ from penstock.delivery.pending import Message
 from penstock.delivery.subscription import Subscription
 from penstock.delivery.unconfirmed import Unconfirmed
 from penstock.errors import LogError
-from penstock.log import Batch, BrokerLog, Columns, Record, TopicOptions
+from penstock.log import (
+    Batch,
+    BrokerLog,
+    Columns,
+    Record,
+    TopicOptions,
+    frame_of,
+)
 from penstock.model.failure import Failure
 
 TOPIC = "$dead-letters"
@@ -148,7 +155,7 @@ def keep(log: BrokerLog, letter: DeadLetter, options: TopicOptions) -> int:
     if len(data) <= log.options.max_event_bytes:
         log.append(TOPIC, columns)
     else:  # it has a copy of an event that is as large as one may be
-        log.append(TOPIC, Batch.of(TOPIC, columns.encode(0, bytes(16))))
+        log.append(TOPIC, Batch.of(TOPIC, frame_of(columns, 0, bytes(16))))
     return len(data)
 
 

@@ -25,9 +25,11 @@ class Page:
 
     __slots__ = (
         "_common",
+        "_expires",
         "_headers",
         "_ids",
         "_keys",
+        "_not_before",
         "_payloads",
         "_priorities",
         "_producers",
@@ -47,9 +49,11 @@ class Page:
         self.singles = 0
         """How often a single event was rendered."""
         self._common: dict[str, str] | None | bool = False
+        self._expires: list[int] | None | bool = False
         self._headers: list[dict[str, str]] | None = None
         self._keys: list[bytes | None] | None = None
         self._ids: list[str] | None = None
+        self._not_before: list[int] | None | bool = False
         self._payloads: list[bytes] | None = None
         self._priorities: list[int] | None = None
         self._producers: list[str | None] | None = None
@@ -108,6 +112,20 @@ class Page:
         if self._producers is None:
             self._producers = self.batch.producers()
         return self._producers
+
+    @property
+    def expires(self) -> list[int] | None:
+        """When each event expires, 0 for never; None if no event of the page does."""
+        if isinstance(self._expires, bool):
+            self._expires = self.batch.given("expires")
+        return self._expires
+
+    @property
+    def not_before(self) -> list[int] | None:
+        """From when on each may be delivered, 0 for at once; None if all may."""
+        if isinstance(self._not_before, bool):
+            self._not_before = self.batch.given("not_before")
+        return self._not_before
 
     @property
     def cost(self) -> int:

@@ -26,6 +26,8 @@ class Message(msgspec.Struct, array_like=True, frozen=True):
     topic: str
     payload: bytes
     at_ms: int
+    times: dict[str, int] = {}
+    """Times of the event, by the names of their columns."""
 
 
 class Changes(msgspec.Struct, array_like=True, frozen=True):
@@ -71,7 +73,13 @@ class Pending(Kept):
     def urgent(self) -> bool:
         return bool(self._changes)
 
-    def add(self, topic: str, payload: bytes, now_s: float) -> int:
+    def add(
+        self,
+        topic: str,
+        payload: bytes,
+        now_s: float,
+        times: dict[str, int] | None = None,
+    ) -> int:
         """Take in a message; its id. Raises LimitReached."""
         if len(self._messages) >= self._max_messages:
             raise LimitReached("pending messages", self._max_messages, "max_pending")
@@ -79,7 +87,7 @@ class Pending(Kept):
             raise LimitReached(
                 "bytes of pending messages", self._max_bytes, "max_pending_bytes"
             )
-        message = Message(self._next_id, topic, payload, int(now_s * 1000))
+        message = Message(self._next_id, topic, payload, int(now_s * 1000), times or {})
         self._next_id += 1
         self._put(message)
         self._changes.add((Step.ADDED, message))

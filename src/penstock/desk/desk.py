@@ -131,6 +131,8 @@ class Desk:
             **asdict(self._topic(topic)),
             retention_age_s=options.retention_age_s,
             retention_bytes=options.retention_bytes,
+            expires_s=options.expires_s,
+            dead_letter_expired=options.dead_letter_expired,
             compact=options.compact,
             segment_bytes=options.segment_bytes,
             segment_age_s=options.segment_age_s,
@@ -164,6 +166,8 @@ class Desk:
         compact: bool | None = None,
         segment_bytes: int | None = None,
         segment_age_s: float | None = None,
+        expires_s: float | None = None,
+        dead_letter_expired: bool | None = None,
     ) -> TopicView:
         """Make a topic; what is left out is as the server's settings say.
 
@@ -176,6 +180,8 @@ class Desk:
             "compact": compact,
             "segment_bytes": segment_bytes,
             "segment_age_s": segment_age_s,
+            "expires_s": expires_s,
+            "dead_letter_expired": dead_letter_expired,
         }
         said = {key: value for key, value in given.items() if value is not None}
         # The values are those of the annotations above, which mypy cannot follow.

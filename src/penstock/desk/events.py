@@ -25,7 +25,7 @@ from penstock.desk.views.events import (
 )
 from penstock.errors import InvalidArgument, UnknownEvent
 from penstock.log import Batch
-from penstock.model.event import Event
+from penstock.model.event import Event, values_of
 from penstock.model.failure import Failure
 
 FIND = "events.find"
@@ -178,15 +178,4 @@ def _try(failure: Failure) -> TryRow:
 
 
 def _view(event: Event) -> TopicEventView:
-    return TopicEventView(
-        topic=event.topic,
-        offset=event.offset,
-        id=event.id,
-        timestamp=event.timestamp_ms,
-        priority=event.priority,
-        key=event.key,
-        headers=dict(event.headers),
-        parent=event.parent,
-        producer=event.producer,
-        payload=event.payload,
-    )
+    return TopicEventView(**values_of(event))

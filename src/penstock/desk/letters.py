@@ -25,7 +25,7 @@ from penstock.desk.views.letters import (
     Status,
     pattern_of,
 )
-from penstock.model.event import Event
+from penstock.model.event import Event, values_of
 
 MAX_ROWS = 1000
 # Letters that are grouped for one answer: perhaps each is a group of its own.
@@ -172,14 +172,6 @@ def _tries(letter: DeadLetter) -> list[TryRow]:
 
 
 def event_view(event: Event) -> EventView:
-    return EventView(
-        offset=event.offset,
-        id=event.id,
-        timestamp=event.timestamp_ms,
-        priority=event.priority,
-        key=event.key,
-        headers=dict(event.headers),
-        parent=event.parent,
-        producer=event.producer,
-        payload=event.payload,
-    )
+    values = values_of(event)
+    del values["topic"]
+    return EventView(**values)

@@ -96,8 +96,15 @@ def _row(topic: str, page: Page, index: int, times: list[int]) -> RetainedRow:
         bytes=len(page.payloads[index]),
         published_ms=times[index],
         qos=int(qos) if qos in ("0", "1") else 2,
-        expires_ms=int(expires) if expires.isdecimal() else None,
+        expires_ms=_expires(page, index, expires),
     )
+
+
+def _expires(page: Page, index: int, header: str) -> int | None:
+    """When a message expires; of those of before a header says it."""
+    if page.expires is not None and page.expires[index]:
+        return page.expires[index]
+    return int(header) if header.isdecimal() else None
 
 
 def _headers(page: Page, index: int) -> Mapping[str, str]:

@@ -15,14 +15,14 @@ import asyncio
 import signal
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, TypeVar, overload
+from typing import TYPE_CHECKING, Any, TypeVar, Unpack, overload
 
 from penstock.client.plan import Plan, drive
 from penstock.embedded.author import author, signed
 from penstock.embedded.domain import Domain
 from penstock.embedded.handler import Handler
 from penstock.embedded.link import Link
-from penstock.embedded.outgoing import Intent, Stored, traced
+from penstock.embedded.outgoing import Intent, PublishOptions, Stored, traced
 from penstock.embedded.runner import Runner
 from penstock.embedded.schemas import TopicBook
 from penstock.embedded.topic import Topic
@@ -66,13 +66,7 @@ class AsyncBroker:
         self,
         topic: Topic[T],
         payload: T,
-        *,
-        key: bytes | None = ...,
-        priority: int = ...,
-        headers: Mapping[str, str] | None = ...,
-        id: str | None = ...,
-        parent: str | None = ...,
-        dedup_id: str | None = ...,
+        **more: Unpack[PublishOptions],
     ) -> Stored: ...
 
     @overload
@@ -80,26 +74,14 @@ class AsyncBroker:
         self,
         topic: str,
         payload: object,
-        *,
-        key: bytes | None = ...,
-        priority: int = ...,
-        headers: Mapping[str, str] | None = ...,
-        id: str | None = ...,
-        parent: str | None = ...,
-        dedup_id: str | None = ...,
+        **more: Unpack[PublishOptions],
     ) -> Stored: ...
 
     async def publish(
         self,
         topic: Topic[Any] | str,
         payload: Any,
-        *,
-        key: bytes | None = None,
-        priority: int = 0,
-        headers: Mapping[str, str] | None = None,
-        id: str | None = None,
-        parent: str | None = None,
-        dedup_id: str | None = None,
+        **more: Unpack[PublishOptions],
     ) -> Stored:
         """Publish one event; when this returns it is on disk.
 
@@ -109,16 +91,7 @@ class AsyncBroker:
         self._check_open()
         if isinstance(topic, Topic) and not self._book.knows(topic):
             await self._book.add(topic)
-        intent = Intent.of(
-            topic,
-            payload,
-            key=key,
-            priority=priority,
-            headers=headers,
-            id=id,
-            parent=parent,
-            dedup_id=dedup_id,
-        )
+        intent = Intent.of(topic, payload, self._link.clock, **more)
         if self._tracing is None:
             return await self._link.publish(intent)
         with traced(self._tracing, [intent], self._name) as (intent,):

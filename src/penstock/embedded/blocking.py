@@ -14,16 +14,16 @@ from __future__ import annotations
 import asyncio
 import signal
 import threading
-from collections.abc import Coroutine, Iterable, Mapping
+from collections.abc import Coroutine, Iterable
 from concurrent.futures import CancelledError
-from typing import Any, TypeVar, overload
+from typing import Any, TypeVar, Unpack, overload
 
 import uvloop
 
 from penstock.client.plan import Plan
 from penstock.embedded.aio import GRACE_S, AsyncBroker
 from penstock.embedded.domain import Domain
-from penstock.embedded.outgoing import Stored
+from penstock.embedded.outgoing import PublishOptions, Stored
 from penstock.embedded.topic import Topic
 from penstock.errors import BrokerClosed
 
@@ -94,13 +94,7 @@ class BlockingBroker:
         self,
         topic: Topic[T],
         payload: T,
-        *,
-        key: bytes | None = ...,
-        priority: int = ...,
-        headers: Mapping[str, str] | None = ...,
-        id: str | None = ...,
-        parent: str | None = ...,
-        dedup_id: str | None = ...,
+        **more: Unpack[PublishOptions],
     ) -> Stored: ...
 
     @overload
@@ -108,16 +102,12 @@ class BlockingBroker:
         self,
         topic: str,
         payload: object,
-        *,
-        key: bytes | None = ...,
-        priority: int = ...,
-        headers: Mapping[str, str] | None = ...,
-        id: str | None = ...,
-        parent: str | None = ...,
-        dedup_id: str | None = ...,
+        **more: Unpack[PublishOptions],
     ) -> Stored: ...
 
-    def publish(self, topic: Any, payload: Any, **more: Any) -> Stored:
+    def publish(
+        self, topic: Any, payload: Any, **more: Unpack[PublishOptions]
+    ) -> Stored:
         """Publish one event; when this returns it is on disk."""
         return self._thread.wait(self._broker.publish(topic, payload, **more))
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, TypeVar, overload
+from typing import TYPE_CHECKING, Any, TypeVar, Unpack, overload
 
 from penstock.clock import Clock
 from penstock.embedded.event import Event
-from penstock.embedded.outgoing import Intent
+from penstock.embedded.outgoing import ContextOptions, Intent
 from penstock.embedded.topic import Topic
 
 if TYPE_CHECKING:
@@ -73,12 +72,7 @@ class Context:
         self,
         topic: Topic[T],
         payload: T,
-        *,
-        key: bytes | None = ...,
-        priority: int = ...,
-        headers: Mapping[str, str] | None = ...,
-        id: str | None = ...,
-        parent: str | None = ...,
+        **more: Unpack[ContextOptions],
     ) -> None: ...
 
     @overload
@@ -86,24 +80,14 @@ class Context:
         self,
         topic: str,
         payload: object,
-        *,
-        key: bytes | None = ...,
-        priority: int = ...,
-        headers: Mapping[str, str] | None = ...,
-        id: str | None = ...,
-        parent: str | None = ...,
+        **more: Unpack[ContextOptions],
     ) -> None: ...
 
     def publish(
         self,
         topic: Topic[Any] | str,
         payload: Any,
-        *,
-        key: bytes | None = None,
-        priority: int = 0,
-        headers: Mapping[str, str] | None = None,
-        id: str | None = None,
-        parent: str | None = None,
+        **more: Unpack[ContextOptions],
     ) -> None:
         """Publish with the success of this handler; the parent is its event.
 
@@ -114,16 +98,11 @@ class Context:
             raise RuntimeError("the try is over: what it publishes now would be lost")
         if self._tracing is not None:
             name = topic.name if isinstance(topic, Topic) else topic
-            headers = self._tracing.stamped(name, headers, self.subscriber)
-        intent = Intent.of(
-            topic,
-            payload,
-            key=key,
-            priority=priority,
-            headers=headers,
-            id=id,
-            parent=self.event.id if parent is None else parent,
-        )
+            given = more.get("headers")
+            more["headers"] = self._tracing.stamped(name, given, self.subscriber)
+        if more.get("parent") is None:
+            more["parent"] = self.event.id
+        intent = Intent.of(topic, payload, self._clock, **more)
         if self._publish is None:
             self._publish = []
         self._publish.append(intent)

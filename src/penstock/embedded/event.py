@@ -22,3 +22,5 @@ class Event(msgspec.Struct, Generic[Payload], frozen=True, gc=False):
     headers: dict[str, str] = {}
     parent: str | None = None
     producer: str | None = None
+    expires_ms: int | None = None
+    not_before_ms: int | None = None

@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
+from msgspec import structs
 
 from penstock.delivery.owed import Portion
 from penstock.delivery.pages import Page
 from penstock.embedded.event import Event
 from penstock.embedded.payload import Codec
-from penstock.log import Batch, Column
+from penstock.log import Batch
+from penstock.model.columns import event_columns
+from penstock.model.event import FIELDS
+
+# Fields as an Event has them: those that every event has, then the others.
+_FIELDS = {one.attribute: one for one in FIELDS}
+_IN_ORDER = [_FIELDS[name] for name in Event.__struct_fields__[1:]]
+_ALWAYS = [one.column for one in _IN_ORDER[:4]]
+_OPTIONAL = [one.column for one in _IN_ORDER[4:]]
 
 
 # One is made for every event: a Struct costs a third of a class of Python.
@@ -28,18 +37,7 @@ class Job(msgspec.Struct, eq=False, gc=False):
         raw = self.event
         if codec.raw:
             return raw
-        return Event(
-            topic=raw.topic,
-            offset=raw.offset,
-            id=raw.id,
-            timestamp_ms=raw.timestamp_ms,
-            payload=codec.decode(raw.topic, raw.payload),
-            key=raw.key,
-            priority=raw.priority,
-            headers=raw.headers,
-            parent=raw.parent,
-            producer=raw.producer,
-        )
+        return structs.replace(raw, payload=codec.decode(raw.topic, raw.payload))
 
 
 def jobs_of(topic: str, portions: Iterable[Portion], *, by_key: bool) -> list[Job]:
@@ -63,53 +61,26 @@ def lane_of(event: Event[bytes]) -> Hashable:
 def _events(topic: str, page: Page, lo: int, hi: int) -> list[Event[bytes]]:
     whole = page.batch
     batch = Batch(whole.topic, whole.body, whole.header, lo, hi)
-    has = whole.columns()
+    given = {name: batch.given(name) for name in _OPTIONAL}
     return events_of(
         topic,
-        batch.offsets(),
-        batch.timestamps(),
-        page.ids[lo:hi],
-        page.payloads[lo:hi],
-        page.priorities[lo:hi] if Column.PRIORITY in has else None,
-        batch.keys() if Column.KEY in has else None,
-        batch.headers() if Column.HEADERS in has else None,
-        batch.parents() if Column.PARENT in has else None,
-        batch.producers() if Column.PRODUCER in has else None,
+        {
+            **given,
+            "offsets": batch.offsets(),
+            "timestamps": batch.timestamps(),
+            "ids": page.ids[lo:hi],
+            "payloads": page.payloads[lo:hi],
+        },
     )
 
 
 def events_of(
-    topic: str,
-    offsets: Sequence[int],
-    timestamps: Sequence[int],
-    ids: Sequence[str],
-    payloads: Sequence[bytes],
-    priorities: Sequence[int] | None,
-    keys: Sequence[bytes | None] | None,
-    headers: Sequence[dict[str, str]] | None,
-    parents: Sequence[str | None] | None,
-    producers: Sequence[str | None] | None,
+    topic: str, columns: Mapping[str, Sequence[Any] | None]
 ) -> list[Event[bytes]]:
     """Rows of columns as events; None: all have the default."""
-    some = (priorities, keys, headers, parents, producers)
-    if all(column is None for column in some):
-        return [
-            Event(topic, offset, id_, at, payload)
-            for offset, id_, at, payload in zip(
-                offsets, ids, timestamps, payloads, strict=True
-            )
-        ]
-    count = len(offsets)
-    rows = zip(
-        offsets,
-        ids,
-        timestamps,
-        payloads,
-        keys or [None] * count,
-        priorities or [0] * count,
-        headers or [{} for _ in offsets],
-        parents or [None] * count,
-        producers or [None] * count,
-        strict=True,
-    )
-    return [Event(topic, *row) for row in rows]
+    # Any: the values of whichever field.
+    always = [columns[name] or () for name in _ALWAYS]
+    if all(columns.get(name) is None for name in _OPTIONAL):
+        return [Event(topic, *row) for row in zip(*always, strict=True)]
+    filled = event_columns(columns, len(always[0]), _IN_ORDER)
+    return [Event(topic, *row) for row in zip(*filled, strict=True)]

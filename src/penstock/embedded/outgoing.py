@@ -5,18 +5,52 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 import msgspec
 
 from penstock.broker.acceptance import accepted_topic, check_ids
+from penstock.clock import Clock, SystemClock
 from penstock.embedded.payload import plain
 from penstock.embedded.topic import Topic
-from penstock.errors import PenstockError
+from penstock.errors import InvalidBatch, PenstockError
 from penstock.log import Columns
+from penstock.model.event import SETTABLE, TIMES, Field
+from penstock.model.moment import seconds_of, time_ms
 
 if TYPE_CHECKING:
     from penstock.tracing.spans import Tracing
+
+
+Time = int | datetime
+Seconds = float | timedelta
+
+
+class ContextOptions(TypedDict, total=False):
+    """What a handler may say of an event besides its payload.
+
+    Times are milliseconds since 1970, or a ``datetime`` with its time zone; lengths of
+    time are seconds, or a ``timedelta``. From ``expires`` on, or ``expires_in`` from
+    now, the event is delivered to nobody new; before ``not_before``, or until after
+    ``delay``, to nobody.
+    """
+
+    key: bytes | None
+    priority: int
+    headers: Mapping[str, str] | None
+    id: str | None
+    parent: str | None
+    expires: Time | None
+    expires_in: Seconds | None
+    not_before: Time | None
+    delay: Seconds | None
+
+
+class PublishOptions(ContextOptions, total=False):
+    """The same, and what the event is known by if it is published again."""
+
+    dedup_id: str | None
 
 
 class Intent(msgspec.Struct, frozen=True, gc=False):
@@ -30,19 +64,16 @@ class Intent(msgspec.Struct, frozen=True, gc=False):
     id: str | None = None
     parent: str | None = None
     dedup_id: str | None = None
+    expires: int | None = None
+    not_before: int | None = None
 
     @classmethod
     def of(
         cls,
         topic: Topic[Any] | str,
         payload: Any,
-        *,
-        key: bytes | None = None,
-        priority: int = 0,
-        headers: Mapping[str, str] | None = None,
-        id: str | None = None,
-        parent: str | None = None,
-        dedup_id: str | None = None,
+        clock: Clock | None = None,
+        **more: Unpack[PublishOptions],
     ) -> Intent:
         """Checked as far as it can be without the broker.
 
@@ -52,13 +83,39 @@ class Intent(msgspec.Struct, frozen=True, gc=False):
             name, data = topic.name, topic.codec.encode(topic.name, payload)
         else:
             name, data = accepted_topic(topic), plain(topic, payload)
-        if id is not None or dedup_id is not None:
-            check_ids("id", [id])
-            check_ids("dedup id", [dedup_id])
-        if parent is not None:
-            check_ids("parent", [parent])
-        given = None if headers is None else dict(headers)
-        return cls(name, data, key, priority, given, id, parent, dedup_id)
+        if not more:
+            return cls(name, data)
+        check_ids("id", [more.get("id")])
+        check_ids("dedup id", [more.get("dedup_id")])
+        check_ids("parent", [more.get("parent")])
+        # Any: as Intent has them from here on.
+        given: dict[str, Any] = {**more}
+        if given.get("headers") is not None:
+            given["headers"] = dict(given["headers"])
+        for field in TIMES:
+            after = given.pop(field.relative, None)
+            if after is not None:
+                given[field.name] = _from_now(field, after, given, clock)
+            elif given.get(field.name) is not None:
+                given[field.name] = _time(field, given[field.name])
+        return cls(name, data, **given)
+
+
+def _from_now(
+    field: Field, after: Seconds, given: Mapping[str, Any], clock: Clock | None
+) -> int:
+    if given.get(field.name) is not None:
+        limit = f"left out, where {field.name} is given"
+        raise InvalidBatch(field.relative, after, limit)
+    now_s = (clock or SystemClock()).now_s()
+    return _time(field, int((now_s + seconds_of(after)) * 1000))
+
+
+def _time(field: Field, given: Time) -> int:
+    found = time_ms(given)
+    if found is None:
+        raise InvalidBatch(field.name, given, field.limit)
+    return found
 
 
 class Stored(msgspec.Struct, frozen=True, gc=False):
@@ -71,16 +128,15 @@ class Stored(msgspec.Struct, frozen=True, gc=False):
 
 def columns_of(intents: Sequence[Intent], now_ms: int, producer: str | None) -> Columns:
     """Events of one topic in columns; those that all leave out stay out."""
-    return Columns(
-        [one.payload for one in intents],
-        now_ms,
-        ids=_column([one.id for one in intents]),
-        keys=_column([one.key for one in intents]),
-        priorities=_priorities(intents),
-        headers=_headers(intents),
-        parents=_column([one.parent for one in intents]),
-        producer=producer,
-    )
+    columns = Columns([one.payload for one in intents], now_ms, producer=producer)
+    for field in SETTABLE:
+        values = [getattr(one, field.name) for one in intents]
+        some = [value for value in values if value is not None]
+        if some and (field.blank is None or some.count(field.blank) < len(some)):
+            blank = field.blank
+            column = [blank if value is None else value for value in values]
+            setattr(columns, field.column, column)
+    return columns
 
 
 @contextmanager
@@ -165,18 +221,3 @@ class Posting:
             assert self._ids is not None, "known once they are stored"
             id_ = self._ids[index]
         return Stored(self.topic, self._offsets[index], id_)
-
-
-def _column(values: list[Any]) -> list[Any] | None:
-    # Any: the values of one field, whichever it is. An empty key is a key.
-    return values if any(one is not None for one in values) else None
-
-
-def _priorities(intents: Sequence[Intent]) -> list[int] | None:
-    given = [one.priority for one in intents]
-    return given if any(given) else None
-
-
-def _headers(intents: Sequence[Intent]) -> list[dict[str, str]] | None:
-    given = [one.headers or {} for one in intents]
-    return given if any(given) else None

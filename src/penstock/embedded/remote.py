@@ -90,12 +90,8 @@ class RemoteLink:
         offsets = await client.publish(
             topic,
             events.payloads,
-            ids=events.ids,
-            keys=events.keys,
-            priorities=events.priorities,
-            headers=events.headers,
-            parents=events.parents,
             dedup_ids=events.dedup_ids,
+            **events.columns.given(),
         )
         return [
             Stored(topic, offset, offsets.id(index) or "")

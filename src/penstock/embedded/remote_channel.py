@@ -11,7 +11,7 @@ from penstock.client.aio import AsyncClient
 from penstock.client.aio_subscription import AsyncSubscription
 from penstock.client.outgoing import Outgoing
 from penstock.embedded.job import Job, events_of, lane_of
-from penstock.embedded.outgoing import Intent, by_topic
+from penstock.embedded.outgoing import Intent, by_topic, columns_of
 from penstock.embedded.queued_channel import TAKEN_S, say_waiting
 from penstock.embedded.runner import LANES, Runner
 from penstock.embedded.schemas import ensure_topic
@@ -29,7 +29,7 @@ from penstock.errors import (
 )
 from penstock.model.failure import Failure
 from penstock.model.policy import MAX_WINDOW
-from penstock.wire.native import Events
+from penstock.wire.native import EVENTS_COLUMNS, Events
 
 if TYPE_CHECKING:
     from penstock.embedded.remote import RemoteLink
@@ -154,18 +154,8 @@ class RemoteChannel:
     def _jobs(self, batch: Events) -> list[Job]:
         topic = self.runner.handler.topic
         tries = batch.tries or [1] * len(batch.offsets)
-        events = events_of(
-            topic,
-            batch.offsets,
-            batch.timestamps,
-            batch.ids,
-            batch.payloads,
-            batch.priorities,
-            batch.keys,
-            batch.headers,
-            batch.parents,
-            batch.producers,
-        )
+        columns = {name: getattr(batch, name) for name in EVENTS_COLUMNS}
+        events = events_of(topic, columns)
         by_key = self._by_key
         return [
             Job(event, event.offset, count, lane_of(event) if by_key else None)
@@ -285,16 +275,5 @@ def _is_lost(error: ServerRefused) -> bool:
 
 def outgoing(intents: list[Intent]) -> Outgoing:
     """Events of one topic in columns."""
-    return Outgoing(
-        payloads=[one.payload for one in intents],
-        ids=[one.id for one in intents],
-        keys=[one.key for one in intents],
-        priorities=[one.priority for one in intents],
-        headers=[one.headers or {} for one in intents],
-        parents=[one.parent for one in intents],
-        dedup_ids=_some([one.dedup_id for one in intents]),
-    )
-
-
-def _some(values: list[str | None]) -> list[str | None] | None:
-    return values if any(values) else None
+    known = [one.dedup_id for one in intents]
+    return Outgoing(columns_of(intents, 0, None), known if any(known) else None)

@@ -19,6 +19,7 @@ from penstock.delivery.owed import Owed
 from penstock.gateway.gateway import LOGIN_BYTES, LoginRequest
 from penstock.gateway.json_lines import JsonGateway
 from penstock.gateway.options import JsonOptions
+from penstock.model.event import TIMES
 from penstock.model.policy import Policy
 from penstock.wire.jsonq import (
     ConsumerPacket,
@@ -125,7 +126,10 @@ class ConsumerGateway(JsonGateway[ConsumerPacket, Share]):
             offset = page.batch.offset_of(index)
             topic = share.consumer.subscription.topic
             msg_id = self._msg_id(share.consumer, offset)
-            sent.append(replies.pub(topic, msg_id, page.payloads[index]))
+            times = {one.name: page.batch.given(one.column) for one in TIMES}
+            given = {name: all_[index] for name, all_ in times.items() if all_}
+            given = {name: time for name, time in given.items() if time}
+            sent.append(replies.pub(topic, msg_id, page.payloads[index], given))
         return sent
 
     def _msg_id(self, consumer: Consumer, offset: int) -> int:

@@ -171,7 +171,7 @@ def _told(error: PenstockError) -> str:
 
 def _columns(decoded: Decoded, now_s: float) -> Columns:
     ids, priorities, fields = decoded.ids, decoded.priorities, decoded.fields
-    return Columns(
+    columns = Columns(
         decoded.msgs,
         int(now_s * 1000),
         ids=None if ids.count(None) == len(ids) else ids,
@@ -180,3 +180,5 @@ def _columns(decoded: Decoded, now_s: float) -> Columns:
         if fields is None
         else [{} if text_ is None else {"fields": text_} for text_ in fields],
     )
+    columns.take(decoded.times)
+    return columns

@@ -9,7 +9,7 @@ from penstock.delivery.consumer import Consumer
 from penstock.delivery.owed import Portion
 from penstock.delivery.pages import Page
 from penstock.log import Column
-from penstock.model.event import MESSAGE_FIELD
+from penstock.model.event import MESSAGE_FIELD, TIMES
 from penstock.wire.line import render_events, replies
 
 # Events that a push asks for at once; the window and the bytes limit it first.
@@ -146,6 +146,7 @@ def _render(page: Page, lo: int, hi: int) -> list[bytes]:
     headers: list[dict[str, str]] = []
     if Column.HEADERS in page.batch.columns():
         headers = page.batch.headers()[lo:hi]
+    times = {one.name: page.batch.given(one.column) for one in TIMES}
     return render_events(
         page.batch.topic,
         page.priorities[lo:hi],
@@ -153,6 +154,7 @@ def _render(page: Page, lo: int, hi: int) -> list[bytes]:
         page.ids[lo:hi],
         _values(headers, "fields"),
         _values(headers, MESSAGE_FIELD),
+        {name: column[lo:hi] for name, column in times.items() if column is not None},
     )
 
 

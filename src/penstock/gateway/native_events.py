@@ -18,16 +18,20 @@ import msgspec
 from penstock.delivery.owed import Portion
 from penstock.delivery.pages import Page
 from penstock.log import Batch, Column
+from penstock.model.event import FIELDS
 from penstock.model.ids import event_id
-from penstock.wire.native import Events, encode
+from penstock.wire.native import EVENTS_COLUMNS, Events, encode
 
 # From here on a portion is worth a message of its own.
 LARGE = 64
 _FORMAT = "native"
 
-# Offsets, timestamps, ids, payloads, priorities, keys, headers, parents, producers.
+# In the order of EVENTS_COLUMNS.
 Columns = tuple[Sequence[object] | None, ...]
-_DEFAULTS: tuple[object, ...] = (None, None, None, None, 0, None, {}, None, None)
+_BLANKS = {one.column: one.blank for one in FIELDS}
+_DEFAULTS = [_BLANKS[name] for name in EVENTS_COLUMNS]
+# All but offsets, timestamps, ids and payloads, which every event has.
+_OPTIONAL = EVENTS_COLUMNS[4:]
 
 _pack = msgspec.msgpack.Encoder().encode
 
@@ -108,11 +112,7 @@ def _columns(page: Page, lo: int, hi: int) -> Columns:
         batch.timestamps(),
         page.ids[lo:hi] if Column.ID in has else _generated(batch),
         page.payloads[lo:hi],
-        page.priorities[lo:hi] if Column.PRIORITY in has else None,
-        batch.keys() if Column.KEY in has else None,
-        batch.headers() if Column.HEADERS in has else None,
-        batch.parents() if Column.PARENT in has else None,
-        batch.producers() if Column.PRODUCER in has else None,
+        *map(batch.given, _OPTIONAL),
     )
 
 

@@ -13,6 +13,7 @@ from penstock.delivery.consumer import Consumer
 from penstock.errors import InvalidBatch, PenstockError, WriteFailed
 from penstock.gateway.outbox import Outbox
 from penstock.log import Columns
+from penstock.model.event import SETTABLE
 from penstock.model.remote_errors import fields_told
 from penstock.wire.native import (
     Answer,
@@ -21,6 +22,7 @@ from penstock.wire.native import (
     Publish,
     Published,
     encode,
+    is_plain,
 )
 
 
@@ -39,13 +41,13 @@ class Publisher:
         while at < end:
             first = messages[at]
             behind = at + 1
-            if _is_plain(first):
+            if first.payloads and is_plain(first):
                 topic, named = first.topic, first.ids is not None
                 while behind < end:
                     one = messages[behind]
                     if one.topic != topic or (one.ids is not None) != named:
                         break
-                    if not _is_plain(one):
+                    if not (one.payloads and is_plain(one)):
                         break
                     behind += 1
             if behind - at > 1:
@@ -101,7 +103,7 @@ class Publisher:
 
     def _publish(self, message: Publish, now_s: float) -> None:
         self._check(message)
-        columns = self._columns(message, now_s)
+        columns = columns_of(message, now_s, self.producer)
         piece = self._broker.accept(
             message.topic,
             columns,
@@ -127,7 +129,7 @@ class Publisher:
             if one.dedup_ids is not None:
                 raise InvalidBatch("dedup ids", "given", "none: it is once anyway")
             self._check(one)
-            columns = self._columns(one, now_s)
+            columns = columns_of(one, now_s, self.producer)
             # The subscriber's, as what it handled is the cause.
             columns.producers = [consumer.subscription.subscriber] * len(columns)
             if one.topic in events:
@@ -138,27 +140,9 @@ class Publisher:
         answer = encode(Answer(message.seq, True))
         self._outbox.after(self._broker.promised, answer, not_stored(message.seq))
 
-    def _columns(self, message: Publish, now_s: float) -> Columns:
-        return Columns(
-            message.payloads,
-            int(now_s * 1000),
-            ids=message.ids,
-            keys=message.keys,
-            priorities=message.priorities,
-            headers=message.headers,
-            parents=message.parents,
-            producer=self.producer,
-        )
-
     def _check(self, message: Publish) -> None:
         self.grants.check_publish(message.topic)
-        for what, ids in (
-            ("id", message.ids),
-            ("parent", message.parents),
-            ("dedup id", message.dedup_ids),
-        ):
-            if ids is not None:
-                check_ids(what, ids)
+        check_given(message)
 
 
 def _published(run: list[Publish], piece: Piece) -> list[bytes]:
@@ -188,11 +172,18 @@ def not_stored(seq: int) -> bytes:
     return encode(Problem(seq, WriteFailed.__name__, text))
 
 
-def _is_plain(message: Publish) -> bool:
-    return bool(message.payloads) and (
-        message.keys is None
-        and message.priorities is None
-        and message.headers is None
-        and message.parents is None
-        and message.dedup_ids is None
-    )
+def columns_of(message: Publish, now_s: float, producer: str | None) -> Columns:
+    """The events of a message."""
+    given = {one.column: getattr(message, one.column) for one in SETTABLE}
+    return Columns(message.payloads, int(now_s * 1000), producer=producer, **given)
+
+
+def check_given(message: Publish) -> None:
+    """Ids that fit on a line; raises InvalidBatch."""
+    for what, ids in (
+        ("id", message.ids),
+        ("parent", message.parents),
+        ("dedup id", message.dedup_ids),
+    ):
+        if ids is not None:
+            check_ids(what, ids)

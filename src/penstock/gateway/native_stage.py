@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from penstock.broker import epochs
-from penstock.broker.acceptance import check_ids
 from penstock.broker.broker import Broker
 from penstock.desk.access import check_owner, check_writes, owner_of
 from penstock.errors import InvalidBatch
-from penstock.gateway.native_pub import Publisher
-from penstock.log import Columns
+from penstock.gateway.native_pub import Publisher, check_given, columns_of
 from penstock.wire.native import Stage
 
 
@@ -26,19 +24,8 @@ def stage(broker: Broker, message: Stage, by: Publisher, now_s: float) -> bool:
         check_writes(by.grants, message.query)
     if publish.dedup_ids is not None:
         raise InvalidBatch("dedup ids", "given", "none: an epoch is once anyway")
-    for what, ids in (("id", publish.ids), ("parent", publish.parents)):
-        if ids is not None:
-            check_ids(what, ids)
-    events = Columns(
-        publish.payloads,
-        int(now_s * 1000),
-        ids=publish.ids,
-        keys=publish.keys,
-        priorities=publish.priorities,
-        headers=publish.headers,
-        parents=publish.parents,
-        producer=by.producer,
-    )
+    check_given(publish)
+    events = columns_of(publish, now_s, by.producer)
     return epochs.stage(
         broker,
         message.query,

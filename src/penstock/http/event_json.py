@@ -9,13 +9,16 @@ from __future__ import annotations
 
 from base64 import b64encode
 from collections.abc import Sequence
+from typing import Any
 
 import msgspec
-from msgspec import UNSET, Raw, UnsetType
+from msgspec import UNSET, Raw, UnsetType, structs
 
 from penstock.delivery.owed import Portion
 from penstock.delivery.pages import Page
-from penstock.log import Batch, Column
+from penstock.desk.views.events import EventView
+from penstock.log import Batch
+from penstock.model.event import BY_NAME, TIMES, Field
 from penstock.wire.json_text import NOT_JSON, all_utf8
 
 # Of a payload, in a list that was not asked for whole ones.
@@ -30,7 +33,8 @@ class EventJson(msgspec.Struct, gc=False):
 
     ``payload`` is the JSON value, text, or base64 text, as ``encoding`` says; a key
     that is not UTF-8 is base64 text and has ``key_encoding``. ``bytes`` is the size of
-    the payload as it is stored; ``cut``: this is only its beginning.
+    the payload as it is stored; ``cut``: this is only its beginning. Times are there
+    if the event has them.
     """
 
     topic: str
@@ -47,6 +51,8 @@ class EventJson(msgspec.Struct, gc=False):
     payload: Raw | str
     bytes: int
     cut: bool | UnsetType = UNSET
+    expires: int | UnsetType = UNSET
+    not_before: int | UnsetType = UNSET
 
 
 _encode = msgspec.json.Encoder().encode
@@ -158,59 +164,54 @@ def _encoded(
     payloads: Sequence[bytes],
     cuts: Sequence[bool | UnsetType],
 ) -> list[bytes]:
-    has, count, topic = batch.columns(), len(batch), batch.topic
-    keys: Sequence[tuple[str | None, str | UnsetType]] = [(None, UNSET)] * count
-    if Column.KEY in has:
-        keys = list(map(key_json, batch.keys()))
-    rows = zip(
-        batch.offsets(),
-        batch.ids(),
-        batch.timestamps(),
-        batch.priorities(),
-        keys,
-        batch.headers() if Column.HEADERS in has else [{}] * count,
-        batch.parents(),
-        batch.producers(),
-        encodings,
-        values,
-        map(len, payloads),
-        cuts,
-        strict=True,
-    )
-    return [
-        _encode(
-            EventJson(
-                topic,
-                offset,
-                id_,
-                at_ms,
-                priority,
-                key,
-                key_encoding,
-                headers,
-                parent,
-                producer,
-                encoding,
-                value,
-                size,
-                cut,
-            )
-        )
-        for (
-            offset,
-            id_,
-            at_ms,
-            priority,
-            (key, key_encoding),
-            headers,
-            parent,
-            producer,
-            encoding,
-            value,
-            size,
-            cut,
-        ) in rows
-    ]
+    # Any: the values of whichever field.
+    columns: dict[str, Sequence[Any]] = {
+        "topic": [batch.topic] * len(batch),
+        "encoding": encodings,
+        "payload": values,
+        "bytes": list(map(len, payloads)),
+        "cut": cuts,
+    }
+    columns["key"], columns["key_encoding"] = _keys(batch)
+    for name in EventJson.__struct_fields__:
+        if name not in columns:
+            columns[name] = _column(batch, BY_NAME[name])
+    rows = zip(*map(columns.__getitem__, EventJson.__struct_fields__), strict=True)
+    return [_encode(EventJson(*row)) for row in rows]
+
+
+def _keys(batch: Batch) -> tuple[Sequence[str | None], Sequence[str | UnsetType]]:
+    keys = batch.given("keys")
+    if keys is None:
+        return [None] * len(batch), [UNSET] * len(batch)
+    texts, encodings = zip(*map(key_json, keys), strict=True)
+    return texts, encodings
+
+
+def _column(batch: Batch, field: Field) -> Sequence[Any]:
+    if field.name == "headers":  # for reading only: one for all will do
+        return batch.given("headers") or [{}] * len(batch)
+    values: Sequence[Any] = getattr(batch, field.column)()
+    if field in TIMES:
+        return [value or UNSET for value in values]
+    return values
+
+
+def view_json(topic: str, event: EventView, cut_bytes: int | None = None) -> EventJson:
+    """An event of the desk as JSON."""
+    key, key_encoding = key_json(event.key)
+    encoding, payload, cut = payload_json(event.payload, cut_bytes)
+    values = structs.asdict(event) | {
+        "topic": topic,
+        "key": key,
+        "key_encoding": key_encoding,
+        "encoding": encoding,
+        "payload": payload,
+        "bytes": len(event.payload),
+        "cut": cut,
+    }
+    values |= {one.name: values[one.name] or UNSET for one in TIMES}
+    return EventJson(*map(values.__getitem__, EventJson.__struct_fields__))
 
 
 def _view(page: Page, lo: int, hi: int) -> Batch:

@@ -15,14 +15,13 @@ from penstock.desk.views.events import (
     DeliveryRow,
     EventDetail,
     EventMatches,
-    EventView,
     TopicEventView,
 )
 from penstock.errors import InvalidArgument, UnknownEvent
 from penstock.http import search
 from penstock.http.answers import JSON, json_answer
 from penstock.http.call import Call
-from penstock.http.event_json import CUT_BYTES, EventJson, key_json, payload_json
+from penstock.http.event_json import CUT_BYTES, EventJson, view_json
 from penstock.http.house import House
 from penstock.http.reading import query_of, typed
 from penstock.http.scanning import MAX_ANSWER_BYTES, Look, backwards, forwards
@@ -179,28 +178,6 @@ async def events_by_id(call: Call) -> Response:
     """The events with an id, in all topics; raises UnknownEvent."""
     found, cut = await _found(call.house, call.path["id"], MAX_SAME_ID)
     return json_answer(SameId(events=found, cut=cut))
-
-
-def view_json(topic: str, event: EventView, cut_bytes: int | None = None) -> EventJson:
-    """An event of the desk as JSON."""
-    key, key_encoding = key_json(event.key)
-    encoding, payload, cut = payload_json(event.payload, cut_bytes)
-    return EventJson(
-        topic,
-        event.offset,
-        event.id,
-        event.timestamp,
-        event.priority,
-        key,
-        key_encoding,
-        event.headers,
-        event.parent,
-        event.producer,
-        encoding,
-        payload,
-        len(event.payload),
-        cut,
-    )
 
 
 async def _found(house: House, id_: str, limit: int) -> tuple[list[EventJson], bool]:

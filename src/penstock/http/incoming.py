@@ -9,7 +9,7 @@ from __future__ import annotations
 import binascii
 from base64 import b64decode
 from collections.abc import Callable, Sequence
-from typing import Annotated, ClassVar, Literal, TypeVar
+from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
 import msgspec
 from msgspec import Meta, Raw
@@ -17,7 +17,8 @@ from msgspec import Meta, Raw
 from penstock.broker.acceptance import check_ids
 from penstock.errors import BadRequest, InvalidArgument, InvalidBatch
 from penstock.log import Columns
-from penstock.model.event import MAX_PRIORITY
+from penstock.model.event import MAX_PRIORITY, SETTABLE, Field
+from penstock.model.moment import time_ms
 from penstock.wire.json_text import all_utf8, why_not_json
 
 T = TypeVar("T")
@@ -37,7 +38,8 @@ class Incoming(msgspec.Struct, forbid_unknown_fields=True, gc=False):
     """One event to be published.
 
     ``payload`` is any JSON value; in its place may be ``text``, or ``base64`` for any
-    bytes. ``key_encoding``: the key is base64 text. Whoever gives a ``dedup_id`` may
+    bytes. Times are milliseconds since 1970, or text as RFC 3339 has it.
+    ``key_encoding``: the key is base64 text. Whoever gives a ``dedup_id`` may
     publish again: the event is stored once.
     """
 
@@ -51,6 +53,8 @@ class Incoming(msgspec.Struct, forbid_unknown_fields=True, gc=False):
     id: str | None = None
     parent: str | None = None
     dedup_id: str | None = None
+    expires: int | str | None = None
+    not_before: int | str | None = None
 
 
 class _Plain(msgspec.Struct, forbid_unknown_fields=True, gc=False):
@@ -126,25 +130,37 @@ def arrived_lines(block: bytes, now_ms: int, producer: str | None) -> Arrived | 
 
 def arrived(rows: Sequence[Incoming], now_ms: int, producer: str | None) -> Arrived:
     """Events as columns; raises InvalidBatch."""
-    ids = _given([row.id for row in rows])
-    parents = _given([row.parent for row in rows])
     dedup_ids = _given([row.dedup_id for row in rows])
-    for what, given in (("id", ids), ("parent", parents), ("dedup id", dedup_ids)):
-        if given is not None:
-            check_ids(what, given)
-    priorities = [row.priority for row in rows]
-    headers = _given([row.headers for row in rows])
-    columns = Columns(
-        _payloads(rows),
-        now_ms,
-        ids=ids,
-        keys=_keys(rows),
-        priorities=priorities if any(priorities) else None,
-        headers=None if headers is None else [row.headers or {} for row in rows],
-        parents=parents,
-        producer=producer,
-    )
+    if dedup_ids is not None:
+        check_ids("dedup id", dedup_ids)
+    columns = Columns(_payloads(rows), now_ms, producer=producer)
+    for field in SETTABLE:
+        setattr(columns, field.column, _column(field, rows))
     return Arrived(columns, dedup_ids)
+
+
+def _column(field: Field, rows: Sequence[Incoming]) -> list[Any] | None:
+    """What rows say of a field; None if none says anything. Raises InvalidBatch."""
+    # Any: the values of whichever field.
+    if field.name == "key":
+        return _keys(rows)
+    values = [getattr(row, field.name) for row in rows]
+    if all(value is None or value == field.blank for value in values):
+        return None
+    if field.kind == "time":
+        return [0 if value is None else _time(field, value) for value in values]
+    if field.kind == "text":
+        check_ids(field.name, values)
+    if field.kind == "map":
+        return [value or {} for value in values]
+    return values
+
+
+def _time(field: Field, value: int | str) -> int:
+    found = time_ms(value)
+    if found is None:
+        raise InvalidBatch(field.name, repr(value)[:80], field.limit)
+    return found
 
 
 def _read(decode: Callable[[bytes], T], data: bytes) -> T:

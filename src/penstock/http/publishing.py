@@ -7,6 +7,7 @@ all. Lines of events are another matter: ndjson.py.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 import msgspec
 from starlette.responses import Response
@@ -20,11 +21,14 @@ from penstock.http.pacing import paced
 from penstock.http.storing import Stored, store_in_time
 from penstock.http.trace_context import context_of, put_into
 from penstock.log import Columns
-from penstock.model.event import MAX_PRIORITY
+from penstock.model.event import MAX_PRIORITY, SETTABLE
 
 JSON = "application/json"
 _HEADER = "penstock-header-"
-_FIELDS = ("key", "id", "priority", "parent", "dedup-id")
+# What a header can say, by the names of the fields; ``headers`` are headers.
+_FIELDS = tuple(
+    one.name.replace("_", "-") for one in SETTABLE if one.name != "headers"
+) + ("dedup-id",)
 
 
 class Published(msgspec.Struct, frozen=True, kw_only=True):
@@ -118,16 +122,10 @@ def _raw(call: Call, body: bytes) -> Arrived:
     given, headers = _metadata(call.request.headers.raw)
     if "\0" in "".join(given.values()):
         raise BadRequest("a Penstock- header contains a NUL character")
-    key = given.get("key")
-    row = Incoming(
-        id=given.get("id"),
-        parent=given.get("parent"),
-        dedup_id=given.get("dedup-id"),
-        priority=_priority(given.get("priority", "0")),
-        headers=headers or None,
-        key=key,
-        text="",
-    )
+    # Any: the value of whichever field.
+    said: dict[str, Any] = {name.replace("-", "_"): given[name] for name in given}
+    said["priority"] = _priority(given.get("priority", "0"))
+    row = Incoming(headers=headers or None, text="", **said)
     new = arrived([row], _now_ms(call), producer_of(call))
     return Arrived(_with_payload(new.columns, body), new.dedup_ids)
 

@@ -11,7 +11,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from penstock.log.batch import Batch
-from penstock.log.columns import Columns
+from penstock.log.columns import frame_of
 from penstock.log.damage import Cut, Damage, RecoveryReport
 from penstock.log.frame import Column, FrameHeader
 from penstock.log.interface import (
@@ -33,6 +33,7 @@ from penstock.log.reader import Reader
 from penstock.log.stat import Stat, TopicStat, stat_of
 from penstock.log.tally import VerifyResult
 from penstock.log.verification import bytes_to_verify, verify
+from penstock.model.columns import Columns
 
 if TYPE_CHECKING:
     from penstock.log.arrow import (
@@ -78,6 +79,7 @@ __all__ = [
     "TopicStat",
     "VerifyResult",
     "bytes_to_verify",
+    "frame_of",
     "holder_pid",
     "is_held",
     "is_locked",

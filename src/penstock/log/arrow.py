@@ -12,13 +12,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Protocol
 
 from penstock.errors import InvalidOption, MissingExtra
 from penstock.files import Buffer
 from penstock.log.batch import Batch, split_maps
 from penstock.log.frame import Column, Encoding, Flag
+from penstock.model.event import FIELDS, OPTIONAL, Field
 from penstock.model.ids import event_id
 
 try:
@@ -34,17 +35,15 @@ BYTES = pa.binary()
 TIMESTAMP = pa.timestamp("ms", "UTC")
 HEADERS = pa.map_(TEXT, TEXT)
 
+_TYPES = {str(one): one for one in (TEXT, BYTES, TIMESTAMP, pa.int64(), pa.uint8())}
+# As Arrow writes it, it differs from version to version.
+_TYPES["map<string, string>"] = HEADERS
+# All but the topic, which stands in the metadata.
 SCHEMA = pa.schema(
     [
-        pa.field("offset", pa.int64(), nullable=False),
-        pa.field("timestamp", TIMESTAMP, nullable=False),
-        pa.field("priority", pa.uint8(), nullable=False),
-        pa.field("id", TEXT, nullable=False),
-        pa.field("key", BYTES),
-        pa.field("headers", HEADERS, nullable=False),
-        pa.field("payload", BYTES, nullable=False),
-        pa.field("parent", TEXT),
-        pa.field("producer", TEXT),
+        pa.field(one.name, _TYPES[one.arrow], nullable=one.nullable)
+        for one in FIELDS
+        if one.name != "topic"
     ]
 )
 
@@ -225,10 +224,6 @@ def _priorities(batch: Batch, count: int) -> pa.Array | None:
     return _plain(_UINT8, data, batch.lo, count)
 
 
-def _keys(batch: Batch, count: int) -> pa.Array | None:
-    return _values(batch, Column.KEY, BYTES, count)
-
-
 def _headers(batch: Batch, count: int) -> pa.Array | None:
     found = batch.region(Column.HEADERS)
     if found is None:
@@ -248,12 +243,31 @@ def _maps(data: memoryview, events: int, lo: int, count: int) -> pa.Array:
     return pa.Array.from_buffers(HEADERS, count, buffers, 0, lo, children)
 
 
-def _parents(batch: Batch, count: int) -> pa.Array | None:
-    return _values(batch, Column.PARENT, TEXT, count)
+def _times(column: Column, batch: Batch, count: int) -> pa.Array | None:
+    """Milliseconds as they lie in a frame: 0 is none."""
+    found = batch.region(column)
+    if found is None:
+        return None
+    values = np.frombuffer(found[1], np.int64)
+    if found[0] & _CONSTANT:
+        values = np.repeat(values[:1], count)
+    else:
+        values = values[batch.lo : batch.lo + count]
+    return pa.array(values, mask=values == 0).cast(TIMESTAMP)
 
 
-def _producers(batch: Batch, count: int) -> pa.Array | None:
-    return _values(batch, Column.PRODUCER, TEXT, count)
+def _find(field: Field) -> tuple[int, Find]:
+    """The id of an optional column in a frame, and what makes an array of it."""
+    column = Column[field.name.upper()]
+    match field.kind:
+        case "level":
+            return int(column), _priorities
+        case "map":
+            return int(column), _headers
+        case "time":
+            return int(column), partial(_times, column)
+    type_ = _TYPES[field.arrow]
+    return int(column), lambda batch, count: _values(batch, column, type_, count)
 
 
 _ALWAYS: dict[str, Make] = {
@@ -262,13 +276,7 @@ _ALWAYS: dict[str, Make] = {
     "id": _ids,
     "payload": _payloads,
 }
-_OPTIONAL: dict[str, tuple[int, Find]] = {
-    "priority": (int(Column.PRIORITY), _priorities),
-    "key": (int(Column.KEY), _keys),
-    "headers": (int(Column.HEADERS), _headers),
-    "parent": (int(Column.PARENT), _parents),
-    "producer": (int(Column.PRODUCER), _producers),
-}
+_OPTIONAL = {one.name: _find(one) for one in OPTIONAL if one.name != "id"}
 
 
 @dataclass(frozen=True, slots=True, eq=False)

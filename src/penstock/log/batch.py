@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from itertools import pairwise
-from typing import cast
+from typing import Any, cast
 
 from penstock.errors import InvalidBatch
 from penstock.files import Buffer
-from penstock.log.columns import Columns
 from penstock.log.frame import (
     HEADER_BYTES,
     TABLE_ENTRY,
@@ -21,10 +20,13 @@ from penstock.log.frame import (
     peek,
 )
 from penstock.model import ids
-from penstock.model.event import Event
+from penstock.model.columns import STORED, Columns, events_of
+from penstock.model.event import OPTIONAL, Event
 
 # A plain number: an operator of enum costs more than the test is worth.
 _GAPS = int(Flag.GAPS)
+# The ids of columns that a frame may leave out, by the names of the columns.
+_IDS = {one.column: Column[one.name.upper()] for one in OPTIONAL}
 
 
 class Batch:
@@ -166,6 +168,14 @@ class Batch:
     def producers(self) -> list[str | None]:
         return self._texts(Column.PRODUCER)
 
+    def expires(self) -> list[int]:
+        """0: it does not."""
+        return self._times(Column.EXPIRES)
+
+    def not_before(self) -> list[int]:
+        """0: it may be delivered at once."""
+        return self._times(Column.NOT_BEFORE)
+
     def ids(self) -> list[str]:
         """Ids as published, generated ones made up from the id base."""
         base, first = self.header.id_base, self.header.base_offset
@@ -218,33 +228,19 @@ class Batch:
             return list(range(base + self.lo, base + self.hi))
         return [base + delta for delta in self._deltas()[self.lo : self.hi]]
 
+    def given(self, column: str) -> list[Any] | None:
+        """A column by its name; None if the frame leaves it out."""
+        # Any: the values of whichever field. Generated ids, too, are left out.
+        id_ = _IDS.get(column)
+        if id_ is not None and id_ not in self.columns():
+            return None
+        values: list[Any] = getattr(self, column)()
+        return values
+
     def events(self) -> Iterator[Event]:
         """The events in view as objects, for those who want them one by one."""
-        rows = zip(
-            self.offsets(),
-            self.ids(),
-            self.timestamps(),
-            self.payloads(),
-            self.keys(),
-            self.priorities(),
-            self.headers(),
-            self.parents(),
-            self.producers(),
-            strict=True,
-        )
-        for offset, id_, at, payload, key, priority, headers, parent, producer in rows:
-            yield Event(
-                topic=self.topic,
-                offset=offset,
-                id=id_,
-                timestamp_ms=at,
-                payload=payload,
-                key=key,
-                priority=priority,
-                headers=headers,
-                parent=parent,
-                producer=producer,
-            )
+        columns = {one.column: getattr(self, one.column)() for one in STORED}
+        return events_of(self.topic, columns, len(self))
 
     def take(self, indexes: list[int]) -> Columns:
         """Some events (indexes into this view, ascending) as columns with gaps."""
@@ -280,6 +276,16 @@ class Batch:
             regions[column] = (encoding, start, length)
             start += length + -length % 8
         return regions
+
+    def _times(self, column: Column) -> list[int]:
+        found = self.region(column)
+        if found is None:
+            return [0] * len(self)
+        encoding, data = found
+        times = data.cast("q")
+        if encoding & Encoding.CONSTANT:
+            return [times[0]] * len(self)
+        return times[self.lo : self.hi].tolist()
 
     def _nullable(self, column: Column) -> list[bytes | None]:
         found = self.region(column)

@@ -11,11 +11,12 @@ from dataclasses import dataclass, field
 
 from penstock.errors import InDoubt, WriteFailed
 from penstock.log.batch import Batch
-from penstock.log.columns import Columns
+from penstock.log.columns import frame_of
 from penstock.log.frame import FrameHeader, pack
 from penstock.log.journal import Entry, Journal, Kind
 from penstock.log.tail import TailFrame
 from penstock.log.topic import Topic
+from penstock.model.columns import Columns
 
 
 @dataclass(slots=True)
@@ -129,7 +130,7 @@ class Commit:
         columns: Columns | None = None
         match item:
             case OpenFrame(topic, base_offset, id_base, columns, _):
-                batch = Batch.of(topic.name, columns.encode(base_offset, id_base))
+                batch = Batch.of(topic.name, frame_of(columns, base_offset, id_base))
                 header, body = batch.header, batch.body
             case SealedFrame(topic, header, body):
                 pass

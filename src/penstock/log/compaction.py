@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 from penstock.errors import WriteFailed
 from penstock.files import Buffer, FileSystem, remove_if_there, write_error
 from penstock.log.batch import Batch
+from penstock.log.columns import frame_of
 from penstock.log.core import LogCore, Steps
 from penstock.log.frame import FrameHeader, pack, peek
 from penstock.log.index import Index
@@ -228,7 +229,7 @@ class Rewrite(_SegmentWork):
         if len(indexes) == len(batch):
             yield [pack(header), batch.body], header
         elif indexes:
-            frame = batch.take(indexes).encode(header.base_offset, header.id_base)
+            frame = frame_of(batch.take(indexes), header.base_offset, header.id_base)
             sealed = peek(frame, 0)
             assert sealed is not None
             yield [frame], sealed

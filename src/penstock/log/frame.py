@@ -32,14 +32,13 @@ from typing import NamedTuple
 from crc32c import crc32c
 
 from penstock.files import Buffer
+from penstock.model.columns import MAX_FRAME_BYTES
 
 MAGIC = b"PNSB"
 VERSION = 1
 HEADER = struct.Struct("<4sBBHIIQIIqq16s")
 HEADER_BYTES = HEADER.size
 TABLE_ENTRY = struct.Struct("<BBHI")
-# Arrow's 32-bit offsets end at 2 GiB; a frame this size is already unwise.
-MAX_FRAME_BYTES = 1 << 28
 _CRC = struct.Struct("<I")
 _CRC_AT = 12
 
@@ -50,7 +49,7 @@ class Flag(IntFlag):
 
 class Column(IntEnum):
     """Column ids. Absent: TIMESTAMP = the smallest, PRIORITY 0, ID generated,
-    OFFSET dense, PAYLOAD empty, others null or empty."""
+    OFFSET dense, PAYLOAD empty, times 0 for none, others null or empty."""
 
     TIMESTAMP = 1
     PRIORITY = 2
@@ -61,6 +60,8 @@ class Column(IntEnum):
     PARENT = 7
     PRODUCER = 8
     OFFSET = 9
+    EXPIRES = 10
+    NOT_BEFORE = 11
 
 
 class Encoding(IntFlag):

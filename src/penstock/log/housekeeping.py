@@ -17,6 +17,7 @@ from math import inf
 
 from penstock.errors import OffsetOutOfRange, WriteFailed
 from penstock.files import write_error
+from penstock.log.columns import frame_of
 from penstock.log.compaction import compaction
 from penstock.log.core import LogCore, Steps
 from penstock.log.cutting import erase, forget_before, forget_behind, length_behind
@@ -328,7 +329,7 @@ def _partial_frame(topic: Topic, offset: int) -> tuple[bytearray | None, int]:
         return None, min(base, offset)
     columns = kept.take(list(range(len(kept))))
     columns.span = offset - base
-    return columns.encode(base, whole.header.id_base), base
+    return frame_of(columns, base, whole.header.id_base), base
 
 
 def _cut_behind(

@@ -13,7 +13,6 @@ from collections.abc import Callable
 
 from penstock.errors import InvalidBatch
 from penstock.log.batch import Batch
-from penstock.log.columns import MAX_BATCH_BYTES, Columns
 from penstock.log.commit import Commit, OpenFrame, OpenGroup, SealedFrame
 from penstock.log.frame import seal
 from penstock.log.interface import Appended, Outcome
@@ -21,6 +20,7 @@ from penstock.log.journal import Entry, Journal
 from penstock.log.journal.group import ENTRY
 from penstock.log.topic import Topic
 from penstock.model import ids
+from penstock.model.columns import MAX_BATCH_BYTES, Columns
 
 logger = logging.getLogger(__name__)
 

@@ -13,10 +13,10 @@ from typing import Literal, Protocol, Self
 from penstock.errors import InDoubt, WriteFailed
 from penstock.files import FileSystem
 from penstock.log.batch import Batch
-from penstock.log.columns import Columns
 from penstock.log.frame import FrameHeader
 from penstock.log.options import LogOptions, TopicOptions
 from penstock.model import ids
+from penstock.model.columns import Columns
 
 Outcome = Literal["pending", "written", "synced", "failed"]
 

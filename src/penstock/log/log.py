@@ -29,7 +29,6 @@ from penstock.files import Files, FileSystem, access_for, make_directories
 from penstock.log import housekeeping
 from penstock.log.batch import Batch
 from penstock.log.checkpoint import TopicRecord
-from penstock.log.columns import MAX_BATCH_BYTES, Columns
 from penstock.log.core import LogCore
 from penstock.log.intake import checked_size
 from penstock.log.interface import Appended
@@ -39,6 +38,7 @@ from penstock.log.lock import DirectoryLock
 from penstock.log.options import MAX_GROUP_BYTES, LogOptions, TopicOptions
 from penstock.log.owner import Owner
 from penstock.log.topic import Topic
+from penstock.model.columns import MAX_BATCH_BYTES, Columns
 from penstock.model.topic import topic_name
 
 logger = logging.getLogger(__name__)

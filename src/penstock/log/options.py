@@ -7,7 +7,7 @@ from math import inf
 from typing import Literal
 
 from penstock.errors import InvalidOption
-from penstock.log.frame import MAX_FRAME_BYTES
+from penstock.model.columns import MAX_FRAME_BYTES
 
 Durability = Literal["sync", "os"]
 
@@ -18,6 +18,10 @@ MIN_FILE_BYTES = 1 << 10
 MAX_GROUP_BYTES = 1 << 30
 # Checkpoints hold the options of topics: numbers have 64 bits there.
 MAX_TOPIC_BYTES = (1 << 63) - 1
+
+
+# A hundred years: what is later is never.
+MAX_EXPIRES_S = 100 * 365 * 86_400
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,6 +35,9 @@ class TopicOptions:
     compact: ``Log.maintain`` keeps the last event of each key only.
     segment_bytes, segment_age_s: a segment is sealed when it would grow larger, or
         when it is older.
+    expires_s: events that are published without a time at which they expire do so this
+        long after they were accepted; None: never.
+    dead_letter_expired: what has expired undelivered becomes a dead letter.
     """
 
     durability: Durability = "sync"
@@ -39,6 +46,8 @@ class TopicOptions:
     compact: bool = False
     segment_bytes: int = 64 * MIB
     segment_age_s: float | None = None
+    expires_s: float | None = None
+    dead_letter_expired: bool = False
 
     def __post_init__(self) -> None:
         if self.durability not in ("sync", "os"):
@@ -47,6 +56,9 @@ class TopicOptions:
         _positive("retention_age_s", self.retention_age_s)
         _positive("retention_bytes", self.retention_bytes)
         _positive("segment_age_s", self.segment_age_s)
+        _positive("expires_s", self.expires_s)
+        if self.expires_s is not None and self.expires_s > MAX_EXPIRES_S:
+            raise InvalidOption("expires_s", self.expires_s, f"at most {MAX_EXPIRES_S}")
         for name in ("segment_bytes", "retention_bytes"):
             if (value := getattr(self, name) or 0) > MAX_TOPIC_BYTES:
                 raise InvalidOption(name, value, f"at most {MAX_TOPIC_BYTES}")

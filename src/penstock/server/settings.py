@@ -52,6 +52,12 @@ LOG_HELP = {
     "topics.compact": "whether only the last event of each key is kept",
     "topics.segment_bytes": "a segment is sealed when it would grow larger",
     "topics.segment_age_s": "a segment is sealed when it is older",
+    "topics.expires_s": (
+        "events that say nothing of it expire this long after they were published"
+    ),
+    "topics.dead_letter_expired": (
+        "whether what has expired undelivered becomes a dead letter"
+    ),
 }
 
 

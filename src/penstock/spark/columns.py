@@ -8,6 +8,8 @@ from collections.abc import Iterable, Sequence
 from pyspark.sql import types as spark
 
 from penstock.errors import InvalidOption
+from penstock.model.event import FIELDS as EVENT
+from penstock.model.event import Kind
 from penstock.spark.arrow_types import arrow_schema
 from penstock.spark.ddl import relaxed
 from penstock.table.columns import Layout
@@ -19,19 +21,19 @@ _HEADER = spark.StructType(
         spark.StructField("value", spark.BinaryType()),
     ]
 )
-FIELDS: dict[str, spark.DataType] = {
-    "key": spark.BinaryType(),
-    "value": spark.BinaryType(),
-    "topic": spark.StringType(),
-    "partition": spark.IntegerType(),
+_KINDS: dict[Kind, spark.DataType] = {
+    "bytes": spark.BinaryType(),
+    "text": spark.StringType(),
     "offset": spark.LongType(),
-    "timestamp": spark.TimestampType(),
+    "time": spark.TimestampType(),
+    "map": spark.ArrayType(_HEADER),
+    "level": spark.IntegerType(),
+}
+FIELDS: dict[str, spark.DataType] = {
+    **{one.table: _KINDS[one.kind] for one in EVENT},
+    # Of Spark's Kafka source; 0 everywhere.
+    "partition": spark.IntegerType(),
     "timestampType": spark.IntegerType(),
-    "headers": spark.ArrayType(_HEADER),
-    "id": spark.StringType(),
-    "priority": spark.IntegerType(),
-    "parent": spark.StringType(),
-    "producer": spark.StringType(),
 }
 
 

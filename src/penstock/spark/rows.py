@@ -9,6 +9,7 @@
     priority   tinyint, smallint, int, bigint            0
     id         string                                    given by the broker
     parent     string                                    no parent
+    times      timestamp; those that a publisher says    it has none
 
 Other columns are left out, as Kafka's sink does; so what was read from a topic can be
 written to another as it is. But one whose name looks like a mistyped one is an error.
@@ -30,8 +31,10 @@ import pyarrow.compute as pc
 
 from penstock.client.outgoing import PART_BYTES, PART_EVENTS
 from penstock.errors import BadRow, InvalidName, UnfitFrame
-from penstock.model.event import MAX_ID_BYTES, MAX_PRIORITY
+from penstock.model.event import MAX_ID_BYTES, MAX_PRIORITY, SETTABLE, TIMES, Field
+from penstock.model.moment import MAX_TIME_MS
 from penstock.model.topic import topic_name
+from penstock.table.naming import NAMES
 
 _BYTES = ("binary", "string")
 _NUMBERS = ("tinyint", "smallint", "int", "bigint")
@@ -40,17 +43,20 @@ _HEADERS = tuple(
     for form in ("array<struct<key:string,value:{}>>", "map<string,{}>")
     for value in _BYTES
 )
+_KINDS: Mapping[str, tuple[str, ...]] = {
+    "bytes": _BYTES,
+    "text": ("string",),
+    "map": _HEADERS,
+    "level": _NUMBERS,
+    "time": ("timestamp",),
+}
 TYPES: Mapping[str, tuple[str, ...]] = {
     "value": _BYTES,
     "topic": ("string",),
-    "key": _BYTES,
-    "headers": _HEADERS,
-    "priority": _NUMBERS,
-    "id": ("string",),
-    "parent": ("string",),
+    **{one.table: _KINDS[one.kind] for one in SETTABLE},
 }
 # Columns of the source that say where an event was; a new one is elsewhere.
-PLACE = ("partition", "offset", "timestamp", "timestampType", "producer")
+PLACE = frozenset(NAMES) - TYPES.keys()
 # How alike a name has to be to be a mistyped one.
 _ALIKE = 0.8
 
@@ -63,11 +69,8 @@ class Piece:
     rows: np.ndarray[Any, np.dtype[np.int64]]
     """Which rows they are."""
     payloads: list[bytes]
-    keys: list[bytes | None] | None
-    ids: list[str | None] | None
-    priorities: list[int] | None
-    headers: list[dict[str, str]] | None
-    parents: list[str | None] | None
+    columns: dict[str, Any]
+    """What else is said of them, by the names of the columns."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,6 +154,13 @@ class _Rows:
             wrong = pc.or_(pc.less(given, 0), pc.greater(given, MAX_PRIORITY))
             self._refuse("priority", wrong, f"must be from 0 to {MAX_PRIORITY}")
 
+        for field in TIMES:
+            if self._has(field.table):
+                given = _ms(self._column(field.table))
+                wrong = pc.or_(pc.less(given, 1), pc.greater(given, MAX_TIME_MS))
+                limit = "must be after 1970 and before the year 10000"
+                self._refuse(field.table, wrong, limit)
+
     def by_topic(self) -> Iterator[tuple[str, _Rows]]:
         """The same rows, each topic's for itself, in the order they come up."""
         if self._frame.topic is not None:
@@ -186,11 +196,7 @@ class _Rows:
             topic=topic,
             rows=self._numbers,
             payloads=payloads,
-            keys=self._list("key"),
-            ids=self._list("id"),
-            priorities=self._list("priority"),
-            headers=self._headers(),
-            parents=self._list("parent"),
+            columns={one.column: self._list(one) for one in SETTABLE},
         )
 
     def _has(self, name: str) -> bool:
@@ -204,23 +210,25 @@ class _Rows:
             self._frame, batch, self._partition, 0, numbers=self._numbers[chosen]
         )
 
-    def _list(self, name: str) -> Any:
+    def _list(self, field: Field) -> Any:
         """A column as a list; None if no row says anything."""
-        if not self._has(name):
+        if not self._has(field.table):
             return None
-        column = self._column(name)
+        column = self._column(field.table)
         if column.null_count == len(column):
             return None
-        if name == "priority":
-            return pc.fill_null(column, 0).to_numpy(zero_copy_only=False).tolist()
-        return _values(_binary(column) if name == "key" else column)
+        match field.kind:
+            case "map":
+                return self._headers(column)
+            case "level":
+                return _values(pc.fill_null(column, 0))
+            case "bytes":
+                return _values(_binary(column))
+            case "time":
+                return _values(pc.fill_null(_ms(column), 0))
+        return _values(column)
 
-    def _headers(self) -> list[dict[str, str]] | None:
-        if not self._has("headers"):
-            return None
-        column = self._column("headers")
-        if column.null_count == len(column):
-            return None
+    def _headers(self, column: pa.Array) -> list[dict[str, str]]:
         if pa.types.is_map(column.type):
             names, values = column.keys, column.items
         else:
@@ -297,6 +305,11 @@ def _binary(column: pa.Array) -> pa.Array:
     if pa.types.is_large_string(column.type):
         return column.cast(pa.large_binary())
     return column
+
+
+def _ms(column: pa.Array) -> pa.Array:
+    """Times in milliseconds; what is finer is cut off."""
+    return column.cast(pa.timestamp("ms", column.type.tz), safe=False).cast(pa.int64())
 
 
 def _text(column: pa.Array) -> pa.Array:

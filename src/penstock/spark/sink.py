@@ -23,7 +23,6 @@ import re
 import secrets
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import pyarrow as pa
 
@@ -115,7 +114,7 @@ class Sink:
                 def send(client: Client, piece: Piece = piece, at: int = number) -> int:
                     place = (write.query, write.epoch, partition, attempt)
                     return client.stage(
-                        *place, piece.topic, piece.payloads, piece=at, **_columns(piece)
+                        *place, piece.topic, piece.payloads, piece=at, **piece.columns
                     )
 
                 with _naming(piece, partition):
@@ -134,7 +133,7 @@ class Sink:
                 def send(client: Client, piece: Piece = piece) -> None:
                     ids = [f"{prefix}{row}" for row in piece.rows.tolist()]
                     client.publish(
-                        piece.topic, piece.payloads, dedup_ids=ids, **_columns(piece)
+                        piece.topic, piece.payloads, dedup_ids=ids, **piece.columns
                     )
 
                 with _naming(piece, partition):
@@ -183,16 +182,6 @@ class Sink:
         for batch in batches:
             yield from self._frame.pieces(batch, partition, row)
             row += batch.num_rows
-
-
-def _columns(piece: Piece) -> dict[str, Any]:
-    return {
-        "ids": piece.ids,
-        "keys": piece.keys,
-        "priorities": piece.priorities,
-        "headers": piece.headers,
-        "parents": piece.parents,
-    }
 
 
 @contextlib.contextmanager

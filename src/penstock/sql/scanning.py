@@ -16,6 +16,7 @@ import pyarrow.dataset as ds
 
 from penstock.errors import PenstockError
 from penstock.log import Batch
+from penstock.model.event import FIELDS, Kind
 from penstock.sql.pruning import bounds
 from penstock.table.columns import Builder, Layout
 from penstock.table.connection import Connection
@@ -32,17 +33,16 @@ MOST_MS = 1 << 53
 
 _TIME = pa.timestamp("us", "UTC")
 # Bytes are text here; what is none is shown with U+FFFD.
-_TYPES: dict[str, pa.DataType] = {
+_KINDS: dict[Kind, pa.DataType] = {
     "offset": pa.int64(),
-    "timestamp": _TIME,
-    "key": pa.string(),
-    "value": pa.string(),
-    "priority": pa.int32(),
-    "id": pa.string(),
-    "headers": pa.map_(pa.string(), pa.string()),
-    "parent": pa.string(),
-    "producer": pa.string(),
-    "topic": pa.string(),
+    "time": _TIME,
+    "bytes": pa.string(),
+    "level": pa.int32(),
+    "text": pa.string(),
+    "map": pa.map_(pa.string(), pa.string()),
+}
+_TYPES: dict[str, pa.DataType] = {
+    **{one.table: _KINDS[one.kind] for one in FIELDS},
     "partition": pa.int32(),
     "timestampType": pa.int32(),
     CORRUPT: pa.string(),

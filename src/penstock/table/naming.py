@@ -5,28 +5,26 @@ from __future__ import annotations
 import difflib
 from collections.abc import Sequence
 
+from penstock.model.event import FIELDS
+
 CORRUPT = "_corrupt"
-# As Spark's Kafka source names them, and a few of our own.
-NAMES = (
-    "key",
-    "value",
-    "topic",
-    "partition",
-    "offset",
-    "timestamp",
-    "timestampType",
-    "headers",
-    "id",
-    "priority",
-    "parent",
-    "producer",
+# As Spark's Kafka source names them.
+_KAFKA = (
+    *("key", "value", "topic", "partition"),
+    *("offset", "timestamp", "timestampType", "headers"),
 )
+_FIRST = ("id", "priority")
+_TABLE = tuple(one.table for one in FIELDS)
+# And behind them those of our own.
+_OWN = (*_FIRST, *(name for name in _TABLE if name not in _KAFKA + _FIRST))
+NAMES = (*_KAFKA, *_OWN)
 # Behind the payload, for people who ask in SQL.
 VIEW = (
-    *("priority", "id", "headers", "parent", "producer"),
+    *("priority", "id", "headers"),
+    *(name for name in _OWN if name not in _FIRST),
     *("topic", "partition", "timestampType"),
 )
-NEVER_NULL = frozenset(NAMES) - {"key", "parent", "producer"}
+NEVER_NULL = frozenset(NAMES) - {one.table for one in FIELDS if one.nullable}
 # Names of topics that are listed when there is none of the name asked for.
 MAX_NAMES = 5
 

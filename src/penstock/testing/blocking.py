@@ -21,10 +21,11 @@ from typing import Any, Self, TypeVar, Unpack, overload
 
 from penstock.client.plan import Plan
 from penstock.embedded import Domain, Event, LocalOptions, Stored, Topic
+from penstock.embedded.outgoing import PublishOptions
 from penstock.testing.clock import VirtualClock
 from penstock.testing.disk import FaultyDisk
 from penstock.testing.faults import Error, InjectedFault
-from penstock.testing.harness import PATIENCE_S, AsyncHarness, PublishOptions
+from penstock.testing.harness import PATIENCE_S, AsyncHarness
 from penstock.testing.look import FailedTry, LetterView
 
 T = TypeVar("T")

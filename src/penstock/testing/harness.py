@@ -20,12 +20,13 @@ import asyncio
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from random import Random
-from typing import Any, TypedDict, TypeVar, Unpack, overload
+from typing import Any, TypeVar, Unpack, overload
 
 from penstock.client.plan import Plan, drive
 from penstock.embedded import AsyncBroker, Domain, Event, LocalOptions, Stored, Topic
 from penstock.embedded.local import LocalLink
 from penstock.embedded.local_broker import open_broker
+from penstock.embedded.outgoing import PublishOptions
 from penstock.testing.clock import VirtualClock
 from penstock.testing.crashdisk import CrashDisk
 from penstock.testing.disk import FaultyDisk, UnsyncedFiles
@@ -41,17 +42,6 @@ R = TypeVar("R")
 PATIENCE_S = 1.0
 # Where a disk in memory has its data directory.
 IN_MEMORY = "/penstock"
-
-
-class PublishOptions(TypedDict, total=False):
-    """What may be said of an event besides its payload."""
-
-    key: bytes | None
-    priority: int
-    headers: dict[str, str] | None
-    id: str | None
-    parent: str | None
-    dedup_id: str | None
 
 
 class AsyncHarness:

@@ -59,15 +59,5 @@ def typed(event: RawEvent | Event[Any], codec: Codec[Any] | None) -> Event[Any]:
     payload = event.payload
     if codec is not None and isinstance(payload, bytes):
         payload = codec.decode(event.topic, payload)
-    return Event(
-        topic=event.topic,
-        offset=event.offset,
-        id=event.id,
-        timestamp_ms=event.timestamp_ms,
-        payload=payload,
-        key=event.key,
-        priority=event.priority,
-        headers=dict(event.headers),
-        parent=event.parent,
-        producer=event.producer,
-    )
+    values = {name: getattr(event, name) for name in Event.__struct_fields__}
+    return Event(**values | {"payload": payload, "headers": dict(event.headers)})

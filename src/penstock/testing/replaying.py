@@ -17,6 +17,7 @@ from penstock.clock import Clock, SystemClock
 from penstock.embedded import Context, Domain, Event, Topic
 from penstock.embedded.handler import Handler
 from penstock.errors import InvalidHandler
+from penstock.model.event import SETTABLE
 from penstock.model.event import Event as RawEvent
 from penstock.testing.look import typed
 
@@ -82,18 +83,16 @@ class Recording(Context):
         """Check it as a broker would, and keep it with the payload as it was given."""
         super().publish(topic, payload, **more)
         intent = self.intents()[-1]
+        said = {one.attribute: getattr(intent, one.name) for one in SETTABLE}
+        said |= {"id": intent.id or "", "headers": intent.headers or {}}
         self.published.append(
             Event(
                 topic=intent.topic,
                 offset=len(self.published),
-                id=intent.id or "",
                 timestamp_ms=self.event.timestamp_ms,
                 payload=payload,
-                key=intent.key,
-                priority=intent.priority,
-                headers=intent.headers or {},
-                parent=intent.parent,
                 producer=self.subscriber,
+                **said,
             )
         )
 

@@ -23,7 +23,7 @@ from penstock.errors import (
     ReservedName,
     WriteFailed,
 )
-from penstock.log import Columns, Log, LogOptions
+from penstock.log import Columns, Log, LogOptions, TopicOptions
 from tests.unit.delivery.scene import SMALL, Scene
 from tests.unit.desk.office import Office
 from tests.unit.log.faults import FaultyFiles, payloads
@@ -300,3 +300,24 @@ def test_if_the_letter_cannot_be_kept_the_message_stays() -> None:
         release(scene.broker, message, scene.now_s)
 
     assert scene.broker.pending.get(message.id) == message
+
+
+def expiring(broker: Broker, topic: str) -> list[int]:
+    broker.log.commit()
+    return [time for batch in broker.log.read(topic, 0) for time in batch.expires()]
+
+
+def test_events_expire_as_their_topic_says_unless_they_say_it(broker: Broker) -> None:
+    broker.create_topic("t", TopicOptions(expires_s=1.5))
+
+    broker.accept("t", Columns([b"a", b"b"], [1000, 2000]))
+    broker.accept("t", Columns([b"c", b"d"], 1000, expires=[7, None]))
+    broker.accept("t", Columns([b"e"], 1000), dedup_ids=["e"])
+
+    assert expiring(broker, "t") == [2500, 3500, 7, 2500, 2500]
+
+
+def test_without_a_setting_events_do_not_expire(broker: Broker) -> None:
+    broker.accept("t", Columns([b"a"], 1000))
+
+    assert expiring(broker, "t") == [0]

@@ -7,11 +7,11 @@ import pytest
 from penstock.broker.seldom import Seldom
 from penstock.broker.staging import PIECE_BYTES, Piece, Staging
 from penstock.errors import InvalidOption, LimitReached, MissingStage
-from penstock.log import Batch, Columns
+from penstock.log import Batch, Columns, frame_of
 
 
 def piece(*payloads: bytes, topic: str = "t") -> Piece:
-    return Piece(Batch.of(topic, Columns(payloads).encode(0, bytes(16))))
+    return Piece(Batch.of(topic, frame_of(Columns(payloads), 0, bytes(16))))
 
 
 def staged(staging: Staging, query: str = "q", epoch: int = 1) -> list[list[bytes]]:

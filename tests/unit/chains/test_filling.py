@@ -5,7 +5,7 @@ import pytest
 from penstock.chains import filling
 from penstock.chains.chains import STEP_EFFORT
 from penstock.chains.filling import SLICE_EVENTS
-from penstock.log import Batch, Columns
+from penstock.log import Batch, Columns, frame_of
 from tests.unit.chains.scene import Scene
 
 
@@ -53,7 +53,7 @@ def test_a_step_reads_a_bounded_number_of_batches(scene: Scene) -> None:
 
 
 def _small() -> Batch:
-    return Batch.of("a", Columns([b"x"], 5).encode(0, bytes(16)))
+    return Batch.of("a", frame_of(Columns([b"x"], 5), 0, bytes(16)))
 
 
 def test_topics_take_turns(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from penstock.cli.dump import event_lines, events_of, frame_lines, frame_of
 from penstock.log import Batch, Columns
+from penstock.log import frame_of as encoded
 from penstock.model.event import Event
 
 ID_BASE = bytes.fromhex("018bcfe568007abc8123456709abcdef")
@@ -63,7 +64,7 @@ def test_a_frame_shows_its_header_and_columns() -> None:
 
 def test_a_frame_with_gaps_says_so() -> None:
     whole = batch(3)
-    some = Batch.of("t", whole.take([0, 2]).encode(3, ID_BASE))
+    some = Batch.of("t", encoded(whole.take([0, 2]), 3, ID_BASE))
 
     frame = frame_of(some)
 
@@ -72,4 +73,4 @@ def test_a_frame_with_gaps_says_so() -> None:
 
 
 def batch(base: int) -> Batch:
-    return Batch.of("t", Columns([b"x", b"y", b"z"], 5).encode(base, ID_BASE))
+    return Batch.of("t", encoded(Columns([b"x", b"y", b"z"], 5), base, ID_BASE))

@@ -11,7 +11,7 @@ from penstock.cli import export as exporting
 from penstock.cli.refusal import Refusal
 from penstock.errors import MissingExtra
 from penstock.files import Files
-from penstock.log import Batch, Columns
+from penstock.log import Batch, Columns, frame_of
 
 
 @pytest.mark.parametrize("format_", exporting.FORMATS)
@@ -111,4 +111,4 @@ def test_a_bar_is_drawn_on_a_terminal_only(
 
 
 def batch() -> Batch:
-    return Batch.of("t", Columns([b"1", b"2"], 5).encode(0, bytes(16)))
+    return Batch.of("t", frame_of(Columns([b"1", b"2"], 5), 0, bytes(16)))

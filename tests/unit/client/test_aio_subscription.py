@@ -29,7 +29,7 @@ async def heard(client: aio.AsyncClient, topic: str, count: int) -> list[Any]:
 
 
 def out(*payloads: bytes, **more: Any) -> Outgoing:
-    return Outgoing(payloads=list(payloads), **more)
+    return Outgoing.of(payloads, **more)
 
 
 def test_finishing_settles_and_publishes(server: LocalServer) -> None:

@@ -4,14 +4,14 @@ import pytest
 
 from penstock.client.fetching import Range, checked
 from penstock.errors import RemoteProtocolError
-from penstock.log import Columns
+from penstock.log import Columns, frame_of
 from penstock.log.frame import HEADER_BYTES, FrameHeader, pack, peek, seal
 from penstock.wire.native import Fetched
 
 
 def frame(base: int, count: int = 4) -> bytes:
     payloads = [b"%d" % (base + number) for number in range(count)]
-    return bytes(Columns(payloads).encode(base, bytes(16)))
+    return bytes(frame_of(Columns(payloads), base, bytes(16)))
 
 
 def resealed(data: bytes, **changes: int) -> bytes:
@@ -41,7 +41,7 @@ def test_views_are_of_the_range_only() -> None:
 def test_a_frame_without_events_in_the_range_is_left_out() -> None:
     columns = Columns([b"a", b"b"])
     columns.offsets = [0, 3]
-    gaps = bytes(columns.encode(0, bytes(16)))
+    gaps = bytes(frame_of(columns, 0, bytes(16)))
 
     part = checked(answer(gaps, goes_on=3), "t", 1, 3)
 

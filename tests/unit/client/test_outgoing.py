@@ -27,11 +27,9 @@ def test_payloads_are_bytes_or_text(items: object, payloads: list[bytes]) -> Non
 
 
 def test_events_bring_their_columns() -> None:
-    columns = Outgoing.of([EVENT, EVENT])
+    columns = Outgoing.of([EVENT, EVENT]).columns
 
-    assert columns.ids == ["i", "i"]
-    assert columns.priorities == [3, 3]
-    assert columns.headers == [{}, {}]
+    assert columns.given() == {"ids": ["i", "i"], "priorities": [3, 3]}
 
 
 def test_events_and_payloads_do_not_mix() -> None:
@@ -64,7 +62,7 @@ def test_parts_are_bounded_and_together_the_whole(
         parts = list(Outgoing.of(payloads, ids=ids).parts())
 
     assert [one for part in parts for one in part.payloads] == payloads
-    assert [one for part in parts for one in part.ids or []] == ids
+    assert [one for part in parts for one in part.columns.ids or []] == ids
     for part in parts:
         assert 1 <= len(part.payloads) <= events
         assert len(part.payloads) == 1 or sum(map(len, part.payloads)) <= most

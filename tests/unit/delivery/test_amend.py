@@ -44,7 +44,7 @@ def test_amended_event_differs_in_its_payload_alone(
     assert (len(page), page.ids, page.payloads) == (1, [event.id], [payload])
     assert EventCopy.of(found).event("t", event.offset) == found
     assert found.payload == payload
-    fields = set(Event.__slots__) - {"payload"}
+    fields = set(Event.__struct_fields__) - {"payload"}
     assert all(getattr(found, name) == getattr(event, name) for name in fields)
 
 

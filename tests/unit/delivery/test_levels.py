@@ -8,7 +8,7 @@ import pytest
 from penstock.delivery import levels
 from penstock.delivery.levels import Levels, has_priorities
 from penstock.delivery.pages import Pages
-from penstock.log import Batch, Columns
+from penstock.log import Batch, Columns, frame_of
 from tests.unit.delivery.scene import Scene
 
 
@@ -114,6 +114,6 @@ def test_batch_has_priorities_if_one_is_above_zero(
 ) -> None:
     columns = Columns([b"a", b"b"], priorities=priorities)
 
-    batch = Batch.of("t", columns.encode(0, bytes(16)))
+    batch = Batch.of("t", frame_of(columns, 0, bytes(16)))
 
     assert has_priorities(batch) is has

@@ -72,7 +72,16 @@ def test_events_of_payloads_alone_have_the_defaults(tmp_path: Path) -> None:
 
 
 def test_some_columns_may_be_missing() -> None:
-    found = list(events_of("t", [4], [5], ["i"], [b"x"], None, None, None, ["p"], None))
+    found = events_of(
+        "t",
+        {
+            "offsets": [4],
+            "timestamps": [5],
+            "ids": ["i"],
+            "payloads": [b"x"],
+            "parents": ["p"],
+        },
+    )
 
     assert found == [
         Event(topic="t", offset=4, id="i", timestamp_ms=5, payload=b"x", parent="p")

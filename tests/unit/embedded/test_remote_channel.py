@@ -180,7 +180,11 @@ def test_intents_become_columns() -> None:
     made = outgoing(intents)
 
     assert made.payloads == [b"x", b"y"]
-    assert (made.ids, made.parents) == (["i", None], ["p", None])
-    assert (made.keys, made.priorities) == ([b"", None], [2, 0])
-    assert made.headers == [{"a": "b"}, {}]
+    assert made.columns.given() == {
+        "ids": ["i", None],
+        "parents": ["p", None],
+        "keys": [b"", None],
+        "priorities": [2, 0],
+        "headers": [{"a": "b"}, {}],
+    }
     assert made.dedup_ids is None

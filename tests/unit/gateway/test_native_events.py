@@ -10,7 +10,7 @@ from penstock.delivery.owed import Portion
 from penstock.delivery.pages import Page
 from penstock.gateway import native_events
 from penstock.gateway.native_events import LARGE, messages
-from penstock.log import Batch, Columns
+from penstock.log import Batch, Columns, frame_of
 from penstock.model.ids import id_base
 from penstock.wire.native import Events, FrameSplitter, decode_server
 
@@ -19,7 +19,7 @@ ID_BASE = id_base(1_700_000_000_000, b"\xff" * 10)
 
 def page(count: int, base: int = 100, **columns: Any) -> Page:
     payloads = [b"%d" % (base + n) for n in range(count)]
-    frame = Columns(payloads, 5, **columns).encode(base, ID_BASE)
+    frame = frame_of(Columns(payloads, 5, **columns), base, ID_BASE)
     return Page(Batch.of("t", frame))
 
 
@@ -146,7 +146,7 @@ def test_every_event_is_told_whole_and_in_order(
 
 def test_generated_ids_of_a_page_with_gaps_follow_its_offsets() -> None:
     kept = page(9).batch.take([0, 3, 8])
-    gaps = Page(Batch.of("t", kept.encode(100, ID_BASE)))
+    gaps = Page(Batch.of("t", frame_of(kept, 100, ID_BASE)))
     portions = [Portion(gaps, 0, 3, 1)]
 
     assert rows(decoded(portions)) == expected(portions)

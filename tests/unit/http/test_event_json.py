@@ -18,13 +18,13 @@ from penstock.http.event_json import (
     portion_json,
     with_tries,
 )
-from penstock.log import Batch, Columns
+from penstock.log import Batch, Columns, frame_of
 
 ID_BASE = bytes(16)
 
 
 def batch_of(columns: Columns, topic: str = "t") -> Batch:
-    return Batch.of(topic, columns.encode(7, ID_BASE))
+    return Batch.of(topic, frame_of(columns, 7, ID_BASE))
 
 
 def shown(columns: Columns, cut_bytes: int | None = None) -> list[Any]:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from penstock.http import events, scanning
+from penstock.http import event_json, events, scanning
 from penstock.http.options import HttpOptions
 from penstock.log import Columns
 from penstock.model.failure import refused
@@ -289,7 +289,7 @@ def test_of_many_large_events_with_an_id_an_answer_holds_what_fits(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made: list[str] = []
-    view_json = events.view_json
+    view_json = event_json.view_json
 
     def counted(topic: str, *rest: Any) -> Any:
         made.append(topic)

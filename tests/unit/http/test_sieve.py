@@ -4,7 +4,7 @@ import pytest
 
 from penstock.http.search import parsed
 from penstock.http.sieve import Sieve, picked
-from penstock.log import Batch, Columns
+from penstock.log import Batch, Columns, frame_of
 
 
 @pytest.fixture
@@ -15,7 +15,7 @@ def batch() -> Batch:
         keys=[b"a", b"b", None, b"a", b"a", b"b"],
         headers=[{"type": "x"}, {}, {"type": "x"}, {"type": "y"}, {"type": "x"}, {}],
     )
-    return Batch.of("t", columns.encode(10, bytes(16)))
+    return Batch.of("t", frame_of(columns, 10, bytes(16)))
 
 
 def test_nothing_wanted_keeps_nothing_back(batch: Batch) -> None:
@@ -50,7 +50,7 @@ def test_a_view_is_looked_at_and_not_its_batch(batch: Batch) -> None:
 
 @pytest.mark.parametrize("sieve", [Sieve(key=b"a"), Sieve(type="x")])
 def test_a_batch_without_the_column_has_nothing(sieve: Sieve) -> None:
-    plain = Batch.of("t", Columns([b"1"], 5).encode(0, bytes(16)))
+    plain = Batch.of("t", frame_of(Columns([b"1"], 5), 0, bytes(16)))
 
     assert sieve.indexes(plain) == []
 

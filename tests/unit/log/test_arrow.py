@@ -11,10 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.errors import InvalidOption
-from penstock.log import arrow
+from penstock.log import arrow, frame_of
 from penstock.log.batch import Batch
-from penstock.log.columns import Columns
-from penstock.model.event import Event
+from penstock.model.columns import Columns
+from penstock.model.event import TIMES, Event
+from penstock.model.moment import MAX_TIME_MS
 
 ID_BASE = bytes.fromhex("018bcfe568007abc8123456709abcdef")
 # Its last 16 bits overflow at the first event.
@@ -44,6 +45,8 @@ def columns(draw: st.DrawFn) -> Columns:
         parents=each(st.none() | texts),
     )
     made.producers = each(st.none() | texts)
+    for one in TIMES:
+        setattr(made, one.column, each(st.integers(0, MAX_TIME_MS)))
     return made
 
 
@@ -58,7 +61,7 @@ def batches(draw: st.DrawFn) -> Batch:
         )
         offset = -1
         events.offsets = [offset := offset + step for step in draw(steps)]
-    batch = Batch.of("t", events.encode(base, id_base))
+    batch = Batch.of("t", frame_of(events, base, id_base))
     lo, hi = sorted(draw(st.tuples(st.integers(0, 20), st.integers(0, 20))))
     first, last = batch.offsets()[0], batch.offsets()[-1]
     return batch.since(min(first + lo, last)).before(max(first + hi, first + 1))
@@ -86,8 +89,8 @@ def test_some_columns_are_the_same_columns(batch: Batch, names: list[str]) -> No
 
 
 def test_compacted_events_keep_their_offsets_and_ids() -> None:
-    whole = Batch.of("t", Columns([b"a", b"b", b"c"], 5).encode(100, ID_BASE))
-    some = Batch.of("t", whole.take([0, 2]).encode(100, ID_BASE))
+    whole = Batch.of("t", frame_of(Columns([b"a", b"b", b"c"], 5), 100, ID_BASE))
+    some = Batch.of("t", frame_of(whole.take([0, 2]), 100, ID_BASE))
 
     made = arrow.record_batch(some)
 
@@ -96,7 +99,9 @@ def test_compacted_events_keep_their_offsets_and_ids() -> None:
 
 
 def test_plain_columns_are_the_bytes_of_the_frame() -> None:
-    frame = Columns([b"some", b"payload"], [1, 2], keys=[b"k", None]).encode(0, ID_BASE)
+    frame = frame_of(
+        Columns([b"some", b"payload"], [1, 2], keys=[b"k", None]), 0, ID_BASE
+    )
     start = pa.py_buffer(frame).address
 
     made = arrow.record_batch(Batch.of("t", frame), ["timestamp", "key", "payload"])
@@ -106,7 +111,7 @@ def test_plain_columns_are_the_bytes_of_the_frame() -> None:
 
 
 def test_an_unknown_column_is_named() -> None:
-    batch = Batch.of("t", Columns([b"a"], 5).encode(0, ID_BASE))
+    batch = Batch.of("t", frame_of(Columns([b"a"], 5), 0, ID_BASE))
 
     with pytest.raises(InvalidOption, match="'size': must be one of offset, "):
         arrow.record_batch(batch, ["size"])
@@ -149,14 +154,16 @@ def test_a_file_of_nothing_has_the_schema(write) -> None:
 
 def three_batches() -> list[Batch]:
     return [
-        Batch.of("t", Columns([b"x", b"y"], 5).encode(base, ID_BASE))
+        Batch.of("t", frame_of(Columns([b"x", b"y"], 5), base, ID_BASE))
         for base in (0, 2, 4)
     ]
 
 
 def rows_of(made: pa.RecordBatch) -> list[tuple]:
     """The rows in the order of ``row_of``; timestamps as whole milliseconds."""
-    made = made.set_column(1, "timestamp", made["timestamp"].cast(pa.int64()))
+    for name in ("timestamp", *(one.name for one in TIMES)):
+        place = made.schema.get_field_index(name)
+        made = made.set_column(place, name, made[name].cast(pa.int64()))
     return [tuple(row.values()) for row in made.to_pylist()]
 
 
@@ -171,13 +178,14 @@ def row_of(event: Event) -> tuple:
         event.payload,
         event.parent,
         event.producer,
+        *(getattr(event, one.attribute) for one in TIMES),
     )
 
 
 @pytest.mark.slow
 @given(st.lists(columns(), max_size=4))
 def test_pieces_of_a_stream_are_the_whole_of_it(parts: list[Columns]) -> None:
-    batches = [Batch.of("t", one.encode(7, ID_BASE)) for one in parts]
+    batches = [Batch.of("t", frame_of(one, 7, ID_BASE)) for one in parts]
     pieces = arrow.ArrowPieces("t")
 
     data = b"".join([pieces.piece(batch) for batch in batches] + [pieces.end()])
@@ -192,7 +200,7 @@ def test_pieces_of_a_stream_are_the_whole_of_it(parts: list[Columns]) -> None:
 
 
 def test_a_piece_is_not_kept_for_the_next() -> None:
-    batch = Batch.of("t", Columns([b"x" * 1000], 5).encode(0, ID_BASE))
+    batch = Batch.of("t", frame_of(Columns([b"x" * 1000], 5), 0, ID_BASE))
     pieces = arrow.ArrowPieces("t")
 
     sizes = [len(pieces.piece(batch)) for _ in range(3)]

@@ -2,9 +2,10 @@ from __future__ import annotations
 
 import pytest
 
+from penstock.log import frame_of
 from penstock.log.batch import Batch
-from penstock.log.columns import Columns
 from penstock.model import Event, ids
+from penstock.model.columns import Columns
 
 BASE = ids.id_base(1000, bytes(10))
 
@@ -21,7 +22,7 @@ def rich() -> Batch:
         parents=[None, None, "p", None, None],
         producer="me",
     )
-    return Batch.of("t", columns.encode(10, BASE))
+    return Batch.of("t", frame_of(columns, 10, BASE))
 
 
 def gapped() -> Batch:
@@ -29,7 +30,7 @@ def gapped() -> Batch:
     columns = Columns([b"b", b"d", b"e"], [1, 2, 3])
     columns.offsets = [1, 3, 4]
     columns.span = 8
-    return Batch.of("t", columns.encode(10, BASE))
+    return Batch.of("t", frame_of(columns, 10, BASE))
 
 
 def test_events_have_everything_that_was_published() -> None:
@@ -53,7 +54,7 @@ def test_events_have_everything_that_was_published() -> None:
 
 
 def test_missing_columns_read_as_their_defaults() -> None:
-    batch = Batch.of("t", Columns([b"a", b"b"], 7).encode(3, BASE))
+    batch = Batch.of("t", frame_of(Columns([b"a", b"b"], 7), 3, BASE))
 
     assert batch.timestamps() == [7, 7]
     assert batch.priorities() == [0, 0]
@@ -66,7 +67,7 @@ def test_missing_columns_read_as_their_defaults() -> None:
 def test_constant_columns_read_as_many_times_as_there_are_events() -> None:
     columns = Columns([b"a", b"b"], keys=[b"k", b"k"], priorities=[3, 3])
 
-    batch = Batch.of("t", columns.encode(0, BASE))
+    batch = Batch.of("t", frame_of(columns, 0, BASE))
 
     assert batch.keys() == [b"k", b"k"]
     assert batch.priorities() == [3, 3]
@@ -152,12 +153,12 @@ def test_taken_events_keep_their_offsets_and_ids() -> None:
 
         taken = batch.take([0, 2])
 
-        frame = taken.encode(batch.header.base_offset, batch.header.id_base)
+        frame = frame_of(taken, batch.header.base_offset, batch.header.id_base)
         assert list(Batch.of("t", frame).events()) == expected
 
 
 def test_body_is_the_frame_without_its_header() -> None:
-    frame = Columns([b"one", b"two"], 5).encode(0, bytes(16))
+    frame = frame_of(Columns([b"one", b"two"], 5), 0, bytes(16))
 
     batch = Batch.of("t", bytes(frame) + b"behind")
 
@@ -175,7 +176,7 @@ def test_bytes_that_are_no_frame_are_refused() -> None:
 def test_nulls_are_where_they_were_in_any_part(lo: int, hi: int) -> None:
     parents = [None if index % 3 else f"p{index}" for index in range(40)]
     columns = Columns([b"x"] * 40, 5, parents=parents)
-    whole = Batch.of("t", columns.encode(0, BASE))
+    whole = Batch.of("t", frame_of(columns, 0, BASE))
 
     part = Batch("t", whole.body, whole.header, lo, hi)
 
@@ -185,7 +186,7 @@ def test_nulls_are_where_they_were_in_any_part(lo: int, hi: int) -> None:
 def test_headers_of_a_view_are_those_of_its_events() -> None:
     headers = [{"a": "1"}, {}, {"b": "2", "c": "3"}, {"d": "4"}, {}]
     columns = Columns([b"x"] * 5, 5, headers=headers)
-    whole = Batch.of("t", columns.encode(0, bytes(16)))
+    whole = Batch.of("t", frame_of(columns, 0, bytes(16)))
 
     for lo in range(5):
         for hi in range(lo, 6):

@@ -25,6 +25,22 @@ CHECKPOINT = Checkpoint(
 GOLDEN = bytes.fromhex(
     "504e5343"  # magic "PNSC"
     "01000000"  # version, three zeros
+    "13010000"  # length of the file: 275
+    "cb48af40"  # CRC32C
+) + (
+    b"\x85\xa8position\n\xa6number\x02\xadnext_topic_id\x02"
+    b"\xa6topics\x91\x87\xa2id\x01\xa4name\xa1t"
+    b"\xa7options\x88\xaadurability\xa4sync\xafretention_age_s\xc0"
+    b"\xafretention_bytes\xc0\xa7compact\xc2\xadsegment_bytes\xce\x04\0\0\0"
+    b"\xadsegment_age_s\xc0\xa9expires_s\xc0\xb3dead_letter_expired\xc2"
+    b"\xacstart_offset\x00\xaaend_offset\x00\xabactive_base\xc0"
+    b"\xadactive_length\x00"
+    b"\xa9snapshots\x81\xcd\x01\x00\xc4\x01s"
+)
+# As it was before topics had a time at which events expire.
+BEFORE = bytes.fromhex(
+    "504e5343"  # magic "PNSC"
+    "01000000"  # version, three zeros
     "f3000000"  # length of the file: 243
     "00bb9d27"  # CRC32C
 ) + (
@@ -58,6 +74,7 @@ def test_bytes_of_a_checkpoint_are_those_of_the_table() -> None:
 
 def test_checkpoint_reads_back_from_the_bytes_of_the_table() -> None:
     assert checkpoints.decode(GOLDEN, "c") == CHECKPOINT
+    assert checkpoints.decode(BEFORE, "c") == CHECKPOINT
 
 
 def test_every_flipped_bit_is_detected() -> None:
@@ -111,7 +128,7 @@ def test_damaged_checkpoint_is_reported_and_the_one_before_is_used(
 
     assert found == at(5)
     assert [(d.file, d.position, d.length) for d in damages] == [
-        ("checkpoints/00000000000000000010.ckp", 0, 243)
+        ("checkpoints/00000000000000000010.ckp", 0, 275)
     ]
 
 

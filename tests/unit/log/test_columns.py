@@ -5,11 +5,12 @@ from collections.abc import Callable
 import pytest
 
 from penstock.errors import InvalidBatch
-from penstock.log import columns as columns_module
+from penstock.log import frame_of
 from penstock.log.batch import Batch
-from penstock.log.columns import Columns, validity
-from penstock.log.frame import MAX_FRAME_BYTES
+from penstock.log.columns import validity
 from penstock.model import Event
+from penstock.model import columns as columns_module
+from penstock.model.columns import MAX_FRAME_BYTES, Columns
 
 EVERYTHING = bytes.fromhex(
     # Header: eight columns, 320 bytes, three events from offset 7 on.
@@ -63,7 +64,7 @@ def everything() -> Columns:
 
 
 def test_bytes_of_all_columns_are_those_of_the_table() -> None:
-    assert everything().encode(7, bytes(range(16))) == EVERYTHING
+    assert frame_of(everything(), 7, bytes(range(16))) == EVERYTHING
 
 
 def test_bytes_of_a_frame_with_gaps_are_those_of_the_table() -> None:
@@ -71,27 +72,27 @@ def test_bytes_of_a_frame_with_gaps_are_those_of_the_table() -> None:
     columns.offsets = [1, 3]
     columns.span = 6
 
-    assert columns.encode(7, bytes(16)) == GAPS
+    assert frame_of(columns, 7, bytes(16)) == GAPS
 
 
 def test_span_reaches_the_last_offset_at_least() -> None:
     columns = Columns([b"a", b"b"])
     columns.offsets = [1, 3]
 
-    batch = Batch.of("t", columns.encode(10, bytes(16)))
+    batch = Batch.of("t", frame_of(columns, 10, bytes(16)))
 
     assert batch.offsets() == [11, 13]
     assert batch.end_offset == 14
 
 
 def test_events_added_one_by_one_are_the_same_as_columns() -> None:
-    batch = Batch.of("t", everything().encode(7, bytes(16)))
+    batch = Batch.of("t", frame_of(everything(), 7, bytes(16)))
     columns = Columns()
 
     for event in batch.events():
         columns.add(event)
 
-    again = Batch.of("t", columns.encode(7, bytes(16)))
+    again = Batch.of("t", frame_of(columns, 7, bytes(16)))
     assert list(again.events()) == list(batch.events())
 
 
@@ -110,7 +111,7 @@ def test_extending_fills_in_what_one_side_left_out() -> None:
     columns.extend(everything())
     columns.extend(Columns([b"2"], 6))
 
-    batch = Batch.of("t", columns.encode(0, bytes(16)))
+    batch = Batch.of("t", frame_of(columns, 0, bytes(16)))
 
     assert batch.payloads() == [b"1", b"hello", b"", b"abc", b"2"]
     assert batch.timestamps() == [5, 1000, 999, 2000, 6]
@@ -188,7 +189,7 @@ def test_what_cannot_be_stored_is_refused_by_name(
 def test_awkward_events_are_accepted_and_can_be_stored(columns: Columns) -> None:
     columns.check(100)
 
-    batch = Batch.of("t", columns.encode(0, bytes(16)))
+    batch = Batch.of("t", frame_of(columns, 0, bytes(16)))
 
     assert batch.payloads() == [bytes(payload) for payload in columns.payloads]
     assert batch.timestamps() == columns.timestamps
@@ -218,7 +219,7 @@ def test_checked_size_and_a_little_more_is_enough_for_the_frame() -> None:
     size = columns.check()
 
     room = MAX_FRAME_BYTES - columns_module.MAX_BATCH_BYTES
-    assert len(columns.encode(0, bytes(16))) <= size + room
+    assert len(frame_of(columns, 0, bytes(16))) <= size + room
 
 
 OPTIONAL = ("ids", "keys", "priorities", "headers", "parents")
@@ -270,8 +271,8 @@ def test_headers_that_all_events_have_are_stored_once():
         [b"x"] * 1000, 1, headers=[{"colour": "blue"}] * 999 + [{"colour": "red"}]
     )
 
-    once = Batch.of("t", same.encode(5, bytes(16)))
-    each = Batch.of("t", mixed.encode(5, bytes(16)))
+    once = Batch.of("t", frame_of(same, 5, bytes(16)))
+    each = Batch.of("t", frame_of(mixed, 5, bytes(16)))
 
     assert once.common_headers() == {"colour": "blue"}
     assert once.headers() == [{"colour": "blue"}] * 1000
@@ -282,7 +283,7 @@ def test_headers_that_all_events_have_are_stored_once():
 
 def test_headers_that_all_events_have_do_not_hide_each_other():
     batch = Batch.of(
-        "t", Columns([b"a", b"b"], 1, headers=[{"k": "v"}] * 2).encode(0, bytes(16))
+        "t", frame_of(Columns([b"a", b"b"], 1, headers=[{"k": "v"}] * 2), 0, bytes(16))
     )
 
     first, second = batch.headers()

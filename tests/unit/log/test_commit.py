@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.log import Batch, Columns, Log, TopicOptions
+from penstock.log import Batch, Columns, Log, TopicOptions, frame_of
 from penstock.log.commit import OpenGroup
 from penstock.log.frame import intact, pack
 from tests.unit.log.faults import FaultyFiles, payloads
@@ -40,7 +40,7 @@ def test_events_of_one_topic_in_one_group_are_one_frame(log: Log) -> None:
 
 def test_encoded_batch_stays_a_frame_of_its_own_in_its_place(log: Log) -> None:
     encoded = Batch.of(
-        "t", Columns([b"2", b"3"], 7, ids=["x", None]).encode(0, bytes(16))
+        "t", frame_of(Columns([b"2", b"3"], 7, ids=["x", None]), 0, bytes(16))
     )
     log.append("t", Columns([b"1"]))
     log.append("t", encoded)
@@ -58,7 +58,7 @@ def test_encoded_batch_stays_a_frame_of_its_own_in_its_place(log: Log) -> None:
 
 
 def test_generated_ids_are_known_when_appending(log: Log) -> None:
-    encoded = Batch.of("t", Columns([b"c", b"d"], 7).encode(0, bytes(16)))
+    encoded = Batch.of("t", frame_of(Columns([b"c", b"d"], 7), 0, bytes(16)))
     appended = [
         log.append("t", Columns([b"a"])),
         log.append("t", Columns([b"b", b"b"])),

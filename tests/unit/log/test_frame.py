@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.log import frame
-from penstock.log.columns import Columns
+from penstock.log import frame, frame_of
 from penstock.log.frame import FrameHeader
+from penstock.model.columns import Columns
 from tests.unit.log.faults import flipped, zeroed
 
 GOLDEN = bytes.fromhex(
@@ -46,7 +46,7 @@ def is_frame(data: bytes, position: int = 0) -> bool:
 
 
 def test_bytes_of_a_frame_are_those_of_the_table() -> None:
-    assert Columns([b"hi"], 5).encode(7, bytes(range(16))) == GOLDEN
+    assert frame_of(Columns([b"hi"], 5), 7, bytes(range(16))) == GOLDEN
 
 
 def test_header_reads_back_from_the_bytes_of_the_table() -> None:

@@ -2,9 +2,10 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.log.columns import Columns
+from penstock.log import frame_of
 from penstock.log.frame import FrameHeader, peek
 from penstock.log.index import INTERVAL_BYTES, Index
+from penstock.model.columns import Columns
 from tests.unit.log.faults import flipped, zeroed
 
 GOLDEN = bytes.fromhex(
@@ -22,7 +23,7 @@ GOLDEN = bytes.fromhex(
 
 
 def header(base: int, timestamp_ms: int, length: int = 88) -> FrameHeader:
-    found = peek(Columns([b"hi"], timestamp_ms).encode(base, bytes(16)), 0)
+    found = peek(frame_of(Columns([b"hi"], timestamp_ms), base, bytes(16)), 0)
     assert found is not None
     return found._replace(length=length)
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from penstock.errors import DiskFull, InvalidBatch, WriteFailed
-from penstock.log import Batch, Columns, Log, TopicOptions
+from penstock.log import Batch, Columns, Log, TopicOptions, frame_of
 from penstock.log.intake import checked_size
 from tests.unit.log.faults import FaultyFiles, journal_of, offsets, payloads
 from tests.unit.log.scenes import actions
@@ -32,7 +32,7 @@ def add(log: Log, *texts: bytes, topic: str = "t") -> int:
 
 
 def encoded(count: int = 3) -> Batch:
-    return Batch.of("t", Columns([b"x"] * count).encode(0, bytes(16)))
+    return Batch.of("t", frame_of(Columns([b"x"] * count), 0, bytes(16)))
 
 
 def test_size_of_an_encoded_batch_is_that_of_its_frame() -> None:
@@ -50,7 +50,7 @@ def test_frame_with_gaps_cannot_be_appended() -> None:
     columns.offsets = [1]
 
     with pytest.raises(InvalidBatch):
-        checked_size(Batch.of("t", columns.encode(0, bytes(16))), 100)
+        checked_size(Batch.of("t", frame_of(columns, 0, bytes(16))), 100)
 
 
 def test_append_gives_out_dense_offsets(log: Log) -> None:

@@ -15,7 +15,7 @@ from penstock.errors import (
     TopicExists,
     UnknownTopic,
 )
-from penstock.log import Batch, Columns, Log, LogOptions, TopicOptions
+from penstock.log import Batch, Columns, Log, LogOptions, TopicOptions, frame_of
 from tests.unit.log.faults import FaultyFiles, payloads
 
 
@@ -233,8 +233,8 @@ def test_closed_log_does_not_open_files_again(tmp_path: Path) -> None:
     assert disk._paths == {}, "a handle nobody will close"
 
 
-def frame_of(*texts: bytes) -> Batch:
-    return Batch.of("", Columns(texts).encode(0, bytes(16)))
+def batch_of(*texts: bytes) -> Batch:
+    return Batch.of("", frame_of(Columns(texts), 0, bytes(16)))
 
 
 def test_a_large_group_is_taken_whole_whatever_waits(tmp_path: Path) -> None:
@@ -249,7 +249,7 @@ def test_a_large_group_is_taken_whole_whatever_waits(tmp_path: Path) -> None:
 
         group = log.open_group
         large = [("t", bytes(5000)), ("u", b"1"), ("t", b"2")]
-        done = log.append_large([(name, frame_of(text)) for name, text in large], plain)
+        done = log.append_large([(name, batch_of(text)) for name, text in large], plain)
 
         assert {one.group for one in done} == {group}
         assert [one.base_offset for one in done] == [2, 0, 3]
@@ -268,7 +268,7 @@ def plain(name: str) -> TopicOptions:
 def test_a_large_group_that_fails_is_taken_back_whole(tmp_path: Path) -> None:
     disk = FaultyFiles()
     with Log.open(tmp_path, files=disk) as log:
-        log.append_large([("t", frame_of(b"1")), ("u", frame_of(b"2"))], plain)
+        log.append_large([("t", batch_of(b"1")), ("u", batch_of(b"2"))], plain)
         disk.fail("write", "journal")
         with pytest.raises(DiskFull):
             log.commit()
@@ -279,7 +279,7 @@ def test_a_large_group_that_fails_is_taken_back_whole(tmp_path: Path) -> None:
 def test_a_large_group_is_refused_before_anything_is_done(
     log: Log, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    some = frame_of(b"1")
+    some = batch_of(b"1")
     for batches, create, error in (
         ([("t", some), ("u", some)], None, UnknownTopic),
         ([("t", some), ("", some)], plain, InvalidName),

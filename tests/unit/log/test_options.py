@@ -5,8 +5,8 @@ from dataclasses import fields
 import pytest
 
 from penstock.errors import InvalidOption
-from penstock.log.frame import MAX_FRAME_BYTES
 from penstock.log.options import LogOptions, TopicOptions
+from penstock.model.columns import MAX_FRAME_BYTES
 
 
 @pytest.mark.parametrize(
@@ -20,6 +20,8 @@ from penstock.log.options import LogOptions, TopicOptions
         ("retention_bytes", 1 << 63),
         ("segment_bytes", 1 << 63),
         ("segment_age_s", 0),
+        ("expires_s", 0),
+        ("expires_s", 1e12),
     ],
 )
 def test_topic_setting_outside_its_limits_is_refused(name: str, value: object) -> None:

@@ -6,11 +6,11 @@ import pytest
 
 from penstock.errors import CorruptRecord, UnsupportedVersion
 from penstock.files import Files
-from penstock.log import segment
-from penstock.log.columns import Columns
+from penstock.log import frame_of, segment
 from penstock.log.frame import checksum
 from penstock.log.index import Index
 from penstock.log.segment import SegmentHeader
+from penstock.model.columns import Columns
 from penstock.model.topic import MAX_TOPIC_NAME_BYTES
 from tests.unit.log.faults import flipped, zeroed
 
@@ -89,7 +89,7 @@ def frames_file(tmp_path: Path, count: int = 4) -> tuple[Path, list[int]]:
     for number in range(count):
         positions.append(len(data))
         events = Columns([b"%d" % number * 50] * 2, number)
-        data += events.encode(2 * number, bytes(16))
+        data += frame_of(events, 2 * number, bytes(16))
     path = tmp_path / "s"
     path.write_bytes(data)
     return path, [*positions, len(data)]
@@ -172,9 +172,9 @@ def test_zeros_between_frames_are_damage(tmp_path: Path) -> None:
 
 
 def test_frame_whose_text_looks_like_a_frame_does_not_mislead(tmp_path: Path) -> None:
-    inner = Columns([b"inner"]).encode(99, bytes(16))
-    outer = Columns([b"x" + inner + b"PNSB"]).encode(0, bytes(16))
-    follower = Columns([b"follower"]).encode(1, bytes(16))
+    inner = frame_of(Columns([b"inner"]), 99, bytes(16))
+    outer = frame_of(Columns([b"x" + inner + b"PNSB"]), 0, bytes(16))
+    follower = frame_of(Columns([b"follower"]), 1, bytes(16))
     damaged = bytearray(outer)
     damaged[100] ^= 1
     path = tmp_path / "s"

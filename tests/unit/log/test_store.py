@@ -8,8 +8,7 @@ import pytest
 
 from penstock.errors import WriteFailed
 from penstock.files import Files
-from penstock.log import Log, LogOptions, TopicOptions
-from penstock.log.columns import Columns
+from penstock.log import Log, LogOptions, TopicOptions, frame_of
 from penstock.log.frame import HEADER_BYTES, peek
 from penstock.log.layout import Layout
 from penstock.log.store import (
@@ -24,6 +23,7 @@ from penstock.log.store import (
 from penstock.log.tail import TailFrame
 from penstock.log.topic import Topic
 from penstock.log.unsynced import MANY_FILES, Unsynced
+from penstock.model.columns import Columns
 from penstock.testing import CrashDisk
 
 NOW_MS = 50_000
@@ -40,7 +40,7 @@ def topic(tmp_path: Path) -> Topic:
 def add(topic: Topic, *sizes: int) -> None:
     """Unwritten frames of one event of that size each."""
     for size in sizes:
-        data = Columns([bytes(size)]).encode(topic.end_offset, bytes(16))
+        data = frame_of(Columns([bytes(size)]), topic.end_offset, bytes(16))
         header = peek(data, 0)
         assert header is not None
         topic.tail.append(TailFrame(header, memoryview(data)[HEADER_BYTES:]))

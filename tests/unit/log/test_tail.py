@@ -2,13 +2,14 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.log.columns import Columns
+from penstock.log import frame_of
 from penstock.log.frame import HEADER_BYTES, peek
 from penstock.log.tail import Tail, TailFrame
+from penstock.model.columns import Columns
 
 
 def frame(base: int, count: int = 2) -> TailFrame:
-    data = Columns([b"x"] * count).encode(base, bytes(16))
+    data = frame_of(Columns([b"x"] * count), base, bytes(16))
     header = peek(data, 0)
     assert header is not None
     return TailFrame(header, memoryview(data)[HEADER_BYTES:])

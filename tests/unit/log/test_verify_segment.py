@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from penstock.files import Files
-from penstock.log import Columns, Log, TopicOptions
+from penstock.log import Columns, Log, TopicOptions, frame_of
 from penstock.log.batch import Batch
 from penstock.log.frame import Flag, build
 from penstock.log.index import Index
@@ -166,7 +166,7 @@ def test_offsets_that_do_not_fit_their_frame_are_found(data: Path, flags: int) -
     path, last = segments(data)[3], last_frame(data, 3)
     batch = Batch.of("t", path.read_bytes()[last:])
     events = batch.take([0, 1]) if flags else Columns([b"one", b"two"], 1019)
-    wrong = Batch.of("t", events.encode(38, bytes(16)))
+    wrong = Batch.of("t", frame_of(events, 38, bytes(16)))
     header = wrong.header._replace(span=1 if flags else 3)
     bad = build([wrong.body], header)
     path.write_bytes(path.read_bytes()[:last] + bad)

@@ -11,7 +11,8 @@ import pytest
 from pyspark.sql import types as spark
 
 from penstock.errors import InvalidOption
-from penstock.log import Batch, Columns
+from penstock.log import Batch, Columns, frame_of
+from penstock.model.event import TIMES
 from penstock.spark.arrow_types import arrow_schema
 from penstock.spark.columns import layout_of, schema_of
 from penstock.spark.ddl import parse
@@ -20,14 +21,14 @@ from penstock.table.columns import Builder
 from tests.unit.spark.scene import NEW_YEAR
 
 KAFKA = ["key", "value", "topic", "partition", "offset", "timestamp", "timestampType"]
-OURS = ["id", "priority", "parent", "producer"]
+OURS = ["id", "priority", "parent", "producer", *(one.table for one in TIMES)]
 TYPED = parse("user STRING, timestamp TIMESTAMP")
 
 
 def batch(count: int, base: int = 0, **said: Any) -> Batch:
     payloads = said.pop("payloads", [f"p{n}".encode() for n in range(count)])
     events = Columns(payloads, NEW_YEAR + base, **said)
-    return Batch.of("t", events.encode(base, bytes(16)))
+    return Batch.of("t", frame_of(events, base, bytes(16)))
 
 
 def built(schema: spark.StructType, *batches: Batch, typed: Any = None) -> pa.Table:
@@ -76,6 +77,7 @@ def test_everything_of_an_event_is_a_row() -> None:
             "priority": 200,
             "parent": "mum",
             "producer": "cli",
+            **dict.fromkeys([one.table for one in TIMES]),
         }
     ]
 

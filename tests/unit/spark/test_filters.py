@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta, timezone
 import pytest
 from pyspark.sql import datasource as spark
 
-from penstock.log import Batch, Columns
+from penstock.log import Batch, Columns, frame_of
 from penstock.spark.columns import layout_of, schema_of
 from penstock.spark.ddl import parse
 from penstock.spark.filters import Wanted
@@ -95,7 +95,7 @@ def test_conditions_hold_together() -> None:
 
 def batch(first: int, last: int) -> Batch:
     events = Columns([b"", b""], [NEW_YEAR + first, NEW_YEAR + last])
-    return Batch.of("t", events.encode(0, bytes(16)))
+    return Batch.of("t", frame_of(events, 0, bytes(16)))
 
 
 def moment(milliseconds: float) -> datetime:

@@ -52,7 +52,13 @@ def test_values_are_bytes_or_text(value: pa.Array) -> None:
     assert piece.topic == "t"
     assert piece.payloads == [b"a", "ö".encode(), b""]
     assert piece.rows.tolist() == [0, 1, 2]
-    optional = (piece.keys, piece.ids, piece.priorities, piece.headers, piece.parents)
+    optional = (
+        piece.columns["keys"],
+        piece.columns["ids"],
+        piece.columns["priorities"],
+        piece.columns["headers"],
+        piece.columns["parents"],
+    )
     assert set(optional) == {None}
 
 
@@ -66,11 +72,11 @@ def test_every_column_says_its_part() -> None:
         headers=pa.array([None, [{"key": "h", "value": b"1"}]], PAIRS),
     )
 
-    assert piece.keys == [b"k", None]
-    assert piece.ids == [None, "my id"]
-    assert piece.parents == ["p", None]
-    assert piece.priorities == [0, 255]
-    assert piece.headers == [{}, {"h": "1"}]
+    assert piece.columns["keys"] == [b"k", None]
+    assert piece.columns["ids"] == [None, "my id"]
+    assert piece.columns["parents"] == ["p", None]
+    assert piece.columns["priorities"] == [0, 255]
+    assert piece.columns["headers"] == [{}, {"h": "1"}]
 
 
 def test_a_column_of_nulls_says_nothing() -> None:
@@ -82,7 +88,12 @@ def test_a_column_of_nulls_says_nothing() -> None:
         headers=pa.array([None], PAIRS),
     )
 
-    assert (piece.keys, piece.ids, piece.priorities, piece.headers) == (None,) * 4
+    assert (
+        piece.columns["keys"],
+        piece.columns["ids"],
+        piece.columns["priorities"],
+        piece.columns["headers"],
+    ) == (None,) * 4
 
 
 @pytest.mark.parametrize(
@@ -98,7 +109,7 @@ def test_headers_are_pairs_or_a_map(type_: pa.DataType) -> None:
 
     (piece,) = pieces(value=text("0", "1", "2", "3"), headers=column)
 
-    assert piece.headers == [{}, {"a": "1", "b": "1"}, {}, {"a": "1"}]
+    assert piece.columns["headers"] == [{}, {"a": "1", "b": "1"}, {}, {"a": "1"}]
 
 
 def test_rows_go_to_the_topics_they_name() -> None:
@@ -114,7 +125,7 @@ def test_rows_go_to_the_topics_they_name() -> None:
     b, a = frame.pieces(batch, 0, 10)
 
     assert (b.topic, b.payloads, b.rows.tolist()) == ("b", [b"0", b"2"], [10, 12])
-    assert (a.topic, a.payloads, a.keys) == ("a", [b"1"], [b"k"])
+    assert (a.topic, a.payloads, a.columns["keys"]) == ("a", [b"1"], [b"k"])
 
 
 def test_the_option_topic_wins_over_the_column() -> None:
@@ -143,7 +154,7 @@ def test_pieces_are_bounded_and_together_the_whole(
     assert [one for piece in found for one in piece.payloads] == payloads
     numbers = [row for piece in found for row in piece.rows.tolist()]
     assert numbers == list(range(len(sizes)))
-    assert [one for piece in found for one in piece.headers or ()] == [
+    assert [one for piece in found for one in piece.columns["headers"] or ()] == [
         {"n": str(n)} for n in range(len(sizes))
     ]
     for piece in found:

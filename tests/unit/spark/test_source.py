@@ -7,8 +7,8 @@ import pytest
 
 from penstock.client import connect
 from penstock.errors import InvalidOption, ServerRefused, UnknownOption
-from penstock.spark.columns import FIELDS
 from penstock.spark.ddl import parse
+from penstock.table.naming import NAMES
 from tests.local_server import local_server
 from tests.unit.spark.scene import filled, read, source
 
@@ -22,7 +22,7 @@ def test_the_format_has_a_name() -> None:
 def test_the_schema_needs_nobody_to_be_there() -> None:
     schema = source(servers="localhost:1", subscribe="t").schema()
 
-    assert schema.names == [name for name in FIELDS if name != "headers"]
+    assert schema.names == [name for name in NAMES if name != "headers"]
 
 
 @pytest.mark.parametrize("starting", ["latest", "earliest"])

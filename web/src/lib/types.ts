@@ -105,6 +105,9 @@ export interface Event {
   payload: unknown;
   bytes: number;
   cut?: boolean;
+  /** Milliseconds, as not_before; absent: it does not, or at once. */
+  expires?: number;
+  not_before?: number;
 }
 
 export interface EventPage {

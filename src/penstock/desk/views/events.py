@@ -21,6 +21,8 @@ class EventView(View, frozen=True, kw_only=True):
     parent: str | None
     producer: str | None
     payload: bytes
+    expires: int | None = None
+    not_before: int | None = None
 
 
 class TryRow(View, frozen=True, kw_only=True):

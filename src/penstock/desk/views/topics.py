@@ -33,6 +33,8 @@ class TopicView(TopicRow, frozen=True, kw_only=True):
     compact: bool
     segment_bytes: int
     segment_age_s: float | None
+    expires_s: float | None = None
+    dead_letter_expired: bool = False
     levels: list[int]
     """Priorities that occurred, highest first."""
     readers: list[SubscriptionRow]

@@ -88,31 +88,33 @@ class Delivering:
             headers is None
             or terms.no_local
             or EXPIRES in headers
+            or page.expires is not None
             or (self.writer.version == 5 and Column.PRIORITY in page.batch.columns())
         ):
             return self._mixed(one, lo, hi, now_s)
-        form = self._form(one.share.topic, terms, headers, 0, now_s)
+        form = self._form(one.share.topic, terms, headers, 0, 0, now_s)
         return self._run(one, lo, hi, form)
 
     def _mixed(self, one: Delivery, lo: int, hi: int, now_s: float) -> list[bytes]:
         """Events that are not all alike: neighbours that are go together."""
         terms, headers = one.terms, one.page.headers
         producers = one.page.producers if terms.no_local else []
-        priorities = one.page.priorities
+        priorities, expires = one.page.priorities, one.page.expires
         sent: list[bytes] = []
 
-        def alike(index: int) -> tuple[dict[str, str], int, bool]:
+        def alike(index: int) -> tuple[dict[str, str], int, int, bool]:
             own = terms.no_local and producers[index] == self._session.producer
-            return headers[index], priorities[index], own
+            end_ms = 0 if expires is None else expires[index]
+            return headers[index], priorities[index], end_ms, own
 
-        for (said, priority, own), run in groupby(range(lo, hi), key=alike):
+        for (said, priority, end_ms, own), run in groupby(range(lo, hi), key=alike):
             places = list(run)
             first, end = places[0], places[-1] + 1
-            left = left_s(said, now_s)
+            left = left_s(said, now_s, end_ms)
             if own or (left is not None and left <= 0):  # MQTT-3.8.3-3, MQTT-3.3.2-5
                 self._waive(one, first, end)
                 continue
-            form = self._form(one.share.topic, terms, said, priority, now_s)
+            form = self._form(one.share.topic, terms, said, priority, end_ms, now_s)
             sent += self._run(one, first, end, form)
         return sent
 
@@ -122,6 +124,7 @@ class Delivering:
         terms: Terms,
         headers: Mapping[str, str],
         priority: int,
+        expires_ms: int,
         now_s: float,
         *,
         retained: bool = False,
@@ -133,8 +136,8 @@ class Delivering:
         properties: Properties | None = None
         if self.writer.version == 5:
             properties = {}
-            if priority or not is_plain(headers):
-                properties = to_properties(headers, priority, now_s)
+            if priority or expires_ms or not is_plain(headers):
+                properties = to_properties(headers, priority, now_s, expires_ms)
             if terms.identifiers:  # MQTT-3.3.4-3
                 properties[Property.SUBSCRIPTION_IDENTIFIER] = list(terms.identifiers)
         return Form(topic, qos, retain, properties)
@@ -181,8 +184,10 @@ class Delivering:
         if retained:
             topic = retained_topic(one.page, index)
             terms = self._retained_terms(one.page, index)
-        priority = one.page.priorities[index]
-        form = self._form(topic, terms, headers, priority, now_s, retained=retained)
+        priority, end_ms = one.page.priorities[index], expires_at(one.page, index)
+        form = self._form(
+            topic, terms, headers, priority, end_ms, now_s, retained=retained
+        )
         form = form._replace(qos=self._session.flights.out[id_].qos)
         payload = one.page.payloads[index]
         if not self.writer.fits(form, payload):
@@ -229,6 +234,11 @@ def terms_of(wish: Wish) -> Terms:
 def headers_at(page: Page, index: int) -> Mapping[str, str]:
     common = page.common_headers
     return page.headers[index] if common is None else common
+
+
+def expires_at(page: Page, index: int) -> int:
+    """When an event expires, in milliseconds; 0: never."""
+    return 0 if page.expires is None else page.expires[index]
 
 
 def retained_topic(page: Page, index: int) -> str:

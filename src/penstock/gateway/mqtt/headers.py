@@ -16,11 +16,13 @@ from collections.abc import Mapping
 import msgspec
 
 from penstock.model.event import MAX_PRIORITY
+from penstock.model.moment import time_ms
 from penstock.wire.mqtt import MAX_REPEATED, Properties, Property, user_properties
 
 PREFIX = "mqtt."
 QOS = "mqtt.qos"
 RETAIN = "mqtt.retain"
+# Of events of before: their expiry was a header.
 EXPIRES = "mqtt.expires-ms"
 _USER = "mqtt.user-properties"
 _FORMAT = "mqtt.payload-format"
@@ -30,6 +32,7 @@ _TEXTS = {
     Property.RESPONSE_TOPIC: "mqtt.response-topic",
 }
 PRIORITY = "priority"
+NOT_BEFORE = "not_before"
 # Of a time in milliseconds: more is no time.
 MAX_DIGITS = 15
 # A header of user properties that has more is none that we have made.
@@ -54,9 +57,7 @@ def common(qos: int, *, retain: bool) -> dict[str, str]:
     return _COMMON[qos, retain]
 
 
-def to_headers(
-    properties: Properties, qos: int, now_s: float, *, retain: bool
-) -> dict[str, str]:
+def to_headers(properties: Properties, qos: int, *, retain: bool) -> dict[str, str]:
     """The headers of a message with these properties."""
     headers: dict[str, str] = {}
     pairs = user_properties(properties)
@@ -73,9 +74,19 @@ def to_headers(
             headers[_FORMAT] = str(value)
         elif name is Property.CORRELATION_DATA and isinstance(value, bytes):
             headers[_CORRELATION] = base64.b64encode(value).decode()
-        elif name is Property.MESSAGE_EXPIRY_INTERVAL and isinstance(value, int):
-            headers[EXPIRES] = str(int((now_s + value) * 1000))
     return headers
+
+
+def times_of(properties: Properties, now_s: float) -> dict[str, int]:
+    """The times that a message with these properties has, by column."""
+    times: dict[str, int] = {}
+    interval_s = properties.get(Property.MESSAGE_EXPIRY_INTERVAL)
+    if isinstance(interval_s, int):
+        times["expires"] = int((now_s + interval_s) * 1000)
+    for name, value in user_properties(properties):
+        if name == NOT_BEFORE and (time := time_ms(value)) is not None:
+            times["not_before"] = time
+    return times
 
 
 def priority_of(properties: Properties) -> int:
@@ -92,8 +103,12 @@ def published_qos(headers: Mapping[str, str]) -> int:
     return int(given) if given in ("0", "1") else 2
 
 
-def left_s(headers: Mapping[str, str], now_s: float) -> float | None:
+def left_s(
+    headers: Mapping[str, str], now_s: float, expires_ms: int = 0
+) -> float | None:
     """How long a message still counts; None for ever, nothing or less: no more."""
+    if expires_ms:
+        return expires_ms / 1000 - now_s
     given = headers.get(EXPIRES)
     if given is None or not given.isdecimal() or len(given) > MAX_DIGITS:
         return None  # somebody else's header of our name, perhaps
@@ -101,7 +116,7 @@ def left_s(headers: Mapping[str, str], now_s: float) -> float | None:
 
 
 def to_properties(
-    headers: Mapping[str, str], priority: int, now_s: float
+    headers: Mapping[str, str], priority: int, now_s: float, expires_ms: int = 0
 ) -> Properties:
     """The properties of a message with these headers."""
     properties: Properties = {}
@@ -121,9 +136,9 @@ def to_properties(
             properties[Property.PAYLOAD_FORMAT_INDICATOR] = int(headers[_FORMAT])
         if (data := _correlation(headers)) is not None:
             properties[Property.CORRELATION_DATA] = data
-        if (seconds := left_s(headers, now_s)) is not None:  # MQTT-3.3.2-6
-            left = min(max(int(seconds + 0.999), 1), 0xFFFFFFFF)
-            properties[Property.MESSAGE_EXPIRY_INTERVAL] = left
+    if (seconds := left_s(headers, now_s, expires_ms)) is not None:  # MQTT-3.3.2-6
+        left = min(max(int(seconds + 0.999), 1), 0xFFFFFFFF)
+        properties[Property.MESSAGE_EXPIRY_INTERVAL] = left
     if pairs := [pair for pair in pairs[:MAX_REPEATED] if _speakable(*pair)]:
         properties[Property.USER_PROPERTY] = pairs
     return properties

@@ -19,7 +19,7 @@ from penstock.access.grants import Grants
 from penstock.broker.broker import Broker
 from penstock.broker.publishing import Accepted, Piece
 from penstock.errors import InvalidPayload, PenstockError
-from penstock.gateway.mqtt.headers import EXPIRES, common
+from penstock.gateway.mqtt.headers import common
 from penstock.gateway.mqtt.system import System
 from penstock.gateway.options import MqttOptions
 from penstock.log import Columns
@@ -238,8 +238,9 @@ def publish_will(broker: Broker, will: Will, producer: str) -> None:
     """Publish a will, and retain it if it says so."""
     now_ms = broker.log.now_ms()
     headers = {**will.headers, **common(will.qos, retain=will.retain)}
+    expires = None
     if will.lifetime_s is not None:
-        headers[EXPIRES] = str(now_ms + int(will.lifetime_s * 1000))
+        expires = [now_ms + int(will.lifetime_s * 1000)]
     outcome = publish(
         broker,
         will.topic,
@@ -248,6 +249,7 @@ def publish_will(broker: Broker, will: Will, producer: str) -> None:
             now_ms,
             headers=[headers],
             priorities=[will.priority] if will.priority else None,
+            expires=expires,
             producer=producer,
         ),
         retain=will.retain,

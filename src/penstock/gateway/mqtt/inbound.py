@@ -30,7 +30,7 @@ from penstock.errors import (
     QuotaReached,
     ReservedName,
 )
-from penstock.gateway.mqtt.headers import common, priority_of, to_headers
+from penstock.gateway.mqtt.headers import common, priority_of, times_of, to_headers
 from penstock.gateway.mqtt.hub import MqttHub, publish
 from penstock.gateway.mqtt.writing import Mark, Writer
 from penstock.gateway.outbox import Outbox
@@ -217,8 +217,10 @@ class Inbound:
         priorities = None
         headers = common(qos, retain=retain)
         properties = packet.properties
+        times: dict[str, int] = {}
         if properties:
-            headers = to_headers(properties, qos, now_s, retain=retain)
+            headers = to_headers(properties, qos, retain=retain)
+            times = times_of(properties, now_s)
             if priority := priority_of(properties):
                 priorities = [priority] * len(payloads)
         events = Columns(
@@ -228,6 +230,7 @@ class Inbound:
             priorities=priorities,
             producer=self._session.producer,
         )
+        events.take({name: [time] * len(payloads) for name, time in times.items()})
         broker = self._hub.broker
 
         def stored(piece: Piece) -> None:

@@ -110,7 +110,7 @@ def open_session(
         for _ in hub.broker.sessions.unwish_all(session, gone):
             pass
         hub.broker.sessions.routes.drop_retained(session)
-    session.will = None if connect.will is None else _will(connect.will, now_s)
+    session.will = None if connect.will is None else _will(connect.will)
     sessions = hub.broker.sessions
     sessions.attach(session, gateway)
     keep_alive_s = _keep_alive(hub, connect, told)
@@ -166,12 +166,11 @@ def _session(
     return sessions.open(client, clean=connect.clean_start, expiry_s=expiry_s)
 
 
-def _will(packet: WillPacket, now_s: float) -> Will:
+def _will(packet: WillPacket) -> Will:
     properties = dict(packet.properties)
     delay_s = number(properties, Property.WILL_DELAY_INTERVAL) or 0
     lifetime_s = number(properties, Property.MESSAGE_EXPIRY_INTERVAL)
-    properties.pop(Property.MESSAGE_EXPIRY_INTERVAL, None)
-    headers = to_headers(properties, packet.qos, now_s, retain=packet.retain)
+    headers = to_headers(properties, packet.qos, retain=packet.retain)
     return Will(
         packet.topic,
         packet.payload,

@@ -17,6 +17,7 @@ from penstock.delivery.pages import Page
 from penstock.gateway.mqtt.delivering import (
     Delivering,
     Delivery,
+    expires_at,
     headers_at,
     retained_topic,
     terms_of,
@@ -279,11 +280,12 @@ class Outbound(Delivering):
         self, page: Page, index: int, terms: Terms, now_s: float
     ) -> Form | None:
         headers = headers_at(page, index)
-        left = left_s(headers, now_s)
+        end_ms = expires_at(page, index)
+        left = left_s(headers, now_s, end_ms)
         if left is not None and left <= 0:
             return None
         topic, priority = retained_topic(page, index), page.priorities[index]
-        return self._form(topic, terms, headers, priority, now_s, retained=True)
+        return self._form(topic, terms, headers, priority, end_ms, now_s, retained=True)
 
 
 def _wrong(answer: Answer, id_: int) -> Malformed:

@@ -4,7 +4,8 @@
                {"type":"UNSUB","topic":T}
                {"type":"PUBREC","msgId":n,"topic":T}
                {"type":"PUBCOMP","msgId":n,"topic":T}
-    publisher  {"type":"PUB","topic":T,"msg":any JSON}
+    publisher  {"type":"PUB","topic":T,"msg":any JSON}, and times if need be:
+               "expires", "not_before":milliseconds since 1970 or RFC 3339
                {"type":"PUBREL","msgId":n}
 
 Types are exact: ``type`` in upper case, ``topic`` a string, ``msgId`` an integer that
@@ -18,6 +19,9 @@ from enum import Enum
 
 import msgspec
 
+from penstock.errors import InvalidBatch
+from penstock.model.event import TIMES
+from penstock.model.moment import time_ms
 from penstock.wire.json_text import NOT_JSON, why_not_json
 
 _NAMES = {"msg_id": "msgId"}
@@ -52,14 +56,28 @@ class Pubcomp(
     topic: str
 
 
-class Pub(msgspec.Struct, frozen=True, tag_field="type", tag="PUB"):
+class Pub(msgspec.Struct, frozen=True, tag_field="type", tag="PUB", omit_defaults=True):
     topic: str
     msg: msgspec.Raw
+    expires: object = None
+    not_before: object = None
 
     @property
     def payload(self) -> bytes:
         """The JSON text of ``msg``, as it came."""
         return bytes(self.msg)
+
+    def times(self) -> dict[str, int]:
+        """When it expires and so on, by column; raises InvalidBatch."""
+        given = {one: getattr(self, one.name) for one in TIMES}
+        found: dict[str, int] = {}
+        for field, value in given.items():
+            if value is None:
+                continue
+            if (time := time_ms(value)) is None:
+                raise InvalidBatch(field.name, repr(value)[:80], field.limit)
+            found[field.column] = time
+        return found
 
 
 class Pubrel(

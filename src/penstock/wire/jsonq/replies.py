@@ -5,6 +5,7 @@ Keys stand in alphabetical order, as they always did.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import Final
 
@@ -48,9 +49,14 @@ LOGIN_FAILED: Final = error("Unknown login error")
 NAME_TAKEN: Final = error("A connection for this username already exists")
 
 
-def pub(topic: str, msg_id: int, payload: bytes) -> bytes:
-    """To a consumer: the event."""
-    return b'{"msg":%b,"msgId":%d%b' % (one_line(payload), msg_id, _pub_tail(topic))
+def pub(
+    topic: str, msg_id: int, payload: bytes, times: Mapping[str, int] | None = None
+) -> bytes:
+    """To a consumer: the event, with the times that it has."""
+    head = b'{"msg":%b,"msgId":%d' % (one_line(payload), msg_id)
+    for name, time in (times or {}).items():
+        head += b',"%b":%d' % (name.encode(), time)
+    return head + _pub_tail(topic)
 
 
 def pubrel(msg_id: int) -> bytes:

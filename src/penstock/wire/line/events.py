@@ -7,6 +7,8 @@ Rules of an event:
               ``ack <topic> <id>`` can name it
     msg       any JSON value, kept as the bytes it came in; absent: null
     priority  an integer from 0 to 255; absent: 0
+    times     those of TIMES in model/event.py, such as ``expires``: an integer,
+              milliseconds since 1970, or text as of RFC 3339; absent: none
     topic     allowed if it says what the command says
     others    kept as they are, as the text of one JSON object
 
@@ -17,19 +19,21 @@ the exact path, which knows other fields and finds the words for what is wrong.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Annotated, NamedTuple, cast
 
 import msgspec
 
 from penstock.errors import RemoteProtocolError
-from penstock.model.event import MAX_ID_BYTES, MAX_PRIORITY
+from penstock.model.event import MAX_ID_BYTES, MAX_PRIORITY, TIMES
+from penstock.model.moment import MAX_TIME_MS, TIME_LIMIT, time_ms
 from penstock.wire.json_text import NOT_JSON, all_utf8, why_not_json
 
 # How much of a wrong value an error repeats.
 _SHOWN_CHARACTERS = 80
 
 Row = tuple[str | None, int, bytes, str | None]
+Times = dict[str, int]
 
 
 class Decoded(NamedTuple):
@@ -40,6 +44,10 @@ class Decoded(NamedTuple):
     msgs: list[bytes]
     fields: list[str | None] | None  # None: no event has other fields
     errors: list[tuple[int, RemoteProtocolError]]  # by index in the batch
+    times: dict[str, list[int]] = {}  # by column; 0: the event has none
+
+
+_Time = Annotated[int, msgspec.Meta(ge=1, le=MAX_TIME_MS)]
 
 
 class _PlainEvent(msgspec.Struct, forbid_unknown_fields=True, gc=False):
@@ -48,6 +56,18 @@ class _PlainEvent(msgspec.Struct, forbid_unknown_fields=True, gc=False):
     priority: Annotated[int, msgspec.Meta(ge=0, le=MAX_PRIORITY)] = 0
 
 
+# The same with times, by the names in FIELDS; 0 is what nobody may say.
+_TimedEvent = msgspec.defstruct(
+    "_TimedEvent",
+    [(one.name, _Time, 0) for one in TIMES],
+    bases=(_PlainEvent,),
+    forbid_unknown_fields=True,
+    gc=False,
+)
+# mypy does not see that these are the fields of its base, and more.
+_decode_timed = cast(
+    "Callable[[bytes], _PlainEvent]", msgspec.json.Decoder(_TimedEvent).decode
+)
 _decode_plain = msgspec.json.Decoder(_PlainEvent).decode
 _decode_members = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _decode_id = msgspec.json.Decoder(str | int).decode
@@ -73,15 +93,22 @@ def decode_events(topic: str, jsons: Sequence[bytes]) -> Decoded:
 
 def decode_mixed(topics: Sequence[str], jsons: Sequence[bytes]) -> Decoded:
     """Decode events, each for the topic at the same place."""
+    times: dict[str, list[int]] = {}
+    events: Sequence[_PlainEvent]
     try:
         events = list(map(_decode_plain, jsons))
     except NOT_JSON:
-        return _decode_one_by_one(topics, jsons)
+        try:
+            events = list(map(_decode_timed, jsons))
+        except NOT_JSON:
+            return _decode_one_by_one(topics, jsons)
+        columns = {one.column: [getattr(e, one.name) for e in events] for one in TIMES}
+        times = {name: column for name, column in columns.items() if any(column)}
     ids = _plain_ids([event.id for event in events])
     msgs = [bytes(event.msg) for event in events]
     if ids is None or not all_utf8(msgs):
         return _decode_one_by_one(topics, jsons)
-    return Decoded(ids, [event.priority for event in events], msgs, None, [])
+    return Decoded(ids, [event.priority for event in events], msgs, None, [], times)
 
 
 def _plain_ids(ids: list[str | int | msgspec.UnsetType]) -> list[str | None] | None:
@@ -104,9 +131,10 @@ def _plain_ids(ids: list[str | int | msgspec.UnsetType]) -> list[str | None] | N
 def _decode_one_by_one(topics: Sequence[str], jsons: Sequence[bytes]) -> Decoded:
     decoded = Decoded([], [], [], [], [])
     fields: list[str | None] = []
+    times: dict[str, list[int]] = {one.column: [] for one in TIMES}
     for index, data in enumerate(jsons):
         try:
-            row = _decode_one(topics[index], data)
+            row, given = _decode_one(topics[index], data)
         except RemoteProtocolError as error:
             decoded.errors.append((index, error))
             continue
@@ -114,34 +142,45 @@ def _decode_one_by_one(topics: Sequence[str], jsons: Sequence[bytes]) -> Decoded
         decoded.priorities.append(row[1])
         decoded.msgs.append(row[2])
         fields.append(row[3])
-    return decoded._replace(fields=fields if any(fields) else None)
+        for name, column in times.items():
+            column.append(given.get(name, 0))
+    return decoded._replace(
+        fields=fields if any(fields) else None,
+        times={name: column for name, column in times.items() if any(column)},
+    )
 
 
-def _decode_one(topic: str, data: bytes) -> Row:
+def _decode_one(topic: str, data: bytes) -> tuple[Row, Times]:
     try:
         event = _decode_plain(data)
         data.decode()
     except NOT_JSON:
         return _decode_exactly(topic, data.strip())
     if event.id is msgspec.UNSET:
-        return None, event.priority, bytes(event.msg), None
+        return (None, event.priority, bytes(event.msg), None), {}
     id = event.id if isinstance(event.id, str) else str(event.id)
-    return _checked_id(id), event.priority, bytes(event.msg), None
+    return (_checked_id(id), event.priority, bytes(event.msg), None), {}
 
 
-def _decode_exactly(topic: str, data: bytes) -> Row:
+def _decode_exactly(topic: str, data: bytes) -> tuple[Row, Times]:
     members = _members(data)
     id = members.pop("id", None)
     priority = members.pop("priority", None)
     msg = members.pop("msg", None)
     if "topic" in members:
         _check_topic(topic, members.pop("topic"))
-    return (
+    times = {
+        one.column: _time(one.name, members.pop(one.name))
+        for one in TIMES
+        if one.name in members
+    }
+    row = (
         None if id is None else _id(id),
         0 if priority is None else _priority(priority),
         b"null" if msg is None else bytes(msg),
         _object_text(members) if members else None,
     )
+    return row, times
 
 
 def _members(data: bytes) -> dict[str, msgspec.Raw]:
@@ -174,6 +213,16 @@ def _priority(raw: msgspec.Raw) -> int:
             f"priority is {_shown(raw)}: must be an integer from 0 to {MAX_PRIORITY}"
         ) from None
     return priority
+
+
+def _time(name: str, raw: msgspec.Raw) -> int:
+    try:
+        found = time_ms(_decode_id(raw))
+    except NOT_JSON:
+        found = None
+    if found is None:
+        raise _error(f"{name} is {_shown(raw)}: must be {TIME_LIMIT}")
+    return found
 
 
 def _id(raw: msgspec.Raw) -> str:

@@ -13,12 +13,12 @@ from operator import add
 
 import msgspec
 
-from penstock.model.event import MAX_PRIORITY
+from penstock.model.event import MAX_PRIORITY, TIMES
 from penstock.wire.json_text import NOT_JSON, one_line, one_line_each
 
 # Some 20 KiB each.
 _CACHED_TOPICS = 256
-_OWN_KEYS = ("topic", "priority", "msg", "id")
+_OWN_KEYS = ("topic", "priority", "msg", "id", *(one.name for one in TIMES))
 
 _decode_members = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 
@@ -30,11 +30,16 @@ def render_events(
     ids: Sequence[str],
     fields: Sequence[str | None] | None = None,
     messages: Sequence[str | None] | None = None,
+    times: Mapping[str, Sequence[int]] | None = None,
 ) -> list[bytes]:
     """One line for each event, with its line end.
 
-    ``messages``: which field of a payload is its message, where one is.
+    ``messages``: which field of a payload is its message, where one is. ``times``: by
+    the names of their fields; 0 is none.
     """
+    if times:
+        lines = render_events(topic, priorities, payloads, ids, fields, messages)
+        return list(map(_timed, lines, _time_members(times)))
     heads = map(_heads(topic).__getitem__, priorities)
     if messages is not None:
         apart = list(map(_taken_apart, payloads, messages))
@@ -73,6 +78,17 @@ def _tails_with_fields(ids: Sequence[str], members: Iterable[bytes]) -> list[byt
         b',"id":%b%b}\r\n' % (msgspec.json.encode(id), text)
         for id, text in zip(ids, members, strict=True)
     ]
+
+
+def _time_members(times: Mapping[str, Sequence[int]]) -> Iterable[bytes]:
+    names = [name.encode() for name in times]
+    for row in zip(*times.values(), strict=True):
+        pairs = zip(names, row, strict=True)
+        yield b"".join(b',"%b":%d' % (name, time) for name, time in pairs if time)
+
+
+def _timed(line: bytes, members: bytes) -> bytes:
+    return line[:-3] + members + line[-3:]  # in front of the brace and the line end
 
 
 def _taken_apart(payload: bytes, message: str | None) -> tuple[bytes, bytes]:

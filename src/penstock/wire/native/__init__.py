@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from penstock.wire.native.codec import decode_client, decode_server, encode
+from penstock.wire.native.codec import decode_client, decode_server, encode, is_plain
 from penstock.wire.native.frames import FrameSplitter
 from penstock.wire.native.messages import (
+    EVENTS_COLUMNS,
     Answer,
     Ask,
     ClientMessage,
@@ -31,6 +32,7 @@ from penstock.wire.native.messages import (
 )
 
 __all__ = [
+    "EVENTS_COLUMNS",
     "Answer",
     "Ask",
     "ClientMessage",
@@ -58,4 +60,5 @@ __all__ = [
     "decode_client",
     "decode_server",
     "encode",
+    "is_plain",
 ]

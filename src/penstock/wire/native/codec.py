@@ -7,6 +7,7 @@ client sends that is large is looked at as a whole before it is taken apart (lar
 from __future__ import annotations
 
 from collections.abc import Sized
+from operator import attrgetter
 
 import msgspec
 
@@ -14,6 +15,7 @@ from penstock.errors import LocalProtocolError, RemoteProtocolError
 from penstock.wire.native.frames import frame
 from penstock.wire.native.large import check_large
 from penstock.wire.native.messages import (
+    EVENTS_COLUMNS,
     PUBLISH_COLUMNS,
     Ask,
     ClientMessage,
@@ -37,18 +39,10 @@ _decode_client = msgspec.msgpack.Decoder(
 _decode_arguments = msgspec.msgpack.Decoder(dict[str, object]).decode
 _decode_server = msgspec.msgpack.Decoder(ServerMessage).decode
 
-# Columns that must be as long as ``payloads`` if they are there.
-_EVENTS_COLUMNS = (
-    "offsets",
-    "tries",
-    "timestamps",
-    "ids",
-    "priorities",
-    "keys",
-    "headers",
-    "parents",
-    "producers",
-)
+_CHECKED = ("tries", *EVENTS_COLUMNS)
+# All columns of a Publish but the ids.
+_others = attrgetter(*(name for name in PUBLISH_COLUMNS if name != "ids"))
+_NO_OTHERS = (None,) * (len(PUBLISH_COLUMNS) - 1)
 
 
 def encode(message: ClientMessage | ServerMessage) -> bytes:
@@ -98,19 +92,19 @@ def decode_server(body: bytes | memoryview) -> ServerMessage:
             "native", f"not a server's message: {error}"
         ) from None
     if isinstance(message, Events):
-        _check_columns(message, _EVENTS_COLUMNS)
+        _check_columns(message, _CHECKED)
     return message
+
+
+def is_plain(message: Publish) -> bool:
+    """Whether it has payloads, and perhaps ids, and nothing else, as most have."""
+    return _others(message) == _NO_OTHERS
 
 
 def _check_publish(message: Publish) -> None:
     """As below, for the message of which there are most."""
-    if (
-        message.keys is None
-        and message.priorities is None
-        and message.headers is None
-        and message.parents is None
-        and message.dedup_ids is None
-        and (message.ids is None or len(message.ids) == len(message.payloads))
+    if is_plain(message) and (
+        message.ids is None or len(message.ids) == len(message.payloads)
     ):
         return
     _check_columns(message, PUBLISH_COLUMNS)

@@ -12,7 +12,7 @@ import msgspec
 from msgspec import Meta, Raw
 
 from penstock.errors import RemoteProtocolError
-from penstock.wire.native.messages import PUBLISH_COLUMNS, LargeAsk, Plain
+from penstock.wire.native.messages import PUBLISH_COLUMNS, LargeAsk, LargePublish, Plain
 
 # Of all columns of a message together; each name of a header is one, too.
 MAX_VALUES = 1 << 20
@@ -25,25 +25,11 @@ _HEADER_BYTES = 2
 _LENGTH = {0xDC: 2, 0xDD: 4, 0xDE: 2, 0xDF: 4}
 
 
-class _Publish(msgspec.Struct, array_like=True, tag=2):
-    """A Publish with its columns in one piece each."""
-
-    seq: Raw
-    topic: Raw
-    payloads: Raw
-    ids: Raw = _NIL
-    keys: Raw = _NIL
-    priorities: Raw = _NIL
-    headers: Raw = _NIL
-    parents: Raw = _NIL
-    dedup_ids: Raw = _NIL
-
-
 class _Finish(msgspec.Struct, array_like=True, tag=8):
     seq: Raw
     channel: Raw
     offsets: Raw
-    publishes: Annotated[list[_Publish], Meta(max_length=MAX_PUBLISHES)]
+    publishes: Annotated[list[LargePublish], Meta(max_length=MAX_PUBLISHES)]
 
 
 class _Stage(msgspec.Struct, array_like=True, tag=9):
@@ -52,18 +38,20 @@ class _Stage(msgspec.Struct, array_like=True, tag=9):
     epoch: Raw
     partition: Raw
     attempt: Raw
-    publish: _Publish
+    publish: LargePublish
 
 
-_decode = msgspec.msgpack.Decoder(Plain | _Publish | LargeAsk | _Finish | _Stage).decode
+_decode = msgspec.msgpack.Decoder(
+    Plain | LargePublish | LargeAsk | _Finish | _Stage
+).decode
 _each = msgspec.msgpack.Decoder(list[Raw]).decode
 
 
 def check_large(body: bytes | memoryview) -> None:
     """Raise RemoteProtocolError if a message has too many values, or ValueError."""
     message = _decode(body)
-    publishes: list[_Publish] = []
-    if isinstance(message, _Publish):
+    publishes: list[LargePublish] = []
+    if isinstance(message, LargePublish):
         publishes = [message]
     elif isinstance(message, _Finish):
         publishes = message.publishes
@@ -80,7 +68,7 @@ def check_large(body: bytes | memoryview) -> None:
         raise RemoteProtocolError("native", what)
 
 
-def _values(publish: _Publish) -> int:
+def _values(publish: LargePublish) -> int:
     """Those of all columns, which have to have one for each payload."""
     count = values = _count(publish.payloads)
     for name in PUBLISH_COLUMNS:

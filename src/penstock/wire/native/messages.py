@@ -31,10 +31,6 @@ class Hello(msgspec.Struct, array_like=True, frozen=True, tag=1):
     token: str | None = None  # instead of user and password: one of scope admin
 
 
-# Columns of a Publish that must be as long as ``payloads`` if they are there.
-PUBLISH_COLUMNS = ("ids", "keys", "priorities", "headers", "parents", "dedup_ids")
-
-
 class Publish(msgspec.Struct, array_like=True, frozen=True, tag=2):
     """Events for one topic. Answered by Published when they are durable."""
 
@@ -47,6 +43,29 @@ class Publish(msgspec.Struct, array_like=True, frozen=True, tag=2):
     headers: list[dict[str, str]] | None = None
     parents: list[str | None] | None = None
     dedup_ids: list[str | None] | None = None
+    expires: list[int] | None = None  # milliseconds, 0 for never
+    not_before: list[int] | None = None  # milliseconds, 0 for at once
+
+
+# Columns that must be as long as ``payloads`` if they are there.
+PUBLISH_COLUMNS = Publish.__struct_fields__[3:]
+_NIL = msgspec.Raw(b"\xc0")
+
+
+class LargePublish(msgspec.Struct, array_like=True, frozen=True, tag=2):
+    """A Publish with its columns in one piece each, which are not taken apart yet."""
+
+    seq: msgspec.Raw
+    topic: msgspec.Raw
+    payloads: msgspec.Raw
+    ids: msgspec.Raw = _NIL
+    keys: msgspec.Raw = _NIL
+    priorities: msgspec.Raw = _NIL
+    headers: msgspec.Raw = _NIL
+    parents: msgspec.Raw = _NIL
+    dedup_ids: msgspec.Raw = _NIL
+    expires: msgspec.Raw = _NIL
+    not_before: msgspec.Raw = _NIL
 
 
 class Subscribe(msgspec.Struct, array_like=True, frozen=True, tag=3):
@@ -194,6 +213,14 @@ class Events(msgspec.Struct, array_like=True, frozen=True, tag=67):
     headers: list[dict[str, str]] | None = None
     parents: list[str | None] | None = None
     producers: list[str | None] | None = None
+    expires: list[int] | None = None  # milliseconds, 0 for never
+    not_before: list[int] | None = None  # milliseconds, 0 for at once
+
+
+# Columns of Events by the names that they have in a batch.
+EVENTS_COLUMNS = tuple(
+    name for name in Events.__struct_fields__ if name not in ("channel", "tries")
+)
 
 
 class Answer(msgspec.Struct, array_like=True, frozen=True, tag=68):

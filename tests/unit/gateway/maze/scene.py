@@ -9,7 +9,7 @@ from penstock.broker.seldom import Seldom
 from penstock.errors import Backlogged, InvalidPayload, PenstockError
 from penstock.gateway.maze import MazeClient, MazeHub, MazeSource, MazeState
 from penstock.gateway.options import MazeOptions
-from penstock.log import Batch, Columns
+from penstock.log import Batch, Columns, frame_of
 
 ROOM = 1 << 20
 
@@ -41,7 +41,7 @@ class FakeBroker:
         stored.check()
         assert stored.keys is None
         base = self.end
-        self.batches.append(Batch.of(topic, stored.encode(base, b"\0" * 16)))
+        self.batches.append(Batch.of(topic, frame_of(stored, base, b"\0" * 16)))
         return Accepted([Piece(fit, range(base, base + len(fit)), 1, None)], refused)
 
     def dead_letter(self, *, gateway: str, reason: str, raw: bytes) -> None:

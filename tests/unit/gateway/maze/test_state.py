@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from penstock.gateway.maze import MazeState
-from penstock.log import Batch, Columns, Log, LogOptions, Record
+from penstock.log import Batch, Columns, Log, LogOptions, Record, frame_of
 from tests.unit.gateway.maze.scene import Maze
 
 KIND = 7
@@ -9,7 +9,7 @@ KIND = 7
 
 def batch(base_offset: int, *lines: str) -> Batch:
     columns = Columns([line.encode() for line in lines], 0)
-    return Batch.of("maze", columns.encode(base_offset, b"\0" * 16))
+    return Batch.of("maze", frame_of(columns, base_offset, b"\0" * 16))
 
 
 def restored(snapshot: bytes) -> MazeState:

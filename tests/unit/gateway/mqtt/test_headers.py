@@ -14,6 +14,7 @@ from penstock.gateway.mqtt.headers import (
     left_s,
     priority_of,
     published_qos,
+    times_of,
     to_headers,
     to_properties,
 )
@@ -66,15 +67,16 @@ def test_events_of_other_protocols_are_worth_qos_2(given: str) -> None:
 )
 @pytest.mark.parametrize("qos", [0, 1, 2])
 def test_properties_come_back_as_they_were(properties: Properties, qos: int) -> None:
-    headers = to_headers(properties, qos, 1000.0, retain=True)
+    headers = to_headers(properties, qos, retain=True)
 
-    assert to_properties(headers, 0, 1000.0) == properties
+    times = times_of(properties, 1000.0)
+    assert to_properties(headers, 0, 1000.0, times.get("expires", 0)) == properties
     assert published_qos(headers) == qos
     assert headers[RETAIN] == "1"
 
 
 def test_user_properties_are_headers_of_the_same_name() -> None:
-    headers = to_headers({USER: [("trace", "7")]}, 1, 0.0, retain=False)
+    headers = to_headers({USER: [("trace", "7")]}, 1, retain=False)
 
     assert headers == {"trace": "7", QOS: "1"}
     assert not is_plain(headers)
@@ -83,7 +85,7 @@ def test_user_properties_are_headers_of_the_same_name() -> None:
 def test_a_user_property_never_takes_the_place_of_what_mqtt_says() -> None:
     forged: Properties = {USER: [(QOS, "0"), (EXPIRES, "1")]}
 
-    headers = to_headers(forged, 2, 0.0, retain=False)
+    headers = to_headers(forged, 2, retain=False)
 
     assert published_qos(headers) == 2
     assert left_s(headers, 5.0) is None
@@ -121,9 +123,10 @@ def test_what_is_left_of_an_expiry_is_told_in_whole_seconds(
     now_s: float, told: int
 ) -> None:
     expiry: Properties = {Property.MESSAGE_EXPIRY_INTERVAL: 10}
-    headers = to_headers(expiry, 1, 1000.0, retain=False)
+    headers = to_headers(expiry, 1, retain=False)
+    (expires_ms,) = times_of(expiry, 1000.0).values()
 
-    found = to_properties(headers, 0, now_s)
+    found = to_properties(headers, 0, now_s, expires_ms)
 
     assert found == {Property.MESSAGE_EXPIRY_INTERVAL: told}
 
@@ -134,6 +137,7 @@ def test_a_message_counts_until_its_time_is_over() -> None:
     assert left_s(headers, 4.0) == 1.0
     assert left_s(headers, 5.0) == 0.0
     assert left_s({}, 5.0) is None
+    assert left_s({}, 4.0, 5000) == 1.0
 
 
 @pytest.mark.parametrize(

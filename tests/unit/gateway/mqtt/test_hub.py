@@ -11,7 +11,7 @@ from penstock.access.grants import Rule
 from penstock.broker.options import BrokerOptions
 from penstock.errors import Backlogged, LimitReached
 from penstock.gateway.mqtt import hub as hub_module
-from penstock.gateway.mqtt.headers import EXPIRES, QOS, RETAIN
+from penstock.gateway.mqtt.headers import QOS, RETAIN
 from penstock.gateway.mqtt.hub import publish
 from penstock.gateway.options import MqttOptions
 from penstock.log import Columns, LogOptions
@@ -207,9 +207,9 @@ def test_a_will_says_all_that_a_message_can(scene: Scene) -> None:
             "mqtt.content-type": "text/plain",
             QOS: "1",
             RETAIN: "1",
-            EXPIRES: str(now_ms + 30_000),
         }
     ]
+    assert batch.expires() == [now_ms + 30_000]
     assert batch.priorities() == [4]
     assert batch.producers() == ["mqtt/ann"]
     assert len(scene.broker.retained) == 1

@@ -96,12 +96,19 @@ def test_a_plain_batch_comes_out_in_columns() -> None:
 
     decoded = decode_events("t", jsons)
 
-    assert decoded == (["0", "1", "2"], [0, 1, 2], [b"[0]", b"[1]", b"[2]"], None, [])
+    assert decoded == (
+        ["0", "1", "2"],
+        [0, 1, 2],
+        [b"[0]", b"[1]", b"[2]"],
+        None,
+        [],
+        {},
+    )
 
 
 def test_a_batch_is_each_of_its_events_alone() -> None:
     good = [data for data, _ in GOOD]
-    ids, priorities, msgs, fields, errors = decode_events("t", good)
+    ids, priorities, msgs, fields, errors, _ = decode_events("t", good)
 
     assert fields is not None
     assert [*zip(ids, priorities, msgs, fields, strict=True)] == [r for _, r in GOOD]

@@ -147,6 +147,15 @@ def test_messages_without_the_newer_fields_are_understood() -> None:
     ]
 
 
+def test_messages_of_before_there_were_times_mean_what_they_meant() -> None:
+    before = FrameSplitter(1 << 20)
+
+    bodies = before.feed(b"".join(golden("client_before_times.hex")))
+    assert [decode_client(body) for body in bodies] == CLIENT
+    bodies = before.feed(b"".join(golden("server_before_times.hex")))
+    assert [decode_server(body) for body in bodies] == SERVER
+
+
 @pytest.mark.parametrize("message", [*CLIENT, *SERVER])
 def test_a_cut_message_is_refused(message: ClientMessage | ServerMessage) -> None:
     body = encode(message)[4:]

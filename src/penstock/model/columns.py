@@ -1,0 +1,301 @@
+"""Events in columns: plain lists, one for each field of the list that some event has.
+
+Optional columns stay ``None`` while every event has the default, so a payload-only
+publisher pays for payloads alone: nothing here looks at fields once for each event.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
+from operator import attrgetter
+from typing import Any, TypedDict, TypeVar, Unpack
+
+from penstock.errors import InvalidBatch
+from penstock.model.event import FIELDS, OPTIONAL, SETTABLE, TIMES, Event, Field
+from penstock.model.moment import MAX_TIME_MS
+
+T = TypeVar("T")
+Headers = Mapping[str, str]
+
+# Arrow's 32-bit offsets end at 2 GiB; a frame this size is already unwise.
+MAX_FRAME_BYTES = 1 << 28
+# Leaves room for the frame's header, column table and paddings.
+MAX_BATCH_BYTES = MAX_FRAME_BYTES - 4096
+# What a row takes at most besides its bytes: timestamp, priority, six int32 offsets
+# and a bit of validity each; and a header its two.
+_ROW_BYTES = 40
+_ENTRY_BYTES = 8
+_TIME_BYTES = 8
+
+_TIMES = frozenset(one.column for one in TIMES)
+_SETTABLE = frozenset(one.column for one in SETTABLE)
+_optional = attrgetter(*(one.column for one in OPTIONAL))
+_BARE = (None,) * len(OPTIONAL)
+# All but the topic, which all events of a batch have in common.
+STORED = FIELDS[1:]
+
+
+class PublishColumns(TypedDict, total=False):
+    """What publishers may say of some events, by column: entry ``i`` is of event ``i``.
+
+    A column that is None, or not there: all events have the default.
+    """
+
+    ids: Sequence[str | None] | None
+    keys: Sequence[bytes | None] | None
+    priorities: Sequence[int] | None
+    headers: Sequence[Headers] | None
+    parents: Sequence[str | None] | None
+    expires: Sequence[int | None] | None
+    not_before: Sequence[int | None] | None
+
+
+class Columns:
+    """Some events in columns. ``add`` or ``extend`` them, ``check`` once."""
+
+    payloads: list[bytes]
+    timestamps: list[int]
+    # As class attributes: those that no event has cost nothing.
+    ids: list[str | None] | None = None
+    keys: list[bytes | None] | None = None
+    priorities: list[int] | None = None
+    headers: list[Headers] | None = None
+    parents: list[str | None] | None = None
+    producers: list[str | None] | None = None
+    # 0: the event has none.
+    expires: list[int] | None = None
+    not_before: list[int] | None = None
+    size: int = 0
+    # Offsets relative to the base; None: dense. Only compaction sets it.
+    offsets: list[int] | None = None
+    # Offsets to cover, if there are more than the events need.
+    span: int = 0
+
+    def __init__(
+        self,
+        payloads: Iterable[bytes] = (),
+        timestamp_ms: int | Sequence[int] = 0,
+        *,
+        producer: str | None = None,
+        **columns: Unpack[PublishColumns],
+    ) -> None:
+        self.payloads = list(payloads)
+        count = len(self.payloads)
+        if isinstance(timestamp_ms, int):
+            self.timestamps = [timestamp_ms] * count
+        else:
+            self.timestamps = list(timestamp_ms)
+        if columns:
+            self.take(columns)
+        if producer is not None:
+            self.producers = [producer] * count
+
+    def take(self, columns: Mapping[str, Any]) -> None:
+        """Have columns that a publisher has given."""
+        # Any: a column of whichever field.
+        for name, column in columns.items():
+            if name not in _SETTABLE:
+                raise TypeError(f"events have no column {name!r} that can be given")
+            if column is None:
+                continue
+            if name in _TIMES and None in column:
+                column = [one or 0 for one in column]
+            setattr(self, name, list(column))
+
+    def __len__(self) -> int:
+        return len(self.payloads)
+
+    def add(self, event: Event) -> None:
+        """Append one event with everything it has but its offset."""
+        one = Columns([event.payload], event.timestamp_ms)
+        for field in OPTIONAL:
+            value = getattr(event, field.attribute)
+            if value is not None and value != field.blank:
+                setattr(one, field.column, [value])
+        self.extend(one)
+
+    def pick(self, indexes: Sequence[int]) -> Columns:
+        """Some of the events, as columns of their own."""
+        picked = Columns([self.payloads[index] for index in indexes])
+        picked.timestamps = [self.timestamps[index] for index in indexes]
+        for name, column in self.given().items():
+            setattr(picked, name, [column[index] for index in indexes])
+        return picked
+
+    def part(self, lo: int, hi: int) -> Columns:
+        """Neighbours, as columns of their own."""
+        part = Columns(self.payloads[lo:hi], self.timestamps[lo:hi])
+        for name, column in self.given().items():
+            setattr(part, name, column[lo:hi])
+        return part
+
+    def given(self) -> dict[str, Any]:
+        """The optional columns that are there, by name."""
+        # Any: the values of whichever field.
+        pairs = zip(OPTIONAL, _optional(self), strict=True)
+        return {field.column: column for field, column in pairs if column is not None}
+
+    def expire_after(self, after_ms: int) -> None:
+        """Have those expire that say nothing of it, this long after their time."""
+        given = self.expires or [0] * len(self.payloads)
+        pairs = zip(given, self.timestamps, strict=True)
+        self.expires = [one or at_ms + after_ms for one, at_ms in pairs]
+
+    def extend(self, other: Columns) -> None:
+        """Append all events of ``other``."""
+        if not (self._is_bare() and other._is_bare()):
+            self._extend_metadata(other, len(self.payloads), len(other.payloads))
+        self.payloads.extend(other.payloads)
+        self.timestamps.extend(other.timestamps)
+
+    def _extend_metadata(self, other: Columns, mine: int, theirs: int) -> None:
+        given, more = self.given(), other.given()
+        for field in OPTIONAL:
+            name, blank = field.column, field.blank
+            if name not in given and name not in more:
+                continue
+            column = given.get(name)
+            if column is None:
+                column = [blank] * mine
+                setattr(self, name, column)
+            column.extend(more.get(name) or [blank] * theirs)
+
+    def _is_bare(self) -> bool:
+        """Payloads and timestamps only, as most events are."""
+        return _optional(self) == _BARE
+
+    def check(self, max_event_bytes: int = MAX_BATCH_BYTES) -> int:
+        """The size at most; raises InvalidBatch for what cannot be stored."""
+        count = len(self.payloads)
+        if not count:
+            raise InvalidBatch("number of events", 0, "at least 1")
+        wrong = set(map(type, self.payloads)) - {bytes}
+        if wrong:
+            raise InvalidBatch("payload", f"of {wrong.pop().__name__}", "bytes")
+        total = sum(map(len, self.payloads))
+        if total > max_event_bytes:
+            largest = max(map(len, self.payloads))
+            if largest > max_event_bytes:
+                limit = f"at most {max_event_bytes}"
+                raise InvalidBatch("payload size", largest, limit)
+        if len(self.timestamps) != count:
+            raise InvalidBatch("number of timestamps", len(self.timestamps), f"{count}")
+        try:
+            array("q", self.distinct_timestamps())
+        except (TypeError, OverflowError) as error:
+            limit = "whole milliseconds within 64 bits"
+            raise _unacceptable("timestamp", error, limit) from None
+        size = total + _ROW_BYTES * count
+        if not self._is_bare():
+            size += self._checked_metadata(count)
+        if size > MAX_BATCH_BYTES:
+            raise InvalidBatch("batch size", size, f"at most {MAX_BATCH_BYTES}")
+        self.size = size
+        return size
+
+    def _checked_metadata(self, count: int) -> int:
+        """Bytes of the optional columns, proven to be encodable."""
+        size = 0
+        for field in OPTIONAL:
+            column: list[Any] | None = getattr(self, field.column)  # of its kind
+            if column is None:
+                continue
+            if len(column) != count:
+                raise InvalidBatch(f"number of {field.column}", len(column), f"{count}")
+            what, limit, bytes_of = _CHECKS[field.kind]
+            try:
+                size += bytes_of(column)
+            except (TypeError, ValueError, OverflowError, AttributeError) as error:
+                what = what or field.column
+                raise _unacceptable(what, error, limit or field.limit) from None
+        return size
+
+    def distinct_timestamps(self) -> list[int]:
+        """The timestamps, or the only one there is: a batch tends to have one."""
+        first = self.timestamps[0]
+        if self.timestamps.count(first) == len(self.timestamps):
+            return [first]
+        return self.timestamps
+
+
+def events_of(
+    topic: str, columns: Mapping[str, Sequence[Any] | None], count: int
+) -> Iterator[Event]:
+    """Rows of columns as events; a column that is None has the default for all."""
+    # Any: the values of whichever field.
+    names = [field.attribute for field in STORED]
+    for row in zip(*event_columns(columns, count), strict=True):
+        yield Event(topic=topic, **dict(zip(names, row, strict=True)))
+
+
+def event_columns(
+    columns: Mapping[str, Sequence[Any] | None],
+    count: int,
+    fields: Iterable[Field] = STORED,
+) -> list[Sequence[Any]]:
+    """What events have of each of these fields."""
+    return [_filled(field, columns.get(field.column), count) for field in fields]
+
+
+def _filled(field: Field, column: Sequence[Any] | None, count: int) -> Sequence[Any]:
+    if field.nullable and field.kind == "time":
+        return [None] * count if column is None else [one or None for one in column]
+    if column is not None:
+        return column
+    return [{} for _ in range(count)] if field.kind == "map" else [field.blank] * count
+
+
+def distinct(values: Sequence[T]) -> Sequence[T]:
+    """The values, or the only one there is: a publisher tends to repeat itself."""
+    return values[:1] if values.count(values[0]) == len(values) else values
+
+
+# The bytes of a column by the kind of its field; they raise for what cannot be written.
+
+
+def _bytes_of_levels(levels: list[int]) -> int:
+    return len(bytes(levels))
+
+
+def _bytes_of_binary(values: list[bytes | None]) -> int:
+    return len(b"".join([value for value in values if value is not None]))
+
+
+def _bytes_of_texts(texts: list[str | None]) -> int:
+    once = distinct(texts)
+    given = [text for text in once if text is not None]
+    return len("".join(given).encode()) * (len(texts) // len(once))
+
+
+def _bytes_of_maps(headers: list[Headers]) -> int:
+    once = distinct(headers)
+    values = chain.from_iterable([header.values() for header in once])
+    texts = "".join(chain(chain.from_iterable(once), values))
+    size = len(texts.encode()) + _ENTRY_BYTES * sum(map(len, once))
+    return size * (len(headers) // len(once))
+
+
+def _bytes_of_times(times: list[int]) -> int:
+    once = distinct(times)
+    if set(map(type, once)) != {int}:
+        raise TypeError("no whole number")
+    for time in (min(once), max(once)):
+        if not 0 <= time <= MAX_TIME_MS:
+            raise ValueError(time)
+    return _TIME_BYTES * len(times)
+
+
+def _unacceptable(field: str, error: Exception, limit: str) -> InvalidBatch:
+    return InvalidBatch(field, f"not acceptable ({error})", limit)
+
+
+# What an error calls the thing, and its limit, where they are not those of the field.
+_CHECKS: dict[str, tuple[str, str, Callable[[list[Any]], int]]] = {
+    "level": ("priority", "", _bytes_of_levels),
+    "bytes": ("key", "", _bytes_of_binary),
+    "text": ("", "valid Unicode text or None", _bytes_of_texts),
+    "map": ("headers", "", _bytes_of_maps),
+    "time": ("", "", _bytes_of_times),
+}
