@@ -33,11 +33,12 @@ from penstock.broker.traffic import Traffic
 from penstock.delivery import letters
 from penstock.delivery.consumer import Consumer, Outlet
 from penstock.delivery.dedup import Dedup
-from penstock.delivery.handshake import Answer, Stage
+from penstock.delivery.handshake import Answer
 from penstock.delivery.level_book import LevelBook
 from penstock.delivery.owed import Owed, Portion
 from penstock.delivery.pages import Pages
 from penstock.delivery.pending import Message, Pending
+from penstock.delivery.states import RELEASED, OwedState
 from penstock.delivery.subscription import Subscription
 from penstock.delivery.subscriptions import Subscriptions
 from penstock.errors import (
@@ -488,16 +489,16 @@ class Broker:
 
     def answer(
         self, consumer: Consumer, offset: int, answer: Answer, now_s: float
-    ) -> Stage | None:
+    ) -> OwedState | None:
         """Move the handshake of a delivery on; None if it is not in flight there."""
         subscription = consumer.subscription
         if not consumer.holds(offset):
             return None
-        stage = subscription.answer(offset, answer, now_s)
-        if stage is Stage.RELEASED:
+        state = subscription.answer(offset, answer, now_s)
+        if state is RELEASED:
             interval_s = subscription.policy.release_interval_s
             self.timers.arm(subscription, now_s + interval_s)
-        return stage
+        return state
 
     def resume(self, consumer: Consumer, now_s: float) -> list[Owed]:
         """Deliveries whose PUBREL a new consumer has to get again."""

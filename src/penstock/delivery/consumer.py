@@ -65,7 +65,9 @@ class Consumer:
         if self.prefetch:
             free = self.prefetch - subscription.owed.count_of(self)
             if subscription.policy.in_order:
-                free -= subscription.put_off  # others may wait for those: leave room
+                free -= (
+                    subscription.owed.paused
+                )  # others may wait for those: leave room
             limit = min(limit, free)
         elif others > 1:
             limit = min(limit, -(-subscription.credit // others))

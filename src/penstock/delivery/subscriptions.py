@@ -18,18 +18,18 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import msgspec
 
 from penstock.delivery.cursor import GetLevels
-from penstock.delivery.handshake import Stage
 from penstock.delivery.owed import Notes, Owed
 from penstock.delivery.pages import Pages
-from penstock.delivery.standing import Standing
+from penstock.delivery.states import READY, RELEASED, OwedState
 from penstock.delivery.subscription import Subscription
 from penstock.errors import LimitReached
 from penstock.log import Record
 from penstock.model.failure import Failure, of_lines
 from penstock.model.policy import Policy
 
-# Offset, level, tries, stage.
+# Offset, level, tries, and 2 if it is RELEASED: everything else is sent again.
 OwedRow = tuple[int, int, int, int]
+_TO_SEND, _RELEASED = 0, 2
 # First offset, end, level: in flight for the first time.
 RunRow = tuple[int, int, int]
 # Offset -> failures; texts alone in records of versions that knew no more.
@@ -284,10 +284,10 @@ class Subscriptions:
         one.active, one.suspended = row.active, row.suspended
         one.cursor.sent, one.cursor.places = row.sent, row.places
         _take_up_texts(one, row)
-        one.take_up((), row.owed, row.runs)
+        one.take_up((), _owed(row.owed), row.runs)
 
 
-def _full(one: Standing) -> Full:
+def _full(one: Subscription) -> Full:
     rows = [_row(owed) for owed in one.owed.singles()]
     return Full(
         one.number,
@@ -307,7 +307,7 @@ def _full(one: Standing) -> Full:
     )
 
 
-def _change(one: Standing) -> Change:
+def _change(one: Subscription) -> Change:
     rows: list[OwedRow] = []
     settled: list[int] = []
     for offset in one.owed.touched:
@@ -331,15 +331,22 @@ def _change(one: Standing) -> Change:
 
 
 def _row(owed: Owed) -> OwedRow:
-    stage = Stage.RELEASED if owed.stage is Stage.RELEASED else Stage.WAITING
-    return owed.offset, owed.level, owed.tries, stage
+    released = _RELEASED if owed.state is RELEASED else _TO_SEND
+    return owed.offset, owed.level, owed.tries, released
+
+
+def _owed(
+    rows: Iterable[OwedRow],
+) -> Iterator[tuple[int, int, int, OwedState]]:
+    for offset, level, tries, kept in rows:
+        yield offset, level, tries, RELEASED if kept == _RELEASED else READY
 
 
 def _apply(one: Subscription, change: Change) -> None:
     one.active, one.suspended = change.active, change.suspended
     one.cursor.sent, one.cursor.places = change.sent, change.places
     _take_up_texts(one, change)
-    one.take_up(change.settled, change.owed, change.runs)
+    one.take_up(change.settled, _owed(change.owed), change.runs)
 
 
 def _take_up_texts(one: Subscription, row: Full | Change) -> None:

@@ -31,7 +31,7 @@ class Policy:
     jitter: the part of a pause, from 0 to 1, by which events are spread: those that
         failed together are not tried together again.
     in_order: whether events may not overtake one that is sent alone, see
-        delivery/quarantine.py.
+        delivery/isolation.py.
     exhausted: what follows the last try.
     qos: 0 settles on sending, 1 on an acknowledgement, 2 on a handshake.
     release_tries, release_interval_s: how often the second half of a QoS 2 handshake

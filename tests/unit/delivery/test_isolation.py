@@ -4,7 +4,7 @@ from heapq import heappop
 
 import pytest
 
-from penstock.delivery.quarantine import Quarantine, is_suspect
+from penstock.delivery.isolation import SendAgain, is_suspect
 from penstock.model.failure import LOST, Failure, refused
 from penstock.model.policy import Policy
 from tests.unit.delivery.scene import Scene
@@ -38,39 +38,43 @@ def test_suspect_is_what_was_lost_the_last_two_times(
 
 
 def test_suspects_go_in_their_order_and_one_at_a_time() -> None:
-    one = Quarantine()
+    one = SendAgain()
     for offset in (7, 3, 5):
-        one.judge(offset, FIVE, failures(LOST, LOST))
-        one.wait((-1, offset))
+        one.add((-1, offset), suspect=True)
 
-    assert heappop(one.queue) == (-1, 3)
+    assert heappop(one.first(in_order=False)) == (-1, 3)
     one.alone = 3
-    assert one.queue == []
-    one.discard(3)
-    assert heappop(one.queue) == (-1, 5)
-    assert (3 in one, 7 in one) == (False, True)
+    assert one.first(in_order=False) == []
+    one.alone = None
+    assert heappop(one.first(in_order=False)) == (-1, 5)
+    assert one.isolating()
 
 
-def test_event_with_nothing_against_it_is_no_suspect() -> None:
-    one = Quarantine()
-    one.judge(3, FIVE, failures(LOST, LOST))
+@pytest.mark.parametrize(("in_order", "first"), [(False, [(0, 4)]), (True, [])])
+def test_only_what_is_to_stay_in_order_waits_for_a_suspect_in_front_of_it(
+    in_order: bool, first: list[tuple[int, int]]
+) -> None:
+    one = SendAgain()
+    one.add((0, 4), suspect=False)
+    one.alone = 3
 
-    one.judge(3, FIVE, None)
+    assert one.first(in_order=in_order) == first
+    one.alone = 5
+    assert one.first(in_order=in_order) == [(0, 4)]
 
-    assert 3 not in one
 
+def test_nothing_is_left_when_it_is_emptied_but_what_is_out() -> None:
+    one = SendAgain()
+    one.add((-1, 3), suspect=True)
+    one.add((-1, 4), suspect=False)
+    one.alone = 5
 
-def test_nothing_is_left_when_it_is_cleared() -> None:
-    one = Quarantine()
-    one.judge(3, FIVE, failures(LOST, LOST))
-    one.wait((-1, 3))
-    one.alone = 4
+    one.empty()
 
-    one.clear()
-
-    assert 3 not in one
-    assert not one
-    assert one.queue == []
+    assert one.isolating()
+    one.alone = None
+    assert not one.isolating()
+    assert one.first(in_order=False) == []
 
 
 @pytest.mark.parametrize("order", ["log", "priority"])
