@@ -477,7 +477,10 @@ class Broker:
         portions = consumer.take(now_s, limit)
         if missed := consumer.subscription.missed():
             self.aftermath.carry_out(consumer.subscription, missed, now_s)
-        policy = consumer.subscription.policy
+        policy, keyed = consumer.subscription.policy, consumer.subscription.keyed
+        if keyed is not None and keyed.offered:
+            keyed.offered.clear()
+            self.wake(consumer.subscription)
         if portions:
             self.traffic.took(consumer.subscription, portions, now_s)
         if portions and policy.qos == 0:  # no answer will ask for what is left

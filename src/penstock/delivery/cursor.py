@@ -27,7 +27,7 @@ GetLevels = Callable[[str], Levels | None]
 class Cursor:
     def __init__(self, topic: str, order: Order, start: int) -> None:
         self._topic = topic
-        self._logs = order == "log"
+        self._logs = order != "priority"
         self.start = start
         """Where a level begins that has no place yet."""
         self.places: dict[int, int] = {}

@@ -22,9 +22,11 @@ which events are suspects follows from the failures, which are kept.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from heapq import heappush
 
+from penstock.delivery.owed import Owed
+from penstock.delivery.states import ALONE, HELD, QUEUED, READY, SUSPECT, OwedState
 from penstock.model.failure import LOST, Failure
 from penstock.model.policy import Policy
 
@@ -59,8 +61,27 @@ class SendAgain:
         self.alone: int | None = None
         """The offset of the suspect that is in flight."""
 
-    def add(self, rank: Rank, *, suspect: bool) -> None:
-        heappush(self._suspects if suspect else self._ready, rank)
+    def moved(self, one: Owed, before: OwedState) -> None:
+        """An event has taken a step of the table."""
+        if before is ALONE:
+            self.alone = None
+        if one.state is READY:
+            heappush(self._ready, (-one.level, one.offset))
+        elif one.state is SUSPECT:
+            heappush(self._suspects, (-one.level, one.offset))
+        elif one.state is ALONE:
+            self.alone = one.offset
+
+    def line_up(self, events: Iterable[Owed]) -> None:
+        """Begin anew with these; a suspect that is out stays out."""
+        self._ready, self._suspects = [], []
+        for one in events:
+            if one.state in QUEUED:
+                self.moved(one, HELD)
+
+    def clear(self) -> None:
+        """Nothing is owed any more."""
+        self._ready, self._suspects, self.alone = [], [], None
 
     def isolating(self) -> bool:
         """Whether a suspect waits, or is out."""
@@ -78,7 +99,3 @@ class SendAgain:
         if in_order and ready and self.alone is not None and self.alone < ready[0][1]:
             return _NOTHING
         return ready
-
-    def empty(self) -> None:
-        """Nothing waits; what is out stays out."""
-        self._ready, self._suspects = [], []

@@ -20,17 +20,16 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
-from penstock.delivery.isolation import Rank, SendAgain
+from penstock.delivery.isolation import SendAgain
+from penstock.delivery.key_order import KeyOrder
 from penstock.delivery.owed import Owed
 from penstock.delivery.states import (
-    ALONE,
     IN_FLIGHT,
     MOVES,
     PAUSED,
     QUEUED,
     SENT,
     SETTLED,
-    SUSPECT,
     Move,
 )
 
@@ -84,7 +83,7 @@ class OwedBook:
         self._in_runs = 0
         self.paused = 0
         """How many events wait for the time of their next try."""
-        self.queue = SendAgain()
+        self.queue: SendAgain | KeyOrder = SendAgain()
         self.touched: dict[int, None] = {}
         """Single events whose state the journal does not know as it is."""
         self.erred: dict[int, None] = {}
@@ -190,19 +189,14 @@ class OwedBook:
 
         What is settled is forgotten. Raises KeyError for a step that there is not.
         """
-        before, queue = one.state, self.queue
+        before = one.state
         after = one.state = MOVES[before, move]
         one.due_s, one.holder = due_s, holder
         self._out += (after in IN_FLIGHT) - (before in IN_FLIGHT)
         self.paused += (after is PAUSED) - (before is PAUSED)
-        if before is ALONE:
-            queue.alone = None
-        if after is ALONE:
-            queue.alone = one.offset
-        elif after in QUEUED:
-            queue.add(_rank(one), suspect=after is SUSPECT)
-        elif after is SETTLED:
+        if after is SETTLED:
             self._settled(one)
+        self.queue.moved(one, before)
 
     def _settled(self, one: Owed) -> None:
         offset = one.offset
@@ -214,10 +208,10 @@ class OwedBook:
 
     def line_up(self, move_of: Callable[[Owed], Move]) -> None:
         """Queue anew all that is to be sent again, each by the move it is to take."""
-        self.queue.empty()
-        for one in self.singles():
+        for one in self._singles.values():
             if one.state in QUEUED:
-                self.move(one, move_of(one))
+                one.state = MOVES[one.state, move_of(one)]
+        self.queue.line_up(self.singles())
 
     def add_run(self, run: Run) -> None:
         """Runs come in the order of their offsets."""
@@ -324,7 +318,7 @@ class OwedBook:
         self._singles.clear()
         self._runs.clear()
         self._in_runs = self._out = self.paused = 0
-        self.queue = SendAgain()
+        self.queue.clear()
 
     def _find(self, offset: int) -> Run | None:
         at = bisect_right(self._runs, offset, key=_LO) - 1
@@ -346,8 +340,3 @@ class OwedBook:
             rest = Run(hi, run.hi, run.level, run.due_s, run.holder)
             run.hi = lo
             self._runs.insert(self._runs.index(run) + 1, rest)
-
-
-def _rank(one: Owed) -> Rank:
-    """The highest level goes first, then the lowest offset."""
-    return (-one.level, one.offset)

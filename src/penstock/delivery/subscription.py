@@ -27,9 +27,10 @@ from heapq import heappop
 from typing import TYPE_CHECKING
 
 from penstock.delivery.amend import amended_page
-from penstock.delivery.cursor import TAKE_BYTES, Cursor, GetLevels
+from penstock.delivery.cursor import ALL, TAKE_BYTES, Cursor, GetLevels
 from penstock.delivery.handshake import Answer, next_state
-from penstock.delivery.isolation import Rank, is_suspect
+from penstock.delivery.isolation import Rank, SendAgain, is_suspect
+from penstock.delivery.key_order import KeyOrder
 from penstock.delivery.owed import Failed, Notes, Overdue, Owed, Portion
 from penstock.delivery.owed_book import OwedBook, Run
 from penstock.delivery.pages import Page, Pages
@@ -88,6 +89,8 @@ class Subscription:
         """Whether it is gone for good, although references to it remain."""
         self.cursor = Cursor(topic, policy.order, start)
         self.owed = OwedBook()
+        self.keyed: KeyOrder | None = None
+        """Who gets which key, where consumers share it by key."""
         self.errors: dict[int, list[Failure]] = {}
         """Why earlier tries of owed events failed."""
         self.amended: dict[int, bytes] = {}
@@ -99,9 +102,11 @@ class Subscription:
         """How many events were gone when they were to be sent again."""
         self.armed_s = 0.0
         """When the broker looks at it next; 0 for never."""
+        self._serial = 0
         self._gone: list[Failed] = []
         self._restored_runs: list[tuple[int, int, int]] = []
         self._notes = notes
+        self._share()
 
     # What the journal says, before it is wired
 
@@ -139,7 +144,7 @@ class Subscription:
                 # Records list runs as a whole: none has this one for itself.
                 self.owed.touched[offset] = None
         self._restored_runs = []
-        self.owed.line_up(self._again)
+        self._line_up()
 
     def recover(self, now_s: float) -> list[Failed]:
         """Tries that a broker which ended was in the middle of; after ``wire``."""
@@ -201,11 +206,34 @@ class Subscription:
         """Go on, by these rules from now on."""
         before, self.policy = self.policy, policy
         self.active, self.suspended = True, False
-        if (before.counts_losses, before.tries) == (policy.counts_losses, policy.tries):
-            return
         if policy.counts_losses and not before.counts_losses:
             self._forgive()
+        if _queueing(before) != _queueing(policy):
+            self._share()
+            self._line_up()
+
+    def _share(self) -> None:
+        """Choose who decides what goes next, by the rules."""
+        if self.policy.order == "key":
+            self.keyed = KeyOrder(pipelined=self.policy.in_order)
+            for consumer in self.consumers:
+                self.keyed.joined(consumer)
+        else:
+            self.keyed = None
+        self.owed.queue = self.keyed or SendAgain()
+
+    def _line_up(self) -> None:
+        """Queue anew all that is to be sent again."""
+        if self.keyed is not None:
+            for one in self.owed.singles():
+                self._enter(one.offset)
         self.owed.line_up(self._again)
+
+    def _enter(self, offset: int) -> None:
+        """Let an unsettled event stand in the lane of its key, if there are lanes."""
+        if self.keyed is not None:
+            found = self.find(offset)
+            self.keyed.enter(offset, None if found is None else found[0].keys[found[1]])
 
     def _forgive(self) -> None:
         """Count no tries that were lost while losses did not count."""
@@ -223,6 +251,22 @@ class Subscription:
         for consumer in self.consumers:
             consumer.outlet.moved(consumer)
 
+    # Its consumers
+
+    def joined(self, consumer: Consumer) -> None:
+        """A consumer takes part from now on."""
+        self._serial += 1
+        consumer.serial = self._serial
+        self.consumers.append(consumer)
+        if self.keyed is not None:
+            self.keyed.joined(consumer)
+
+    def left(self, consumer: Consumer) -> None:
+        """A consumer takes nothing any more."""
+        self.consumers.remove(consumer)
+        if self.keyed is not None:
+            self.keyed.left(consumer)
+
     # Taking
 
     def take(self, consumer: Consumer, now_s: float, limit: int) -> list[Portion]:
@@ -230,7 +274,9 @@ class Subscription:
         free = min(self.credit, limit)
         if free <= 0 or not self.active:
             return []
-        if self.cursor.plain:
+        if self.keyed is not None:
+            taken = self._take_by_key(self.keyed, consumer, now_s, free)
+        elif self.cursor.plain:
             taken = self._take_again(consumer, now_s, free)
             level = self.cursor.plain_level
             fresh = 0 if self._held_up else free - len(taken)
@@ -273,14 +319,65 @@ class Subscription:
                 room -= len(portion.page.payloads[portion.lo])
         return taken
 
+    def _take_by_key(
+        self, keyed: KeyOrder, consumer: Consumer, now_s: float, free: int
+    ) -> list[Portion]:
+        """What this consumer may have of all keys: what was read past, then fresh."""
+        taken: list[Portion] = []
+        while len(taken) < free and (offset := keyed.next_for(consumer)) is not None:
+            portion = self._send_again(offset, consumer, now_s)
+            if portion is not None:
+                taken.append(portion)
+        free -= len(taken)
+        while free > 0:
+            unsent = len(self.owed) - self.owed.in_flight - self.owed.paused
+            ahead = min(free, self.policy.window - unsent)
+            run = next(self.cursor.runs(ahead), None)
+            if run is None:
+                break
+            mine = self._send_by_key(keyed, run, consumer, now_s)
+            free -= sum(portion.hi - portion.lo for portion in mine)
+            taken += mine
+        return taken
+
+    def _send_by_key(
+        self, keyed: KeyOrder, run: Portion, consumer: Consumer, now_s: float
+    ) -> list[Portion]:
+        """Note a run of fresh events: what this consumer gets, and what waits."""
+        mine: list[Portion] = []
+        due_s, page = self._due(now_s), run.page
+        for index in range(run.lo, run.hi):
+            offset, key = page.batch.offset_of(index), page.keys[index]
+            one = Owed(offset, ALL)
+            self._touch(one)
+            if not keyed.goes_to(key, consumer):
+                self.owed.add(one)
+                keyed.enter(offset, key)
+                keyed.moved(one, HELD)
+                continue
+            one.state, one.tries, one.due_s, one.holder = SENT, 1, due_s, consumer
+            self.owed.add(one)
+            keyed.sent_first(one, key)
+            if mine and mine[-1].hi == index:
+                mine[-1].hi += 1
+            else:
+                mine.append(Portion(page, index, index + 1, 1))
+        return mine
+
     @property
     def _held_up(self) -> bool:
         """Whether fresh events have to wait for one that is sent alone."""
-        return self.policy.in_order and self.owed.queue.isolating()
+        return self.policy.in_order and self._queue.isolating()
 
     def _next_again(self) -> list[Rank]:
         """The heap whose first event goes next of those that came back."""
-        return self.owed.queue.first(in_order=self.policy.in_order)
+        return self._queue.first(in_order=self.policy.in_order)
+
+    @property
+    def _queue(self) -> SendAgain:
+        queue = self.owed.queue
+        assert isinstance(queue, SendAgain), "asked for only where nothing is keyed"
+        return queue
 
     def _send_first(
         self, portion: Portion, level: int, consumer: Consumer, now_s: float
@@ -621,6 +718,7 @@ class Subscription:
         self.owed.add(one)
         if amended is not None:
             self.amended[offset] = amended
+        self._enter(offset)
         if not self.temporary:
             # So the journal may still know what it was before it was settled.
             self.owed.erred[offset] = self.owed.amended[offset] = None
@@ -651,6 +749,11 @@ class Subscription:
     def _touch(self, one: Owed) -> None:
         if not self.temporary:
             self.owed.touched[one.offset] = None
+
+
+def _queueing(policy: Policy) -> tuple[object, ...]:
+    """What of the rules decides how events are queued."""
+    return policy.counts_losses, policy.tries, policy.order, policy.in_order
 
 
 def _shorten(errors: list[Failure]) -> None:

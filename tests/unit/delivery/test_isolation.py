@@ -5,6 +5,8 @@ from heapq import heappop
 import pytest
 
 from penstock.delivery.isolation import SendAgain, is_suspect
+from penstock.delivery.owed import Owed
+from penstock.delivery.states import READY, SUSPECT, OwedState
 from penstock.model.failure import LOST, Failure, refused
 from penstock.model.policy import Policy
 from tests.unit.delivery.scene import Scene
@@ -37,10 +39,16 @@ def test_suspect_is_what_was_lost_the_last_two_times(
     assert is_suspect(policy, failures(*kinds)) == suspect
 
 
+def put(queue: SendAgain, offset: int, state: OwedState, level: int = 0) -> None:
+    one = Owed(offset, level)
+    one.state = state
+    queue.moved(one, OwedState.SENT)
+
+
 def test_suspects_go_in_their_order_and_one_at_a_time() -> None:
     one = SendAgain()
     for offset in (7, 3, 5):
-        one.add((-1, offset), suspect=True)
+        put(one, offset, SUSPECT, level=1)
 
     assert heappop(one.first(in_order=False)) == (-1, 3)
     one.alone = 3
@@ -55,7 +63,7 @@ def test_only_what_is_to_stay_in_order_waits_for_a_suspect_in_front_of_it(
     in_order: bool, first: list[tuple[int, int]]
 ) -> None:
     one = SendAgain()
-    one.add((0, 4), suspect=False)
+    put(one, 4, READY)
     one.alone = 3
 
     assert one.first(in_order=in_order) == first
@@ -65,14 +73,14 @@ def test_only_what_is_to_stay_in_order_waits_for_a_suspect_in_front_of_it(
 
 def test_nothing_is_left_when_it_is_emptied_but_what_is_out() -> None:
     one = SendAgain()
-    one.add((-1, 3), suspect=True)
-    one.add((-1, 4), suspect=False)
+    put(one, 3, SUSPECT)
+    put(one, 4, READY)
     one.alone = 5
 
-    one.empty()
+    one.line_up(())
 
     assert one.isolating()
-    one.alone = None
+    one.clear()
     assert not one.isolating()
     assert one.first(in_order=False) == []
 

@@ -5,6 +5,7 @@ from itertools import product
 import pytest
 
 from penstock.delivery.consumer import Consumer
+from penstock.delivery.isolation import SendAgain
 from penstock.delivery.owed import Owed
 from penstock.delivery.owed_book import OwedBook
 from penstock.delivery.states import IN_FLIGHT, MOVES, QUEUED, Move, OwedState
@@ -55,6 +56,7 @@ def test_book_moves_an_event_as_the_table_says_and_counts(
     assert (7 in book) == (after is not OwedState.SETTLED)
     assert book.queue.alone == (7 if after is OwedState.ALONE else None)
     if after in QUEUED:
+        assert isinstance(book.queue, SendAgain)
         assert book.queue.first(in_order=False)[0] == (-3, 7)
 
 
