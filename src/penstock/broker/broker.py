@@ -33,6 +33,7 @@ from penstock.broker.traffic import Traffic
 from penstock.delivery import letters
 from penstock.delivery.consumer import Consumer, Outlet
 from penstock.delivery.dedup import Dedup
+from penstock.delivery.delays import Delays
 from penstock.delivery.handshake import Answer
 from penstock.delivery.level_book import LevelBook
 from penstock.delivery.owed import Owed, Portion
@@ -72,6 +73,7 @@ class Broker:
         self.dedup = Dedup(self.options.dedup_count, self.options.dedup_age_s)
         self.letters = letters.Letters()
         self.levels = LevelBook()
+        self.delays = Delays()
         self.cards = Cards(self.options)
         self.sinks = Sinks(self.options)
         self.sessions = Sessions()
@@ -93,6 +95,7 @@ class Broker:
                 kinds.DEDUP: self.dedup,
                 kinds.LETTERS: self.letters,
                 kinds.LEVELS: self.levels,
+                kinds.DELAYS: self.delays,
                 kinds.CARDS: self.cards,
                 kinds.SINKS: self.sinks,
                 kinds.SESSIONS: self.sessions,
@@ -109,8 +112,9 @@ class Broker:
         self.aftermath = Aftermath(self)
         self._drop_orphans()
         self._bound(letters.TOPIC)
-        self.levels.wire(self.log, self.pages)
-        self.subscriptions.wire(self.pages, self.levels.get)
+        self.delays.wire(self.log)
+        self.levels.wire(self.log, self.pages, self.delays.add)
+        self.subscriptions.wire(self.pages, self.levels.get, self.delays.mark)
         self.retained = Retained(self.log, self.options.max_retained)
         self.sessions.wire(self, self.log.now_ms() / 1000)
         self.aftermath.recover()
@@ -171,6 +175,8 @@ class Broker:
                 continue
             self.chains.note(topic)
             self.levels.add(topic.name, batch)
+            if columns is None or columns.not_before is not None:
+                self.delays.add(topic.name, batch)
             self.retained.add(batch)
             if subscriptions := self.subscriptions.of_topic(topic.name):
                 self.pages.add(batch, columns)
@@ -356,7 +362,7 @@ class Broker:
     def _forget_topic(self, name: str) -> None:
         for one in list(self.subscriptions.of_topic(name)):
             self._end(one, "the topic was deleted")
-        for keeper in (self.levels, self.pages, self.dedup, self.cards):
+        for keeper in (self.levels, self.delays, self.pages, self.dedup, self.cards):
             keeper.forget(name)
         self.sessions.routes.forget(name)
 
@@ -454,9 +460,12 @@ class Broker:
     def wake(self, subscription: Subscription) -> None:
         if subscription.active and subscription.credit > 0:
             for consumer in subscription.consumers:
-                self.awake[consumer.outlet] = None
-                if consumer.ready is not None:
-                    consumer.ready[consumer] = None
+                self._wake_one(consumer)
+
+    def _wake_one(self, consumer: Consumer) -> None:
+        self.awake[consumer.outlet] = None
+        if consumer.ready is not None:
+            consumer.ready[consumer] = None
 
     def _end(self, subscription: Subscription, reason: str) -> None:
         self.dismiss(subscription, reason)
@@ -475,12 +484,15 @@ class Broker:
     def take(self, consumer: Consumer, now_s: float, limit: int) -> list[Portion]:
         """Events for a consumer, within its subscription's window."""
         portions = consumer.take(now_s, limit)
-        if missed := consumer.subscription.missed():
+        if missed := consumer.subscription.missed(now_s):
             self.aftermath.carry_out(consumer.subscription, missed, now_s)
         policy, keyed = consumer.subscription.policy, consumer.subscription.keyed
         if keyed is not None and keyed.offered:
             keyed.offered.clear()
             self.wake(consumer.subscription)
+        if consumer.subscription.fresh.unfinished:
+            consumer.subscription.fresh.unfinished = False
+            self._wake_one(consumer)
         if portions:
             self.traffic.took(consumer.subscription, portions, now_s)
         if portions and policy.qos == 0:  # no answer will ask for what is left
@@ -533,11 +545,18 @@ class Broker:
         self.aftermath.carry_out(subscription, [failed], now_s)
         return True
 
+    def next_s(self) -> float | None:
+        """When time brings something next, as far as that is known."""
+        moments = self.timers.next_s(), self.delays.next_s()
+        return min((one for one in moments if one is not None), default=None)
+
     def tick(self, now_s: float) -> None:
         """Act on everything whose time has come."""
         self.traffic.tick(now_s)
         self.seldom.tick(now_s)
         self.sinks.staging.expire(now_s, self.seldom)
+        for one in self.delays.let_go(int(now_s * 1000), self.subscriptions.of_topic):
+            self.wake(one)
         self.aftermath.tick(now_s)
 
     def dead_letter(self, *, gateway: str, reason: str, raw: bytes) -> None:

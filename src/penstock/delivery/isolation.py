@@ -25,6 +25,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from heapq import heappush
 
+from penstock.delivery.fresh import Rank
 from penstock.delivery.owed import Owed
 from penstock.delivery.states import ALONE, HELD, QUEUED, READY, SUSPECT, OwedState
 from penstock.model.failure import LOST, Failure
@@ -32,9 +33,6 @@ from penstock.model.policy import Policy
 
 # Once may be chance: a deployment, a lost connection.
 LOSSES = 2
-# (-level, offset): what is to go first is the smallest.
-Rank = tuple[int, int]
-
 _NOTHING: list[Rank] = []
 
 
@@ -73,10 +71,10 @@ class SendAgain:
             self.alone = one.offset
 
     def line_up(self, events: Iterable[Owed]) -> None:
-        """Begin anew with these; a suspect that is out stays out."""
-        self._ready, self._suspects = [], []
+        """Begin anew with these."""
+        self.clear()
         for one in events:
-            if one.state in QUEUED:
+            if one.state in QUEUED or one.state is ALONE:
                 self.moved(one, HELD)
 
     def clear(self) -> None:

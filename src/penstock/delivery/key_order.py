@@ -228,10 +228,12 @@ class KeyOrder:
 
     def line_up(self, events: Iterable[Owed]) -> None:
         """Begin anew with these, in the lanes that they have entered."""
-        self._open = []
+        self._open, self.alone = [], None
         for lane in self._lanes.values():
             lane.waiting, lane.flying = [], 0
         for one in events:
+            if one.state is ALONE:
+                self.alone = one.offset
             found = self._of.get(one.offset)
             if found is None:
                 if one.state in QUEUED:

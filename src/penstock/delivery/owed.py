@@ -19,7 +19,16 @@ if TYPE_CHECKING:
 class Owed:
     """An event that was handed out and is not settled."""
 
-    __slots__ = ("due_s", "holder", "level", "offset", "recorded", "state", "tries")
+    __slots__ = (
+        "due_s",
+        "holder",
+        "level",
+        "offset",
+        "recorded",
+        "state",
+        "tries",
+        "unsent",
+    )
 
     def __init__(self, offset: int, level: int) -> None:
         self.offset = offset
@@ -30,6 +39,8 @@ class Owed:
         self.due_s = 0.0
         """When to act if nothing happens; 0 for never."""
         self.holder: Consumer | None = None
+        self.unsent = False
+        """Whether it was read past, and may still expire."""
         self.recorded = False
         """Whether the journal has heard of it."""
 

@@ -1,10 +1,11 @@
 """One subscription: where it stands, what it sends, settles, takes back and gives up.
 
-Theory. A subscription is a *cursor* (one place per priority level) and the events in
-front of it that are still *owed* (owed_book.py), each in a state of states.py.
-Everything else in front of the cursor is settled. So memory grows with the window and
-never with the backlog, and the whole state fits into a few numbers that the journal can
-keep. Changes are noted in ``owed.touched`` and ``Notes``.
+Theory. A subscription is a *cursor* (one place per priority level, fresh.py) and the
+events in front of it that are still *owed* (owed_book.py), each in a state of
+states.py. Everything else in front of the cursor is settled, or put aside until its
+time. So memory grows with the window and never with the backlog, and the whole state
+fits into a few numbers that the journal can keep. Changes are noted in
+``owed.touched`` and ``Notes``.
 
 ``take`` hands events to a consumer within the window; ``settle`` and ``answer`` finish
 them; ``refuse``, ``give_back`` and ``overdue`` end tries that failed: refused, lost
@@ -27,9 +28,10 @@ from heapq import heappop
 from typing import TYPE_CHECKING
 
 from penstock.delivery.amend import amended_page
-from penstock.delivery.cursor import ALL, TAKE_BYTES, Cursor, GetLevels
+from penstock.delivery.cursor import ALL, TAKE_BYTES, GetLevels
+from penstock.delivery.fresh import MAX_LOOKS, Fresh, GetMark, Rank, no_delays
 from penstock.delivery.handshake import Answer, next_state
-from penstock.delivery.isolation import Rank, SendAgain, is_suspect
+from penstock.delivery.isolation import SendAgain, is_suspect
 from penstock.delivery.key_order import KeyOrder
 from penstock.delivery.owed import Failed, Notes, Overdue, Owed, Portion
 from penstock.delivery.owed_book import OwedBook, Run
@@ -48,7 +50,7 @@ from penstock.delivery.states import (
     Move,
     OwedState,
 )
-from penstock.model.failure import GONE, LOST, TIMEOUT, Failure
+from penstock.model.failure import EXPIRED, GONE, LOST, TIMEOUT, Failure
 from penstock.model.policy import Policy
 
 if TYPE_CHECKING:
@@ -87,7 +89,8 @@ class Subscription:
         self.suspended = False
         self.ended = False
         """Whether it is gone for good, although references to it remain."""
-        self.cursor = Cursor(topic, policy.order, start)
+        self.fresh = Fresh(topic, policy.order, start)
+        self.cursor = self.fresh.cursor
         self.owed = OwedBook()
         self.keyed: KeyOrder | None = None
         """Who gets which key, where consumers share it by key."""
@@ -106,6 +109,7 @@ class Subscription:
         self._gone: list[Failed] = []
         self._restored_runs: list[tuple[int, int, int]] = []
         self._notes = notes
+        self._mark: GetMark = no_delays
         self._share()
 
     # What the journal says, before it is wired
@@ -134,9 +138,9 @@ class Subscription:
                 self.errors.pop(offset, None)
         self._restored_runs = runs
 
-    def wire(self, pages: Pages, levels: GetLevels) -> None:
+    def wire(self, pages: Pages, levels: GetLevels, mark: GetMark = no_delays) -> None:
         """Say where events come from; what is owed so far is to be sent again."""
-        self.cursor.wire(pages, levels)
+        self.fresh.wire(pages, levels, mark)
         self.relaxed = pages.relaxed(self.topic)
         for lo, hi, level in self._restored_runs:
             for offset in range(lo, hi):
@@ -169,15 +173,15 @@ class Subscription:
     @property
     def drained(self) -> bool:
         """Nothing is owed and nothing is left to be sent."""
-        return not self.owed and self.cursor.next() is None
+        return not self.owed and not self.fresh.delayed and self.cursor.next() is None
 
     def lag(self) -> int:
         """How many events are not settled."""
-        return self.cursor.unsent() + len(self.owed)
+        return self.cursor.unsent() + len(self.owed) + self.fresh.delayed
 
     def position(self) -> int:
-        """The lowest offset that is not settled."""
-        return self.owed.lowest(self.cursor.lowest())
+        """The lowest offset that is not settled, but for events put aside."""
+        return self.fresh.due.lowest(self.owed.lowest(self.cursor.lowest()))
 
     def last_failed(self, offset: int) -> int:
         """Which try of an owed event is known to have failed last; 0 for none."""
@@ -247,7 +251,7 @@ class Subscription:
         self.owed.clear()
         self.errors.clear()
         self.amended.clear()
-        self.cursor.seek(offset)
+        self.fresh.seek(offset)
         for consumer in self.consumers:
             consumer.outlet.moved(consumer)
 
@@ -278,14 +282,15 @@ class Subscription:
             taken = self._take_by_key(self.keyed, consumer, now_s, free)
         elif self.cursor.plain:
             taken = self._take_again(consumer, now_s, free)
-            level = self.cursor.plain_level
             fresh = 0 if self._held_up else free - len(taken)
-            for portion in self.cursor.runs(fresh):
+            level = self.cursor.plain_level
+            for portion in self.fresh.runs(fresh, now_s):
                 self._send_first(portion, level, consumer, now_s)
                 taken.append(portion)
         else:
             taken = self._take_by_priority(consumer, now_s, free)
-        if taken:
+        if taken or self.fresh.passed:
+            self.fresh.passed = False
             self.note()
         return taken
 
@@ -302,22 +307,32 @@ class Subscription:
         self, consumer: Consumer, now_s: float, free: int
     ) -> list[Portion]:
         taken: list[Portion] = []
-        room = TAKE_BYTES
+        room, looked = TAKE_BYTES, 0
         while len(taken) < free and room > 0:
-            fresh = self.cursor.next()
-            queue = self._next_again()
+            fresh, queue = self.fresh.first(), self._next_again()
             if queue and (fresh is None or queue[0] <= fresh):
                 portion = self._send_again(heappop(queue)[1], consumer, now_s)
             elif fresh is not None:
-                portion = self.cursor.pick(-fresh[0], fresh[1])
+                portion = self.fresh.pick(fresh, now_s)
                 if portion is not None:
                     self._send_first(portion, -fresh[0], consumer, now_s)
             else:
                 break
+            looked += 1
             if portion is not None:
                 taken.append(portion)
                 room -= len(portion.page.payloads[portion.lo])
+            elif looked >= MAX_LOOKS:
+                self.fresh.unfinished = True
+                break
         return taken
+
+    def let_due(self, offset: int, priority: int) -> bool:
+        """The time of a delayed event has come: whether it was put aside here."""
+        late = self.fresh.let_due(offset, priority)
+        if late:
+            self.note()
+        return late
 
     def _take_by_key(
         self, keyed: KeyOrder, consumer: Consumer, now_s: float, free: int
@@ -332,12 +347,13 @@ class Subscription:
         while free > 0:
             unsent = len(self.owed) - self.owed.in_flight - self.owed.paused
             ahead = min(free, self.policy.window - unsent)
-            run = next(self.cursor.runs(ahead), None)
-            if run is None:
+            runs = list(self.fresh.runs(ahead, now_s))
+            if not runs:
                 break
-            mine = self._send_by_key(keyed, run, consumer, now_s)
-            free -= sum(portion.hi - portion.lo for portion in mine)
-            taken += mine
+            for run in runs:
+                mine = self._send_by_key(keyed, run, consumer, now_s)
+                free -= sum(portion.hi - portion.lo for portion in mine)
+                taken += mine
         return taken
 
     def _send_by_key(
@@ -350,11 +366,13 @@ class Subscription:
             offset, key = page.batch.offset_of(index), page.keys[index]
             one = Owed(offset, ALL)
             self._touch(one)
+            one.unsent = True
             if not keyed.goes_to(key, consumer):
                 self.owed.add(one)
                 keyed.enter(offset, key)
                 keyed.moved(one, HELD)
                 continue
+            one.unsent = False
             one.state, one.tries, one.due_s, one.holder = SENT, 1, due_s, consumer
             self.owed.add(one)
             keyed.sent_first(one, key)
@@ -412,6 +430,11 @@ class Subscription:
         if found is None:
             self._miss(one, now_s)
             return None
+        if one.unsent:
+            if self.fresh.has_expired(*found, now_s):
+                self._finish(one, Move.GIVE_UP)
+                return None
+            one.unsent = False
         one.tries += 1
         if self.policy.qos == 0:
             self._finish(one, Move.GIVE_UP)  # settled by being sent
@@ -431,12 +454,24 @@ class Subscription:
         why = Failure(0, 0, GONE, "retention or compaction took it before this try")
         self._gone.append(self._fail(one, why, now_s, GiveUp("dead-letter")))
 
-    def missed(self) -> list[Failed]:
+    def missed(self, now_s: float) -> list[Failed]:
         """Events that were to be taken and are gone, for a dead letter each."""
+        if self.fresh.lapsed:
+            self._lapse(now_s)
         if not self._gone:
             return []
         gone, self._gone = self._gone, []
         return gone
+
+    def _lapse(self, now_s: float) -> None:
+        """Events have expired unsent, of a topic that wants to know."""
+        lapsed, self.fresh.lapsed = self.fresh.lapsed, []
+        if self.temporary or not self.policy.qos:
+            return  # nobody looks at letters of those
+        why = Failure(0, 0, EXPIRED, "it expired before it was sent").noted(0, now_s)
+        self._gone += [
+            Failed(offset, 0, [why], "dead-letter", level) for offset, level in lapsed
+        ]
 
     def _due(self, now_s: float) -> float:
         timeout_s = self.policy.ack_timeout_s
@@ -698,6 +733,7 @@ class Subscription:
         if one is None:
             return
         one.tries = max(failed.tries - 1, 0)
+        one.unsent = not failed.tries
         errors = [error for error in failed.errors if error.tries < failed.tries]
         if errors:
             self.errors[failed.offset] = errors

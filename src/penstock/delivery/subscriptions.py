@@ -18,6 +18,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import msgspec
 
 from penstock.delivery.cursor import GetLevels
+from penstock.delivery.fresh import GetMark
 from penstock.delivery.owed import Notes, Owed
 from penstock.delivery.pages import Pages
 from penstock.delivery.states import READY, RELEASED, OwedState
@@ -53,6 +54,9 @@ class Full(msgspec.Struct, array_like=True, frozen=True):
     errors: ErrorRows
     amended: Mapping[int, bytes] = {}
     owner: str = ""
+    aside: int = 0
+    due: Mapping[int, bytes] = {}
+    expired: int = 0
 
 
 class Change(msgspec.Struct, array_like=True, frozen=True):
@@ -71,6 +75,12 @@ class Change(msgspec.Struct, array_like=True, frozen=True):
     """Of events whose failures changed; empty: it has none any more."""
     amended: Mapping[int, bytes] = {}
     """Of events that are owed anew; empty: as it is stored."""
+    aside: int = 0
+    due: Mapping[int, bytes] = {}
+    """What has become due since, by level, as 64-bit offsets."""
+    due_taken: Mapping[int, int] = {}
+    """How many were taken of what is due, the first of each level."""
+    expired: int = 0
 
 
 class Changes(msgspec.Struct, array_like=True, frozen=True):
@@ -101,13 +111,13 @@ class Subscriptions:
         self._unsaid: dict[Subscription, None] = {}
         self._gone: list[int] = []
         self._whole = False
-        self._sources: tuple[Pages, GetLevels] | None = None
+        self._sources: tuple[Pages, GetLevels, GetMark] | None = None
 
-    def wire(self, pages: Pages, levels: GetLevels) -> None:
+    def wire(self, pages: Pages, levels: GetLevels, mark: GetMark) -> None:
         """Say where events come from, once the log is open."""
-        self._sources = pages, levels
+        self._sources = pages, levels, mark
         for one in self._by_number.values():
-            one.wire(pages, levels)
+            one.wire(pages, levels, mark)
 
     def __len__(self) -> int:
         return len(self._by_number)
@@ -240,8 +250,10 @@ class Subscriptions:
         data = _encode(Changes(full, changed, self._gone, self._whole))
         for new in self._unsaid:
             new.owed.said(everything=True)
+            new.fresh.due.said()
         for known in self._notes.dirty:
             known.owed.said()
+            known.fresh.due.said()
         self._notes.clear()
         self._unsaid.clear()
         self._gone, self._whole = [], False
@@ -283,6 +295,8 @@ class Subscriptions:
         one = self._make(*place, owner=row.owner)
         one.active, one.suspended = row.active, row.suspended
         one.cursor.sent, one.cursor.places = row.sent, row.places
+        one.fresh.aside, one.fresh.expired = row.aside, row.expired
+        one.fresh.due.take_up(row.due, {})
         _take_up_texts(one, row)
         one.take_up((), _owed(row.owed), row.runs)
 
@@ -304,6 +318,9 @@ def _full(one: Subscription) -> Full:
         one.errors,
         one.amended,
         one.owner,
+        one.fresh.aside,
+        one.fresh.due.packed(),
+        one.fresh.expired,
     )
 
 
@@ -327,6 +344,10 @@ def _change(one: Subscription) -> Change:
         one.owed.runs,
         {offset: one.errors.get(offset, ()) for offset in one.owed.erred},
         {offset: one.amended.get(offset, b"") for offset in one.owed.amended},
+        one.fresh.aside,
+        {level: offsets.tobytes() for level, offsets in one.fresh.due.added.items()},
+        one.fresh.due.taken,
+        one.fresh.expired,
     )
 
 
@@ -345,6 +366,8 @@ def _owed(
 def _apply(one: Subscription, change: Change) -> None:
     one.active, one.suspended = change.active, change.suspended
     one.cursor.sent, one.cursor.places = change.sent, change.places
+    one.fresh.aside, one.fresh.expired = change.aside, change.expired
+    one.fresh.due.take_up(change.due, change.due_taken)
     _take_up_texts(one, change)
     one.take_up(change.settled, _owed(change.owed), change.runs)
 

@@ -71,18 +71,18 @@ def test_only_what_is_to_stay_in_order_waits_for_a_suspect_in_front_of_it(
     assert one.first(in_order=in_order) == [(0, 4)]
 
 
-def test_nothing_is_left_when_it_is_emptied_but_what_is_out() -> None:
-    one = SendAgain()
+def test_line_begins_anew_with_a_suspect_that_is_out() -> None:
+    one, out = SendAgain(), Owed(5, 0)
     put(one, 3, SUSPECT)
     put(one, 4, READY)
-    one.alone = 5
+    out.state = OwedState.ALONE
 
-    one.line_up(())
+    one.line_up([out])
 
+    assert (one.alone, one.first(in_order=False)) == (5, [])
     assert one.isolating()
     one.clear()
     assert not one.isolating()
-    assert one.first(in_order=False) == []
 
 
 @pytest.mark.parametrize("order", ["log", "priority"])
