@@ -425,7 +425,8 @@ class WrongOrder(BrokerError):
 
 def _ordered(order: str) -> str:
     """In words that fit whatever the options of a client are called."""
-    return "by priority" if order == "priority" else "as they were published"
+    words = {"priority": "by priority", "key": "by key"}
+    return words.get(order, "as they were published")
 
 
 class WrongQos(BrokerError):

@@ -80,7 +80,7 @@ def test_an_event_that_comes_again_without_acks_is_settled_by_being_sent(
     broker.subscribe("s", "t", Policy(qos=0))
     broker.take(broker.attach(one, Quiet()), clock.now_s(), MANY)
 
-    assert (one.lag(), one.flying) == (0, 0)
+    assert (one.lag(), one.owed.in_flight) == (0, 0)
 
 
 def test_a_consumer_that_sends_no_acks_is_woken_until_it_has_all(

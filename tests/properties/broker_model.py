@@ -13,8 +13,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from penstock.broker.broker import Broker
-from penstock.delivery.failing import MAX_ERRORS
-from penstock.delivery.subscription import Subscription
+from penstock.delivery.owed import Owed
+from penstock.delivery.states import ALONE, IN_FLIGHT, PAUSED
+from penstock.delivery.states import RELEASED as IS_RELEASED
+from penstock.delivery.subscription import MAX_ERRORS, Subscription
 from penstock.log import Batch
 from penstock.model.policy import Policy
 
@@ -340,7 +342,7 @@ def seen(one: Subscription, rows: list[Row]) -> dict[str, Any]:
         "active": one.active,
         "suspended": one.suspended,
         "settled": settled_of(one, rows),
-        "owed": {d.offset: (int(d.stage), d.tries) for d in one.owed.values()},
+        "owed": {d.offset: (stage_of(d), d.tries) for d in one.owed.values()},
         "fails": {o: fails_of(one, o) for o in one.errors},
         "amended": {o: payload_of(frame) for o, frame in one.amended.items()},
     }
@@ -426,19 +428,32 @@ def dedup_of(broker: Broker) -> dict[Key, int]:
     }
 
 
+def stage_of(owed: Owed) -> int:
+    """What the model knows of the state of an event."""
+    if owed.state is IS_RELEASED:
+        return RELEASED
+    return SENT if owed.state in IN_FLIGHT else WAITING
+
+
 def bookkeeping(one: Subscription, rows: list[Row]) -> str | None:
     """What does not add up within a real subscription."""
     owed = list(one.owed.values())
-    flying = sum(debt.stage != WAITING for debt in owed)
-    later = sum(debt.stage == WAITING and debt.due_s > 0 for debt in owed)
-    if (one.flying, one._later) != (flying, later):
-        return f"counts {one.flying} in flight, {one._later} put off; {flying}, {later}"
+    flying = sum(debt.state in IN_FLIGHT for debt in owed)
+    paused = sum(debt.state is PAUSED for debt in owed)
+    book = one.owed
+    if (book.in_flight, book.paused) != (flying, paused):
+        return f"counts {book.in_flight} in flight, {book.paused} paused, of {owed}"
+    alone = [debt.offset for debt in owed if debt.state is ALONE]
+    if alone != [offset for offset in [book.queue.alone] if offset is not None]:
+        return f"thinks that {book.queue.alone} is alone, not {alone}"
+    if any(debt.due_s == 0 for debt in owed if debt.state is PAUSED):
+        return f"has an event without a time that waits for it: {owed}"
     if len(owed) != len(one.owed) or {d.offset for d in owed} != set(one.owed):
         return f"owes {len(one.owed)}, tells {owed}"
     for debt in owed:
         if debt.holder is not None and debt.holder not in one.consumers:
             return f"{debt.offset} is held by somebody who is gone"
-        if debt.stage == SENT and debt.holder is None:
+        if stage_of(debt) == SENT and debt.holder is None:
             return f"{debt.offset} was sent to nobody"
     left = set(range(one.cursor.start, len(rows))) - settled_of(one, rows)
     if one.lag() != len(left):

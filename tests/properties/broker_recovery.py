@@ -29,6 +29,7 @@ from tests.properties.broker_model import (
     reborn,
     seen,
     settled_of,
+    stage_of,
 )
 
 
@@ -152,7 +153,7 @@ class Recovery(Life):
             sub.settled = settled_of(one, found[one.topic])
             sub.owed = {
                 debt.offset: Debt(
-                    int(debt.stage),
+                    stage_of(debt),
                     debt.tries,
                     fails=fails_of(one, debt.offset),
                     amended=payload_of(one.amended.get(debt.offset)),

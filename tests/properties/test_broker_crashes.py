@@ -19,9 +19,9 @@ from hypothesis import strategies as st
 from penstock.broker.broker import Broker
 from penstock.delivery import subscriptions
 from penstock.delivery.dedup import Dedup
+from penstock.delivery.isolation import SendAgain
 from penstock.delivery.levels import Levels
 from penstock.delivery.pending import Pending
-from penstock.delivery.quarantine import Quarantine
 from penstock.delivery.subscription import Subscription
 from penstock.delivery.subscriptions import Subscriptions
 from penstock.gateway.outbox import Outbox
@@ -137,9 +137,9 @@ BUGS: dict[str, tuple[object, str, Any, int]] = {
     "what a consumer held is not returned": (Subscription, "give_back", no_failures, 0),
     "what ends with the broker is not lost": (Subscription, "recover", no_failures, 12),
     "suspects are sent together": (
-        Quarantine,
-        "queue",
-        property(lambda self: self._waiting),
+        SendAgain,
+        "alone",
+        property(lambda self: None, nothing),
         22,
     ),
     "amended events go as they are stored": (

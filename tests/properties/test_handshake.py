@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from penstock.delivery import subscriptions
 from penstock.delivery.consumer import Consumer
-from penstock.delivery.handshake import Stage
 from penstock.delivery.owed import Owed
+from penstock.delivery.states import OwedState
 from penstock.gateway.json_consumer import ConsumerGateway
 from penstock.gateway.outbox import Outbox
 from penstock.wire.jsonq import replies
@@ -98,7 +98,7 @@ def test_a_broker_that_forgets_pubrecs_in_a_crash_breaks_the_promise(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def unreleased(owed: Owed) -> tuple[int, int, int, int]:
-        return owed.offset, owed.level, owed.tries, Stage.WAITING
+        return owed.offset, owed.level, owed.tries, OwedState.READY
 
     monkeypatch.setattr(subscriptions, "_row", unreleased)
 

@@ -60,12 +60,12 @@ class Aftermath:
         if (start := self._first_letter()) > self._letters_start:
             self._say_gone(start)
         for subscription in broker.timers.due(now_s):
-            expired = subscription.expire(now_s)
-            for one in expired.released:
+            overdue = subscription.overdue(now_s)
+            for one in overdue.released:
                 if one.holder is not None:
                     one.holder.outlet.released(one.holder, [one])
                     broker.awake[one.holder.outlet] = None
-            self.carry_out(subscription, expired.failed, now_s)
+            self.carry_out(subscription, overdue.failed, now_s)
         for message in broker.pending.expired(now_s - broker.options.pending_ttl_s):
             letter = letters.stale(message, now_s)
             if letters.kept(broker.log, letter, broker.letter_options):

@@ -36,12 +36,14 @@ from penstock.chains import Chains
 from penstock.delivery import letters
 from penstock.delivery.consumer import Consumer, Outlet
 from penstock.delivery.dedup import Dedup
-from penstock.delivery.handshake import Answer, Stage
+from penstock.delivery.delays import Delays
+from penstock.delivery.handshake import Answer
 from penstock.delivery.kept import Kept, Registry
 from penstock.delivery.level_book import LevelBook
 from penstock.delivery.owed import Owed, Portion
 from penstock.delivery.pages import Pages
 from penstock.delivery.pending import Message, Pending
+from penstock.delivery.states import RELEASED, OwedState
 from penstock.delivery.subscription import Subscription
 from penstock.delivery.subscriptions import Subscriptions
 from penstock.errors import (
@@ -80,6 +82,7 @@ class Broker:
         self.dedup = keep(Dedup(given.dedup_count, given.dedup_age_s))
         self.letters = keep(letters.Letters())
         self.levels = keep(LevelBook())
+        self.delays = keep(Delays())
         self.cards = keep(Cards(given))
         self.sinks = keep(Sinks(given))
         self.sessions = keep(Sessions())
@@ -108,8 +111,9 @@ class Broker:
         self.aftermath = Aftermath(self)
         self._drop_orphans()
         self._bound(letters.TOPIC)
-        self.levels.wire(self.log, self.pages)
-        self.subscriptions.wire(self.pages, self.levels.get)
+        self.delays.wire(self.log)
+        self.levels.wire(self.log, self.pages, self.delays.committed)
+        self.subscriptions.wire(self.pages, self.levels.get, self.delays.mark)
         self.retained = Retained(self.log, self.options.max_retained)
         self.sessions.wire(self, self.log.now_ms() / 1000)
         self._kept.opened(self.log)
@@ -457,9 +461,12 @@ class Broker:
     def wake(self, subscription: Subscription) -> None:
         if subscription.active and subscription.credit > 0:
             for consumer in subscription.consumers:
-                self.awake[consumer.outlet] = None
-                if consumer.ready is not None:
-                    consumer.ready[consumer] = None
+                self._wake_one(consumer)
+
+    def _wake_one(self, consumer: Consumer) -> None:
+        self.awake[consumer.outlet] = None
+        if consumer.ready is not None:
+            consumer.ready[consumer] = None
 
     def _end(self, subscription: Subscription, reason: str) -> None:
         self.dismiss(subscription, reason)
@@ -478,9 +485,15 @@ class Broker:
     def take(self, consumer: Consumer, now_s: float, limit: int) -> list[Portion]:
         """Events for a consumer, within its subscription's window."""
         portions = consumer.take(now_s, limit)
-        if missed := consumer.subscription.missed():
+        if missed := consumer.subscription.missed(now_s):
             self.aftermath.carry_out(consumer.subscription, missed, now_s)
-        policy = consumer.subscription.policy
+        policy, keyed = consumer.subscription.policy, consumer.subscription.keyed
+        if keyed is not None and keyed.offered:
+            keyed.offered.clear()
+            self.wake(consumer.subscription)
+        if consumer.subscription.fresh.unfinished:
+            consumer.subscription.fresh.unfinished = False
+            self._wake_one(consumer)
         if portions:
             self.traffic.took(consumer.subscription, portions, now_s)
         if portions and policy.qos == 0:  # no answer will ask for what is left
@@ -492,16 +505,16 @@ class Broker:
 
     def answer(
         self, consumer: Consumer, offset: int, answer: Answer, now_s: float
-    ) -> Stage | None:
+    ) -> OwedState | None:
         """Move the handshake of a delivery on; None if it is not in flight there."""
         subscription = consumer.subscription
         if not consumer.holds(offset):
             return None
-        stage = subscription.answer(offset, answer, now_s)
-        if stage is Stage.RELEASED:
+        state = subscription.answer(offset, answer, now_s)
+        if state is RELEASED:
             interval_s = subscription.policy.release_interval_s
             self.timers.arm(subscription, now_s + interval_s)
-        return stage
+        return state
 
     def resume(self, consumer: Consumer, now_s: float) -> list[Owed]:
         """Deliveries whose PUBREL a new consumer has to get again."""
@@ -533,11 +546,18 @@ class Broker:
         self.aftermath.carry_out(subscription, [failed], now_s)
         return True
 
+    def next_s(self) -> float | None:
+        """When time brings something next, as far as that is known."""
+        moments = self.timers.next_s(), self.delays.next_s()
+        return min((one for one in moments if one is not None), default=None)
+
     def tick(self, now_s: float) -> None:
         """Act on everything whose time has come."""
         self.traffic.tick(now_s)
         self.seldom.tick(now_s)
         self.sinks.staging.expire(now_s, self.seldom)
+        for one in self.delays.let_go(int(now_s * 1000), self.subscriptions.of_topic):
+            self.wake(one)
         self.aftermath.tick(now_s)
 
     def dead_letter(self, *, gateway: str, reason: str, raw: bytes) -> None:

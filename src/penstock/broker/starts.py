@@ -28,11 +28,13 @@ def resolved(log: BrokerLog, topic: str, start: str | int) -> int:
 def check_resumed(known: Subscription, policy: Policy) -> None:
     """Raises WrongOrder, WrongQos, TakenInOrder if it cannot go on by these rules."""
     name, topic, before = known.subscriber, known.topic, known.policy
-    if before.order != policy.order:
+    if before.order != policy.order and (
+        known.consumers or "priority" in (before.order, policy.order)
+    ):
         raise WrongOrder(name, topic, policy.order, before.order)
     if known.keeps_qos(policy.qos):
         raise WrongQos(name, topic, policy.qos, before.qos)
-    if known.consumers and (policy.in_order or before.in_order):
+    if known.consumers and (policy.for_one or before.for_one):
         raise TakenInOrder(name, topic)
 
 

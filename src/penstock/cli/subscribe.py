@@ -64,10 +64,11 @@ WINDOW = 1000
 )
 @click.option(
     "--order",
-    type=click.Choice(["log", "priority"]),
+    type=click.Choice(["log", "priority", "key"]),
     default="log",
     show_default=True,
-    help="As published, or the highest priority first.",
+    help="As published, the highest priority first, or as published and the events of "
+    "one key to one of several consumers at a time.",
 )
 @click.option(
     "--rates", is_flag=True, help="Print how fast events come, instead of the events."

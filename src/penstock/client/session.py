@@ -59,12 +59,14 @@ class Wish:
     subscriber: a name keeps position and unsettled events; without one it is temporary.
     start: ``latest``, ``earliest``, an offset, or ``time:<milliseconds>``; it counts
         when the subscription is made.
-    order: ``log`` as published, ``priority`` the highest first.
+    order: ``log`` as published, ``priority`` the highest first, ``key`` as published,
+        the events of one key to one consumer at a time.
     window: events on their way that are not settled, at most.
     ack_timeout_s, tries: when an event is sent again, and how often; then it is a
         dead letter.
     in_order: events do not overtake one that has to be sent alone, because it was lost
-        before; and there is one consumer at a time.
+        before; and there is one consumer at a time, unless the order is ``key``: then a
+        consumer may get several events of a key, and keeps them in order.
     prefetch: events that this consumer may have of the window, at most; 0 is a fair
         share of it.
     auto_ack: events are settled by being sent.

@@ -28,7 +28,7 @@ class Consumer:
     ``prefetch``: how many unsettled deliveries it may have, 0 for whatever it gets.
     """
 
-    __slots__ = ("outlet", "payer", "prefetch", "ready", "subscription")
+    __slots__ = ("outlet", "payer", "prefetch", "ready", "serial", "subscription")
 
     def __init__(
         self, subscription: Subscription, outlet: Outlet, prefetch: int = 0
@@ -36,7 +36,7 @@ class Consumer:
         """Raises InvalidOption, TakenInOrder: events in order go to one at a time."""
         if prefetch < 0:
             raise InvalidOption("prefetch", prefetch, "at least 0")
-        if subscription.policy.in_order and subscription.consumers:
+        if subscription.consumers and subscription.policy.for_one:
             raise TakenInOrder(subscription.subscriber, subscription.topic)
         self.subscription = subscription
         self.outlet = outlet
@@ -45,7 +45,9 @@ class Consumer:
         """Where it is put when there may be something to take, if anybody asks."""
         self.payer: Payer | None = None
         """On whose account it consumes."""
-        subscription.consumers.append(self)
+        self.serial = 0
+        """Another number for each consumer that a subscription has had."""
+        subscription.joined(self)
 
     def holds(self, offset: int) -> bool:
         """Whether this consumer has the event in flight."""
@@ -65,7 +67,9 @@ class Consumer:
         if self.prefetch:
             free = self.prefetch - subscription.owed.count_of(self)
             if subscription.policy.in_order:
-                free -= subscription.put_off  # others may wait for those: leave room
+                free -= (
+                    subscription.owed.paused
+                )  # others may wait for those: leave room
             limit = min(limit, free)
         elif others > 1:
             limit = min(limit, -(-subscription.credit // others))
@@ -82,5 +86,5 @@ class Consumer:
         """End the share: what it held goes back, or was its last try."""
         if self not in self.subscription.consumers:
             return []
-        self.subscription.consumers.remove(self)
+        self.subscription.left(self)
         return self.subscription.give_back(self, now_s)

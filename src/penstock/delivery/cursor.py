@@ -27,7 +27,7 @@ GetLevels = Callable[[str], Levels | None]
 class Cursor:
     def __init__(self, topic: str, order: Order, start: int) -> None:
         self._topic = topic
-        self._logs = order == "log"
+        self._logs = order != "priority"
         self.start = start
         """Where a level begins that has no place yet."""
         self.places: dict[int, int] = {}
@@ -107,6 +107,19 @@ class Cursor:
             # with the last of their events.
             self.places[level], self.sent = behind, behind - self.start
             yield Portion(page, lo, hi, 1)
+
+    def pass_to(self, page: Page, index: int) -> None:
+        """Send nothing of what follows, up to an event of the page."""
+        behind = page.end if index == len(page) else page.batch.offset_of(index)
+        self.places[self.plain_level], self.sent = behind, behind - self.start
+
+    def has_passed(self, level: int, offset: int) -> bool:
+        """Whether an event of this level is behind the start and in front of here."""
+        return self.start <= offset < self._place(level)
+
+    def buries_expired(self) -> bool:
+        """Whether events of the topic that expire unsent are to be dead letters."""
+        return self._pages.buries_expired(self._topic)
 
     def pick(self, level: int, offset: int) -> Portion | None:
         """One event as ``next`` named it; None if compaction took it away."""

@@ -1,6 +1,6 @@
 """Packet ids of one client: what is in flight under which id, in both directions.
 
-Outwards an id stands for a delivery, which has a stage of ``handshake.OUTBOUND``: SENT
+Outwards an id stands for a delivery, which has a state of ``handshake.OUTBOUND``: SENT
 until the client answers; with QoS 2 RELEASED from its PUBREC to its PUBCOMP. A delivery
 that is released is settled for its subscription: the client has it, and only the id is
 still in use. Inwards an id of QoS 2 is *received* from its PUBLISH to its PUBREL.
@@ -19,7 +19,8 @@ from itertools import repeat
 from operator import itemgetter
 from typing import NamedTuple, cast
 
-from penstock.delivery.handshake import Answer, Stage, next_stage
+from penstock.delivery.handshake import Answer, next_state
+from penstock.delivery.states import OwedState
 
 MAX_ID = 0xFFFF
 
@@ -105,13 +106,14 @@ class Flights:
         found = [out.get(id_) for id_ in ids]
         if None not in found and len(found) == len(set(ids)):
             flights = cast("list[Flight]", found)
-            stages = {
-                next_stage(qos, Stage.SENT, answer) for qos in set(map(_QOS, flights))
+            states = {
+                next_state(qos, OwedState.SENT, answer)
+                for qos in set(map(_QOS, flights))
             }
-            if len(stages) == 1 and None not in stages:  # as nearly always
+            if len(states) == 1 and None not in states:  # as nearly always
                 for id_ in ids:
                     del out[id_]
-                if Stage.RELEASED in stages:
+                if OwedState.RELEASED in states:
                     self.released.update(dict.fromkeys(ids))
                 self._note(RELEASED if answer is Answer.PUBREC else FREED, ids)
                 return flights
@@ -125,13 +127,13 @@ class Flights:
             flight = out.get(id_)
             if flight is None:
                 continue
-            stage = next_stage(flight.qos, Stage.SENT, answer)
-            if stage is None:
+            state = next_state(flight.qos, OwedState.SENT, answer)
+            if state is None:
                 continue
             del out[id_]
             done.append(flight)
             moved.append(id_)
-            if stage is Stage.RELEASED:
+            if state is OwedState.RELEASED:
                 self.released[id_] = None
         if moved:
             self._note(RELEASED if answer is Answer.PUBREC else FREED, moved)
@@ -145,12 +147,12 @@ class Flights:
         for id_ in ids:
             flight = self.out.get(id_)
             if flight is not None:
-                stage = next_stage(flight.qos, Stage.SENT, answer)
+                state = next_state(flight.qos, OwedState.SENT, answer)
             elif id_ in self.released:
-                stage = next_stage(2, Stage.RELEASED, answer)
+                state = next_state(2, OwedState.RELEASED, answer)
             else:
                 continue
-            if stage is None:
+            if state is None:
                 return id_
         return None
 
@@ -180,8 +182,8 @@ class Flights:
     def completed(self, ids: Iterable[int]) -> int:
         """PUBCOMP has come; how many ids are free now."""
         released = self.released
-        stage = next_stage(2, Stage.RELEASED, Answer.PUBCOMP)
-        assert stage is Stage.SETTLED, "as the table has it"
+        state = next_state(2, OwedState.RELEASED, Answer.PUBCOMP)
+        assert state is OwedState.SETTLED, "as the table has it"
         free = [id_ for id_ in ids if released.pop(id_, id_) is None]
         if free:
             self._note(FREED, free)

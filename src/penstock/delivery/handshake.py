@@ -1,6 +1,6 @@
 """The handshakes of QoS 0, 1 and 2 as tables, for both roles of the broker.
 
-Towards a consumer (outbound), a delivery stands at a stage::
+Towards a consumer (outbound), a delivery is in one of the states of states.py::
 
     SENT ──ACK──> SETTLED                               QoS 1
     SENT ──PUBREC──> RELEASED ──PUBCOMP──> SETTLED      QoS 2, PUBREL sent in between
@@ -23,15 +23,7 @@ from __future__ import annotations
 
 from enum import IntEnum
 
-
-class Stage(IntEnum):
-    """Where an outbound delivery stands."""
-
-    WAITING = 0
-    """Not sent, or to be sent again."""
-    SENT = 1
-    RELEASED = 2
-    SETTLED = 3
+from penstock.delivery.states import ALONE, RELEASED, SENT, SETTLED, OwedState
 
 
 class Answer(IntEnum):
@@ -42,14 +34,16 @@ class Answer(IntEnum):
     PUBCOMP = 3
 
 
-OUTBOUND: dict[tuple[int, Stage, Answer], Stage] = {
-    (1, Stage.SENT, Answer.ACK): Stage.SETTLED,
-    (2, Stage.SENT, Answer.PUBREC): Stage.RELEASED,
-    (2, Stage.RELEASED, Answer.PUBREC): Stage.RELEASED,
-    (2, Stage.RELEASED, Answer.PUBCOMP): Stage.SETTLED,
+OUTBOUND: dict[tuple[int, OwedState, Answer], OwedState] = {
+    (1, SENT, Answer.ACK): SETTLED,
+    (1, ALONE, Answer.ACK): SETTLED,
+    (2, SENT, Answer.PUBREC): RELEASED,
+    (2, ALONE, Answer.PUBREC): RELEASED,
+    (2, RELEASED, Answer.PUBREC): RELEASED,
+    (2, RELEASED, Answer.PUBCOMP): SETTLED,
 }
 
 
-def next_stage(qos: int, stage: Stage, answer: Answer) -> Stage | None:
+def next_state(qos: int, state: OwedState, answer: Answer) -> OwedState | None:
     """Where the answer takes a delivery; None if it makes no sense there."""
-    return OUTBOUND.get((qos, stage, answer))
+    return OUTBOUND.get((qos, state, answer))

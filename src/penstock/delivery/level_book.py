@@ -7,6 +7,7 @@ after; without one the topics are read from their beginning.
 from __future__ import annotations
 
 from array import array
+from collections.abc import Callable
 
 import msgspec
 
@@ -38,12 +39,21 @@ class LevelBook(Kept):
     def __init__(self) -> None:
         self._indexes: dict[str, Levels] = {}
         self._restored: dict[str, Row] = {}
+        self._read: Callable[[str, Batch], object]
         self._log: BrokerLog | None = None
         self._pages: Pages | None = None
 
-    def wire(self, log: BrokerLog, pages: Pages) -> None:
-        """Take up the log once it is open, and read what is new in it."""
-        self._log, self._pages = log, pages
+    def wire(
+        self,
+        log: BrokerLog,
+        pages: Pages,
+        read: Callable[[str, Batch], object] = lambda topic, batch: None,
+    ) -> None:
+        """Take up the log once it is open, and read what is new in it.
+
+        ``read`` is called with all that is read: others keep indexes too.
+        """
+        self._log, self._pages, self._read = log, pages, read
         for topic in log.each_topic():
             name = topic.name
             row = self._restored.get(name, Row(topic.id, 0))
@@ -80,6 +90,7 @@ class LevelBook(Kept):
             while batches := self._log.read(name, offset):
                 for batch in batches:
                     self.committed(name, batch)
+                    self._read(name, batch)
                 offset = batches[-1].end_offset
         except OffsetOutOfRange:
             # The topic was cut behind the checkpoint: look at all of it.

@@ -5,30 +5,42 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from penstock.delivery.handshake import Stage
 from penstock.delivery.pages import Page
+from penstock.delivery.states import READY, OwedState
 from penstock.model.failure import Failure
 from penstock.model.policy import Exhausted
 
 if TYPE_CHECKING:
     from penstock.delivery.consumer import Consumer
-    from penstock.delivery.standing import Standing
+    from penstock.delivery.subscription import Subscription
 
 
 # One is made for every delivery: a plain class with slots is the cheapest.
 class Owed:
     """An event that was handed out and is not settled."""
 
-    __slots__ = ("due_s", "holder", "level", "offset", "recorded", "stage", "tries")
+    __slots__ = (
+        "due_s",
+        "holder",
+        "level",
+        "offset",
+        "recorded",
+        "state",
+        "tries",
+        "unsent",
+    )
 
     def __init__(self, offset: int, level: int) -> None:
         self.offset = offset
         self.level = level
-        self.stage = Stage.WAITING
+        self.state: OwedState = READY
+        """Changed by ``OwedBook.move`` alone, once it is in a book."""
         self.tries = 0
         self.due_s = 0.0
         """When to act if nothing happens; 0 for never."""
         self.holder: Consumer | None = None
+        self.unsent = False
+        """Whether it was read past, and may still expire."""
         self.recorded = False
         """Whether the journal has heard of it."""
 
@@ -39,7 +51,7 @@ class Notes:
     __slots__ = ("dirty", "sync", "urgent")
 
     def __init__(self) -> None:
-        self.dirty: dict[Standing, None] = {}
+        self.dirty: dict[Subscription, None] = {}
         """Those that have changed."""
         self.urgent = False
         """Whether somebody waits for it to be written."""
@@ -88,7 +100,7 @@ class Failed:
 
 
 @dataclass(slots=True)
-class Expired:
+class Overdue:
     """What ran out of time, by what is to be done with it."""
 
     failed: list[Failed]

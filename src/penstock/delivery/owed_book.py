@@ -7,17 +7,31 @@ of offsets; ``get`` and ``singles`` give what may be changed, ``values`` only te
 
 For the journal: runs are few, and every record lists all of them. So an event that
 leaves a run is ``touched``, unless it leaves by being settled.
+
+``move`` is the only place that changes the state of an event. It follows the table of
+states.py, and keeps what depends on states: how much is in flight or paused, and what
+is to be sent again.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
-from penstock.delivery.handshake import Stage
+from penstock.delivery.isolation import SendAgain
+from penstock.delivery.key_order import KeyOrder
 from penstock.delivery.owed import Owed
+from penstock.delivery.states import (
+    IN_FLIGHT,
+    MOVES,
+    PAUSED,
+    QUEUED,
+    SENT,
+    SETTLED,
+    Move,
+)
 
 if TYPE_CHECKING:
     from penstock.delivery.consumer import Consumer
@@ -42,7 +56,7 @@ class Run:
     def event(self, offset: int) -> Owed:
         """One of them as it stands."""
         one = Owed(offset, self.level)
-        one.stage = Stage.SENT
+        one.state = SENT
         one.tries = 1
         one.due_s = self.due_s
         one.holder = self.holder
@@ -50,12 +64,26 @@ class Run:
 
 
 class OwedBook:
-    __slots__ = ("_in_runs", "_runs", "_singles", "amended", "erred", "touched")
+    __slots__ = (
+        "_in_runs",
+        "_out",
+        "_runs",
+        "_singles",
+        "amended",
+        "erred",
+        "paused",
+        "queue",
+        "touched",
+    )
 
     def __init__(self) -> None:
         self._singles: dict[int, Owed] = {}
+        self._out = 0
         self._runs: list[Run] = []
         self._in_runs = 0
+        self.paused = 0
+        """How many events wait for the time of their next try."""
+        self.queue: SendAgain | KeyOrder = SendAgain()
         self.touched: dict[int, None] = {}
         """Single events whose state the journal does not know as it is."""
         self.erred: dict[int, None] = {}
@@ -140,8 +168,50 @@ class OwedBook:
             self.touched[offset] = None
         return found
 
+    @property
+    def in_flight(self) -> int:
+        """How many events are with consumers."""
+        return self._out + self._in_runs
+
     def add(self, one: Owed) -> None:
+        """Owe a single event, in the state that it has."""
         self._singles[one.offset] = one
+        self._out += one.state in IN_FLIGHT
+
+    def move(
+        self,
+        one: Owed,
+        move: Move,
+        due_s: float = 0.0,
+        holder: Consumer | None = None,
+    ) -> None:
+        """Let a single event take a step of the table; then due, and with a consumer.
+
+        What is settled is forgotten. Raises KeyError for a step that there is not.
+        """
+        before = one.state
+        after = one.state = MOVES[before, move]
+        one.due_s, one.holder = due_s, holder
+        self._out += (after in IN_FLIGHT) - (before in IN_FLIGHT)
+        self.paused += (after is PAUSED) - (before is PAUSED)
+        if after is SETTLED:
+            self._settled(one)
+        self.queue.moved(one, before)
+
+    def _settled(self, one: Owed) -> None:
+        offset = one.offset
+        self.forget(offset)
+        if one.recorded:
+            self.touched[offset] = None
+        else:
+            self.touched.pop(offset, None)
+
+    def line_up(self, move_of: Callable[[Owed], Move]) -> None:
+        """Queue anew all that is to be sent again, each by the move it is to take."""
+        for one in self._singles.values():
+            if one.state in QUEUED:
+                one.state = MOVES[one.state, move_of(one)]
+        self.queue.line_up(self.singles())
 
     def add_run(self, run: Run) -> None:
         """Runs come in the order of their offsets."""
@@ -159,8 +229,10 @@ class OwedBook:
             self._runs.append(run)
 
     def forget(self, offset: int) -> None:
-        """Owe a single event no more."""
-        self._singles.pop(offset, None)
+        """Owe a single event no more, as the journal says or after it was settled."""
+        one = self._singles.pop(offset, None)
+        if one is not None:
+            self._out -= one.state in IN_FLIGHT
         if self.erred:
             self.erred.pop(offset, None)
         if self.amended:
@@ -245,7 +317,8 @@ class OwedBook:
         self.amended.clear()
         self._singles.clear()
         self._runs.clear()
-        self._in_runs = 0
+        self._in_runs = self._out = self.paused = 0
+        self.queue.clear()
 
     def _find(self, offset: int) -> Run | None:
         at = bisect_right(self._runs, offset, key=_LO) - 1

@@ -180,6 +180,10 @@ class Pages:
         """Whether the events of a topic are written without a sync."""
         return self._log.topic(topic).options.durability == "os"
 
+    def buries_expired(self, topic: str) -> bool:
+        """Whether events of a topic that expire undelivered are dead letters."""
+        return self._log.topic(topic).options.dead_letter_expired
+
     def forget(self, topic: str) -> None:
         """Drop the pages of a topic that was deleted or changed."""
         for base in self._bases.pop(topic, ()):

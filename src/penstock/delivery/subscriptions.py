@@ -18,19 +18,20 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import msgspec
 
 from penstock.delivery.cursor import GetLevels
-from penstock.delivery.handshake import Stage
+from penstock.delivery.fresh import GetMark
 from penstock.delivery.kept import Kept
 from penstock.delivery.owed import Notes, Owed
 from penstock.delivery.pages import Pages
-from penstock.delivery.standing import Standing
+from penstock.delivery.states import READY, RELEASED, OwedState
 from penstock.delivery.subscription import Subscription
 from penstock.errors import LimitReached
 from penstock.log import Record
 from penstock.model.failure import Failure, of_lines
 from penstock.model.policy import Policy
 
-# Offset, level, tries, stage.
+# Offset, level, tries, and 2 if it is RELEASED: everything else is sent again.
 OwedRow = tuple[int, int, int, int]
+_TO_SEND, _RELEASED = 0, 2
 # First offset, end, level: in flight for the first time.
 RunRow = tuple[int, int, int]
 # Offset -> failures; texts alone in records of versions that knew no more.
@@ -54,6 +55,9 @@ class Full(msgspec.Struct, array_like=True, frozen=True):
     errors: ErrorRows
     amended: Mapping[int, bytes] = {}
     owner: str = ""
+    aside: int = 0
+    due: Mapping[int, bytes] = {}
+    expired: int = 0
 
 
 class Change(msgspec.Struct, array_like=True, frozen=True):
@@ -72,6 +76,12 @@ class Change(msgspec.Struct, array_like=True, frozen=True):
     """Of events whose failures changed; empty: it has none any more."""
     amended: Mapping[int, bytes] = {}
     """Of events that are owed anew; empty: as it is stored."""
+    aside: int = 0
+    due: Mapping[int, bytes] = {}
+    """What has become due since, by level, as 64-bit offsets."""
+    due_taken: Mapping[int, int] = {}
+    """How many were taken of what is due, the first of each level."""
+    expired: int = 0
 
 
 class Changes(msgspec.Struct, array_like=True, frozen=True):
@@ -104,13 +114,13 @@ class Subscriptions(Kept):
         self._unsaid: dict[Subscription, None] = {}
         self._gone: list[int] = []
         self._whole = False
-        self._sources: tuple[Pages, GetLevels] | None = None
+        self._sources: tuple[Pages, GetLevels, GetMark] | None = None
 
-    def wire(self, pages: Pages, levels: GetLevels) -> None:
+    def wire(self, pages: Pages, levels: GetLevels, mark: GetMark) -> None:
         """Say where events come from, once the log is open."""
-        self._sources = pages, levels
+        self._sources = pages, levels, mark
         for one in self._by_number.values():
-            one.wire(pages, levels)
+            one.wire(pages, levels, mark)
 
     def __len__(self) -> int:
         return len(self._by_number)
@@ -243,8 +253,10 @@ class Subscriptions(Kept):
         data = _encode(Changes(full, changed, self._gone, self._whole))
         for new in self._unsaid:
             new.owed.said(everything=True)
+            new.fresh.due.said()
         for known in self._notes.dirty:
             known.owed.said()
+            known.fresh.due.said()
         self._notes.clear()
         self._unsaid.clear()
         self._gone, self._whole = [], False
@@ -286,11 +298,13 @@ class Subscriptions(Kept):
         one = self._make(*place, owner=row.owner)
         one.active, one.suspended = row.active, row.suspended
         one.cursor.sent, one.cursor.places = row.sent, row.places
+        one.fresh.aside, one.fresh.expired = row.aside, row.expired
+        one.fresh.due.take_up(row.due, {})
         _take_up_texts(one, row)
-        one.take_up((), row.owed, row.runs)
+        one.take_up((), _owed(row.owed), row.runs)
 
 
-def _full(one: Standing) -> Full:
+def _full(one: Subscription) -> Full:
     rows = [_row(owed) for owed in one.owed.singles()]
     return Full(
         one.number,
@@ -307,10 +321,13 @@ def _full(one: Standing) -> Full:
         one.errors,
         one.amended,
         one.owner,
+        one.fresh.aside,
+        one.fresh.due.packed(),
+        one.fresh.expired,
     )
 
 
-def _change(one: Standing) -> Change:
+def _change(one: Subscription) -> Change:
     rows: list[OwedRow] = []
     settled: list[int] = []
     for offset in one.owed.touched:
@@ -330,19 +347,32 @@ def _change(one: Standing) -> Change:
         one.owed.runs,
         {offset: one.errors.get(offset, ()) for offset in one.owed.erred},
         {offset: one.amended.get(offset, b"") for offset in one.owed.amended},
+        one.fresh.aside,
+        {level: offsets.tobytes() for level, offsets in one.fresh.due.added.items()},
+        one.fresh.due.taken,
+        one.fresh.expired,
     )
 
 
 def _row(owed: Owed) -> OwedRow:
-    stage = Stage.RELEASED if owed.stage is Stage.RELEASED else Stage.WAITING
-    return owed.offset, owed.level, owed.tries, stage
+    released = _RELEASED if owed.state is RELEASED else _TO_SEND
+    return owed.offset, owed.level, owed.tries, released
+
+
+def _owed(
+    rows: Iterable[OwedRow],
+) -> Iterator[tuple[int, int, int, OwedState]]:
+    for offset, level, tries, kept in rows:
+        yield offset, level, tries, RELEASED if kept == _RELEASED else READY
 
 
 def _apply(one: Subscription, change: Change) -> None:
     one.active, one.suspended = change.active, change.suspended
     one.cursor.sent, one.cursor.places = change.sent, change.places
+    one.fresh.aside, one.fresh.expired = change.aside, change.expired
+    one.fresh.due.take_up(change.due, change.due_taken)
     _take_up_texts(one, change)
-    one.take_up(change.settled, change.owed, change.runs)
+    one.take_up(change.settled, _owed(change.owed), change.runs)
 
 
 def _take_up_texts(one: Subscription, row: Full | Change) -> None:

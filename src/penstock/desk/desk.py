@@ -17,7 +17,7 @@ from msgspec.structs import asdict
 from penstock.broker.acceptance import accepted_subscriber, accepted_topic
 from penstock.broker.broker import Broker
 from penstock.broker.starts import accepted_start, resolved
-from penstock.delivery.handshake import Stage
+from penstock.delivery.states import IN_FLIGHT, RELEASED, OwedState
 from penstock.delivery.subscription import Subscription
 from penstock.desk.audit import AuditDesk
 from penstock.desk.chains import ChainDesk
@@ -50,12 +50,6 @@ from penstock.model.policy import Policy
 
 Limit = Annotated[int, Meta(ge=1, le=MAX_ROWS)]
 Number = Annotated[int, Meta(ge=0)]
-
-_STAGES = {
-    Stage.WAITING: "waiting",
-    Stage.SENT: "in flight",
-    Stage.RELEASED: "released",
-}
 
 
 class Desk:
@@ -314,7 +308,7 @@ def _subscription(one: Subscription) -> SubscriptionRow:
         temporary=one.temporary,
         position=one.position(),
         lag=one.lag(),
-        in_flight=one.flying,
+        in_flight=one.owed.in_flight,
         owed=len(one.owed),
         consumers=len(one.consumers),
     )
@@ -328,13 +322,19 @@ def _state(one: Subscription) -> State:
     return "connected" if one.consumers else "away"
 
 
+def _stage(state: OwedState) -> str:
+    if state is RELEASED:
+        return "released"
+    return "in flight" if state in IN_FLIGHT else "waiting"
+
+
 def _owed(one: Subscription, offset: int) -> OwedRow:
     owed = one.owed[offset]
     return OwedRow(
         offset=offset,
         priority=None if owed.level < 0 else owed.level,
         tries=owed.tries,
-        stage=_STAGES[owed.stage],
+        stage=_stage(owed.state),
         due_ms=int(owed.due_s * 1000) if owed.due_s else None,
         errors=[failure.line for failure in one.errors.get(offset, ())],
     )

@@ -9,9 +9,9 @@ from msgspec import Meta
 
 from penstock.broker.broker import Broker
 from penstock.chains import Question, Walk
-from penstock.delivery.handshake import Stage
 from penstock.delivery.letters import TOPIC as LETTERS
 from penstock.delivery.letters import DeadLetter, decode_letter
+from penstock.delivery.states import IN_FLIGHT
 from penstock.delivery.subscription import Subscription
 from penstock.desk.scan import Budget, forwards, since
 from penstock.desk.verbs import verb
@@ -132,7 +132,7 @@ class EventDesk:
         tries, due_ms, errors = 0, None, one.errors.get(offset, [])
         if offset in one.owed:
             owed = one.owed[offset]
-            waits = owed.stage is Stage.WAITING
+            waits = owed.state not in IN_FLIGHT
             state: DeliveryState = "waiting" if waits else "in flight"
             tries = owed.tries
             due_ms = int(owed.due_s * 1000) if owed.due_s else None

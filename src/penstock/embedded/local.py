@@ -236,7 +236,7 @@ class LocalLink:
 
     def next_s(self) -> float | None:
         """When a tick has something to do next, as far as that is known."""
-        moments = [self.engine.next_s(), self.broker.timers.next_s()]
+        moments = [self.engine.next_s(), self.broker.next_s()]
         moments += [one.next_s() for one in self._runners]
         if self._retries:
             moments.append(self.clock.now_s() + TICK_S)

@@ -144,7 +144,7 @@ class LocalChannel:
 
     def _put_off(self) -> int:
         """Events that others wait for, which need room when they come again."""
-        return self._subscription.put_off if self._ordered else 0
+        return self._subscription.owed.paused if self._ordered else 0
 
     def _take(self, room: int, now_s: float) -> None:
         misses = self._subscription.misses

@@ -10,6 +10,7 @@ from typing import Literal, TypedDict
 from penstock.broker.starts import accepted_start
 from penstock.errors import InvalidOption
 from penstock.model.policy import MAX_WINDOW, Policy
+from penstock.model.policy import Order as PolicyOrder
 
 Order = Literal["parallel", "key", "strict", "priority"]
 
@@ -47,8 +48,8 @@ class HandlerOptions:
     backoff_s, backoff_factor, max_backoff_s: pause before the second try, its growth.
     jitter: the part of a pause that is left to chance, 0 to 1.
     order: ``parallel`` as they come; ``key`` one after the other where the key is the
-        same, and those without a key as they come; ``strict`` one after the other;
-        ``priority`` the highest first.
+        same, in all processes together, and those without a key as they come;
+        ``strict`` one after the other, in one process; ``priority`` the highest first.
     keys: only events with one of these keys.
     headers: only events that have all of these headers, with these values.
     batch: events in one call; 0 is one by one.
@@ -111,7 +112,7 @@ class HandlerOptions:
     def policy(self, window: int) -> Policy:
         """The rules of the subscription."""
         return Policy(
-            order="priority" if self.order == "priority" else "log",
+            order=_ORDERS[self.order],
             window=window,
             tries=self.tries,
             backoff_s=self.backoff_s,
@@ -120,6 +121,14 @@ class HandlerOptions:
             jitter=self.jitter,
             in_order=self.ordered,
         )
+
+
+_ORDERS: dict[Order, PolicyOrder] = {
+    "parallel": "log",
+    "key": "key",
+    "strict": "log",
+    "priority": "priority",
+}
 
 
 def _is_number(value: object) -> bool:

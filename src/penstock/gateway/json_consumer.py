@@ -14,8 +14,9 @@ from typing import assert_never
 from penstock.broker.acceptance import RESERVED
 from penstock.broker.broker import Broker
 from penstock.delivery.consumer import Consumer
-from penstock.delivery.handshake import Answer, Stage
+from penstock.delivery.handshake import Answer
 from penstock.delivery.owed import Owed
+from penstock.delivery.states import RELEASED
 from penstock.gateway.gateway import LOGIN_BYTES, LoginRequest
 from penstock.gateway.json_lines import JsonGateway
 from penstock.gateway.options import JsonOptions
@@ -217,16 +218,16 @@ class ConsumerGateway(JsonGateway[ConsumerPacket, Share]):
 
     def _answer(self, topic: str, msg_id: int, answer: Answer, now_s: float) -> None:
         share = self._shares.get(topic)
-        stage = None
+        state = None
         if share is not None:
             offset, rest = divmod(msg_id, MSG_ID_STEP)
             if rest == self._msg_id(share.consumer, 0):
-                stage = self._broker.answer(share.consumer, offset, answer, now_s)
-        if share is None or stage is None:
+                state = self._broker.answer(share.consumer, offset, answer, now_s)
+        if share is None or state is None:
             self._outbox.now(replies.UNKNOWN_MESSAGE)
             return
         data = replies.OK
-        if stage is Stage.RELEASED:
+        if state is RELEASED:
             data += replies.pubrel(msg_id)
         share.blocked += 1
         self._outbox.after(self._broker.promised, data, mark=share)

@@ -14,7 +14,7 @@ from penstock.broker.acceptance import accepted_subscriber
 from penstock.broker.starts import accepted_start
 from penstock.delivery.subscription import Subscription
 from penstock.http.tap import Tap, temporary_name
-from penstock.model.policy import MAX_WINDOW, Policy
+from penstock.model.policy import MAX_WINDOW, Order, Policy
 
 if TYPE_CHECKING:
     from penstock.http.house import House
@@ -30,6 +30,7 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True):
     window: Window | None = None
     ack_timeout_s: float | None = None
     tries: int | None = None
+    order: Order | None = None
 
     def policy(self, known: Subscription | None, default: Policy) -> Policy:
         """What is said here counts, then what was said before; raises InvalidOption.

@@ -30,7 +30,7 @@ from penstock.http.seats import Seat
 from penstock.http.tap import Tap, offsets_of
 from penstock.http.watching import Watch, watched
 from penstock.model.failure import REFUSED, Failure
-from penstock.model.policy import MAX_WINDOW, Policy
+from penstock.model.policy import MAX_WINDOW, Order, Policy
 
 MAX_EVENTS = 10_000
 # Of a body: a window of acks with the longest offsets, or nacks with their errors.
@@ -62,7 +62,9 @@ class Pull(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
     ``wait_s``: how long to wait if there are none. ``start`` counts for a subscription
     that is new: ``latest``, ``earliest``, an offset, or ``time:`` with milliseconds.
-    ``window``, ``ack_timeout_s`` and ``tries`` change what the subscription had.
+    ``window``, ``ack_timeout_s`` and ``tries`` change what the subscription had, and so
+    does ``order``: ``key`` gives the next event of a key only when the one before it is
+    settled.
     """
 
     max: Annotated[int, Meta(ge=0, le=MAX_EVENTS)] = 100
@@ -73,11 +75,15 @@ class Pull(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     window: Window | None = None
     ack_timeout_s: Annotated[float, Meta(gt=0)] | None = None
     tries: Annotated[int, Meta(ge=1)] | None = None
+    order: Order | None = None
 
     @property
     def terms(self) -> Terms:
         return Terms(
-            window=self.window, ack_timeout_s=self.ack_timeout_s, tries=self.tries
+            window=self.window,
+            ack_timeout_s=self.ack_timeout_s,
+            tries=self.tries,
+            order=self.order,
         )
 
 

@@ -34,7 +34,7 @@ from penstock.http.pacing import paced
 from penstock.http.pull import Acks, Nacks, refused
 from penstock.http.reading import query_of, typed
 from penstock.http.tap import Tap
-from penstock.model.policy import Policy
+from penstock.model.policy import Order, Policy
 from penstock.wire.json_text import NOT_JSON
 
 # Why a socket is closed, for programs; the reason says it to people.
@@ -58,6 +58,7 @@ class SocketQuery(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     subscriber: str | None = None
     window: Window | None = None
     start: str | None = None
+    order: Order | None = None
 
 
 class FromClient(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
@@ -83,7 +84,7 @@ async def socket(call: SocketCall) -> None:
             topic,
             query.subscriber,
             start=start_in(query.start),
-            terms=Terms(window=query.window),
+            terms=Terms(window=query.window, order=query.order),
             default=_DEFAULT,
             address=address_of(call.socket),
             account=call.account,

@@ -126,7 +126,7 @@ async def _go_on_behind(house: House, tap: Tap, offset: int) -> None:
     one = tap.subscription
     if len(one.consumers) > 1 or one.errors or one.policy.order != "log":
         return
-    if one.amended or one.held or any(not owed.tries for owed in one.owed.singles()):
+    if one.amended or any(not owed.tries for owed in one.owed.singles()):
         return  # sent again by somebody: the client cannot have seen these
     if one.position() != offset or one.owed:
         house.broker.seek(one.subscriber, one.topic, offset)

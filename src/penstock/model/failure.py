@@ -18,6 +18,8 @@ TIMEOUT = "Timeout"
 """There was no answer in time."""
 LOST = "Lost"
 """Whoever had the event went away in the middle of it."""
+EXPIRED = "Expired"
+"""Its time was over before it could be sent."""
 GONE = "Gone"
 """Retention or compaction took the event before it could be tried again."""
 

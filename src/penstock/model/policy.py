@@ -7,7 +7,7 @@ from typing import Literal
 
 from penstock.errors import InvalidOption
 
-Order = Literal["priority", "log"]
+Order = Literal["priority", "log", "key"]
 Exhausted = Literal["dead-letter", "suspend"]
 
 # A window costs memory for every event in it.
@@ -23,7 +23,9 @@ class Policy:
     """The rules of one subscription, stored with it.
 
     order: ``priority`` sends the highest priority first over the whole backlog,
-        ``log`` sends events as they were published. It never changes.
+        ``log`` sends events as they were published, ``key`` as well, but those of one
+        key to one consumer at a time, see delivery/key_order.py. ``priority`` never
+        changes; the other two do while there is no consumer.
     window: how many unsettled deliveries there may be at once.
     ack_timeout_s: a delivery not settled by then is tried again; None waits for ever.
     tries: how often an event is sent at most; None has no limit.
@@ -31,7 +33,7 @@ class Policy:
     jitter: the part of a pause, from 0 to 1, by which events are spread: those that
         failed together are not tried together again.
     in_order: whether events may not overtake one that is sent alone, see
-        delivery/quarantine.py.
+        delivery/isolation.py; its consumer keeps those behind it.
     exhausted: what follows the last try.
     qos: 0 settles on sending, 1 on an acknowledgement, 2 on a handshake.
     release_tries, release_interval_s: how often the second half of a QoS 2 handshake
@@ -53,8 +55,8 @@ class Policy:
     in_order: bool = False
 
     def __post_init__(self) -> None:
-        if self.order not in ("priority", "log"):
-            raise InvalidOption("order", self.order, "'priority' or 'log'")
+        if self.order not in ("priority", "log", "key"):
+            raise InvalidOption("order", self.order, "'priority', 'log' or 'key'")
         if self.exhausted not in ("dead-letter", "suspend"):
             limit = "'dead-letter' or 'suspend'"
             raise InvalidOption("exhausted", self.exhausted, limit)
@@ -75,6 +77,11 @@ class Policy:
                 raise InvalidOption(name, value, f"from 0 to {most:g}")
         if not 0 <= self.jitter <= 1:
             raise InvalidOption("jitter", self.jitter, "from 0 to 1")
+
+    @property
+    def for_one(self) -> bool:
+        """Whether it has one consumer at a time."""
+        return self.in_order and self.order != "key"
 
     @property
     def counts_losses(self) -> bool:

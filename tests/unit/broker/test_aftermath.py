@@ -6,9 +6,9 @@ import pytest
 
 from penstock.delivery.amend import EventCopy, amended_frame
 from penstock.delivery.consumer import Consumer
-from penstock.delivery.failing import MAX_ERRORS_BYTES
-from penstock.delivery.handshake import Stage
 from penstock.delivery.letters import decode_letter
+from penstock.delivery.states import OwedState
+from penstock.delivery.subscription import MAX_ERRORS_BYTES
 from penstock.model.failure import Failure, refused
 from penstock.model.policy import Policy
 from tests.unit.delivery.scene import SMALL, Outlet, Scene, offsets, outlet
@@ -112,7 +112,7 @@ def test_event_that_is_gone_waits_until_its_letter_can_be_kept() -> None:
     assert scene.take(consumer) == [1]
     consumer.subscription.settle(1)
     assert scene.take(consumer) == []
-    assert scene.subscription().put_off == 1
+    assert scene.subscription().owed.paused == 1
     scene.disk.fail(None)
     scene.advance(2)
     assert scene.take(consumer) == []
@@ -149,7 +149,7 @@ def test_subscription_that_ended_meanwhile_has_lost_nothing() -> None:
     scene.publish(0)
     scene.subscribe(Policy(tries=1))
     one = scene.subscription()
-    one.owe(0, -1, 1, Stage.WAITING)
+    one.owe(0, -1, 1, OwedState.READY)
     one.ended = True
 
     scene.broker.aftermath.recover()

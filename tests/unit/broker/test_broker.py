@@ -8,8 +8,9 @@ import pytest
 from penstock.broker.broker import Broker
 from penstock.broker.options import BrokerOptions
 from penstock.broker.seldom import MAX_THINGS
-from penstock.delivery.handshake import Answer, Stage
+from penstock.delivery.handshake import Answer
 from penstock.delivery.letters import decode_letter
+from penstock.delivery.states import OwedState
 from penstock.errors import (
     Backlogged,
     InvalidName,
@@ -462,9 +463,9 @@ def test_answers_count_only_from_the_consumer_that_has_the_event() -> None:
 
     assert answer(two, 0, Answer.PUBREC) is None
     assert answer(one, 1, Answer.PUBREC) is None
-    assert answer(one, 0, Answer.PUBREC) is Stage.RELEASED
+    assert answer(one, 0, Answer.PUBREC) is OwedState.RELEASED
     assert answer(two, 0, Answer.PUBCOMP) is None
-    assert answer(one, 0, Answer.PUBCOMP) is Stage.SETTLED
+    assert answer(one, 0, Answer.PUBCOMP) is OwedState.SETTLED
 
 
 def test_pubrel_is_sent_again_until_the_event_counts_as_received() -> None:

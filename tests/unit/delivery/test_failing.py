@@ -2,9 +2,10 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.delivery.failing import BROKER_ENDED, CONSUMER_LEFT
-from penstock.delivery.handshake import Answer, Stage
+from penstock.delivery.handshake import Answer
 from penstock.delivery.letters import decode_letter
+from penstock.delivery.states import OwedState
+from penstock.delivery.subscription import BROKER_ENDED, CONSUMER_LEFT
 from penstock.model.failure import Failure, refused
 from penstock.model.policy import Policy
 from tests.unit.delivery.scene import RESTARTS, Scene
@@ -134,7 +135,7 @@ def test_received_event_is_not_lost_with_its_consumer() -> None:
 
     scene.broker.detach(consumer)
 
-    assert scene.subscription().owed[0].stage is Stage.RELEASED
+    assert scene.subscription().owed[0].state is OwedState.RELEASED
     assert scene.letters() == []
 
 
@@ -184,7 +185,7 @@ def test_new_rules_do_not_shorten_a_pause() -> None:
     consumer = scene.subscribe(Policy(backoff_s=60.0))
     scene.take(consumer)
     scene.broker.refuse(consumer, 0, refused("no"), scene.now_s)
-    assert consumer.subscription.put_off == 1
+    assert consumer.subscription.owed.paused == 1
 
     again = scene.subscribe(Policy(tries=5, backoff_s=60.0))
 
@@ -286,7 +287,7 @@ def test_event_that_was_never_begun_was_not_tried() -> None:
 
     one.put_back([1, 2, 7], consumer)
 
-    assert (one.flying, one.credit) == (1, 2)
+    assert (one.owed.in_flight, one.credit) == (1, 2)
     scene.broker.detach(consumer)
     (letter,) = map(decode_letter, scene.letters())
     assert letter.offset == 0
@@ -317,7 +318,7 @@ def test_event_that_was_received_is_not_put_back() -> None:
 
     consumer.subscription.put_back([0], consumer)
 
-    assert consumer.subscription.owed[0].stage is Stage.RELEASED
+    assert consumer.subscription.owed[0].state is OwedState.RELEASED
 
 
 def test_suspect_that_is_put_back_lets_others_go() -> None:

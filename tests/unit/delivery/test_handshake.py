@@ -4,28 +4,31 @@ from itertools import product
 
 import pytest
 
-from penstock.delivery.handshake import OUTBOUND, Answer, Stage, next_stage
+from penstock.delivery.handshake import OUTBOUND, Answer, next_state
+from penstock.delivery.states import OwedState
 
 
 @pytest.mark.parametrize(
-    ("qos", "stage", "answer", "next_"),
+    ("qos", "state", "answer", "next_"),
     [
-        (1, Stage.SENT, Answer.ACK, Stage.SETTLED),
-        (2, Stage.SENT, Answer.PUBREC, Stage.RELEASED),
-        (2, Stage.RELEASED, Answer.PUBREC, Stage.RELEASED),
-        (2, Stage.RELEASED, Answer.PUBCOMP, Stage.SETTLED),
+        (1, OwedState.SENT, Answer.ACK, OwedState.SETTLED),
+        (1, OwedState.ALONE, Answer.ACK, OwedState.SETTLED),
+        (2, OwedState.SENT, Answer.PUBREC, OwedState.RELEASED),
+        (2, OwedState.ALONE, Answer.PUBREC, OwedState.RELEASED),
+        (2, OwedState.RELEASED, Answer.PUBREC, OwedState.RELEASED),
+        (2, OwedState.RELEASED, Answer.PUBCOMP, OwedState.SETTLED),
     ],
 )
 def test_answer_moves_a_delivery_on(
-    qos: int, stage: Stage, answer: Answer, next_: Stage
+    qos: int, state: OwedState, answer: Answer, next_: OwedState
 ) -> None:
-    assert next_stage(qos, stage, answer) is next_
+    assert next_state(qos, state, answer) is next_
 
 
 def test_whatever_is_not_in_the_table_makes_no_sense() -> None:
-    everything = set(product((0, 1, 2), Stage, Answer))
+    everything = set(product((0, 1, 2), OwedState, Answer))
 
-    senseless = {one for one in everything if next_stage(*one) is None}
+    senseless = {one for one in everything if next_state(*one) is None}
 
     assert senseless == everything - OUTBOUND.keys()
-    assert len(OUTBOUND) == 4
+    assert len(OUTBOUND) == 6

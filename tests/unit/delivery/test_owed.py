@@ -1,14 +1,14 @@
 from __future__ import annotations
 
-from penstock.delivery.handshake import Stage
 from penstock.delivery.owed import Notes, Owed
+from penstock.delivery.states import OwedState
 from tests.unit.delivery.scene import Scene
 
 
 def test_owed_event_begins_unsent_and_unknown_to_the_journal() -> None:
     one = Owed(5, 3)
 
-    assert (one.offset, one.level, one.stage) == (5, 3, Stage.WAITING)
+    assert (one.offset, one.level, one.state) == (5, 3, OwedState.READY)
     assert (one.tries, one.due_s, one.holder, one.recorded) == (0, 0.0, None, False)
 
 

@@ -5,9 +5,9 @@ from random import Random
 import pytest
 
 from penstock.delivery.consumer import Consumer
-from penstock.delivery.handshake import Stage
 from penstock.delivery.owed import Owed
 from penstock.delivery.owed_book import OwedBook, Run
+from penstock.delivery.states import OwedState
 from tests.unit.delivery.scene import Scene
 
 
@@ -44,7 +44,7 @@ def test_run_is_a_mapping_of_offsets(consumer: Consumer) -> None:
     assert (book.holder_of(4), book.holder_of(5)) == (consumer, None)
     assert [one.offset for one in book.values()] == [2, 3, 4]
     one = book[3]
-    assert (one.stage, one.tries, one.due_s) == (Stage.SENT, 1, 5.0)
+    assert (one.state, one.tries, one.due_s) == (OwedState.SENT, 1, 5.0)
     assert (one.level, one.holder, one.recorded) == (4, consumer, False)
     assert (book.runs, book.singles(), book.touched) == ([(2, 5, 4)], [], {})
 

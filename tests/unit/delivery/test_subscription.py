@@ -3,8 +3,9 @@ from __future__ import annotations
 import pytest
 
 from penstock.delivery import subscription as subscription_module
-from penstock.delivery.handshake import Answer, Stage
+from penstock.delivery.handshake import Answer
 from penstock.delivery.letters import decode_letter
+from penstock.delivery.states import OwedState
 from penstock.errors import WrongQos
 from penstock.log import Columns, LogOptions
 from penstock.model.failure import Failure, refused
@@ -82,7 +83,7 @@ def test_consumer_settles_many_at_once_but_only_what_it_has(
     scene.take(two, limit=2)
 
     assert one.subscription.settle_all(settled, one) == count
-    assert one.subscription.flying == 5 - count
+    assert one.subscription.owed.in_flight == 5 - count
     assert [two.holds(offset) for offset in (3, 4)] == [True, True]
 
 
@@ -102,7 +103,7 @@ def test_run_is_settled_whole_or_not_at_all(
     assert one.settle_run(first, end) is settled
 
     left = 5 - (end - first) if settled else 5
-    assert one.subscription.flying == left
+    assert one.subscription.owed.in_flight == left
     assert scene.broker.urgent is settled
 
 
@@ -328,7 +329,7 @@ def test_seeking_forgets_what_is_owed(policy: Policy, offset: int) -> None:
     one.seek(offset)
 
     assert not consumer.holds(0)
-    assert (one.lag(), one.position(), one.flying) == (3 - offset, offset, 0)
+    assert (one.lag(), one.position(), one.owed.in_flight) == (3 - offset, offset, 0)
     assert scene.drain(consumer) == list(range(offset, 3))
 
 
@@ -442,10 +443,10 @@ def test_handshake_settles_an_event() -> None:
     answers = [
         (0, Answer.PUBCOMP, None),
         (1, Answer.PUBREC, None),
-        (0, Answer.PUBREC, Stage.RELEASED),
-        (0, Answer.PUBREC, Stage.RELEASED),
+        (0, Answer.PUBREC, OwedState.RELEASED),
+        (0, Answer.PUBREC, OwedState.RELEASED),
         (0, Answer.ACK, None),
-        (0, Answer.PUBCOMP, Stage.SETTLED),
+        (0, Answer.PUBCOMP, OwedState.SETTLED),
         (0, Answer.PUBCOMP, None),
         (0, Answer.PUBREC, None),
     ]
@@ -470,7 +471,7 @@ def test_released_event_goes_to_the_next_consumer_as_pubrel() -> None:
     assert scene.broker.resume(again, scene.now_s) == []
     stage = scene.broker.answer(again, 0, Answer.PUBCOMP, scene.now_s)
 
-    assert stage is Stage.SETTLED
+    assert stage is OwedState.SETTLED
     assert scene.take(again) == [1]
 
 
@@ -549,7 +550,7 @@ def test_what_ran_out_of_time_is_told_by_what_is_to_be_done() -> None:
     found = []
     for _ in range(4):
         scene.clock.advance(10)
-        found.append([owed.offset for owed in one.expire(scene.now_s).released])
+        found.append([owed.offset for owed in one.overdue(scene.now_s).released])
 
     assert found == [[0], [0], [], []]
     assert one.drained

@@ -6,7 +6,7 @@ import pytest
 from penstock.broker.options import BrokerOptions
 from penstock.delivery import subscriptions as subscriptions_module
 from penstock.delivery.handshake import Answer
-from penstock.delivery.standing import Standing
+from penstock.delivery.subscription import Subscription
 from penstock.delivery.subscriptions import Change, Subscriptions
 from penstock.errors import LimitReached
 from penstock.log import Columns, Record, TopicOptions
@@ -255,7 +255,7 @@ def last_change(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> Change:
     written: list[Change] = []
     make = subscriptions_module._change
 
-    def watched(one: Standing) -> Change:
+    def watched(one: Subscription) -> Change:
         written.append(make(one))
         return written[-1]
 

@@ -294,7 +294,7 @@ def test_a_lane_goes_on_if_the_event_that_it_waits_for_is_gone(order: Any) -> No
             link = link_of(broker)
             log, clock = link.broker.log, link.clock
             one = link.broker.subscription("a", "t")
-            await until(lambda: one.put_off == 1 and not link.broker.dirty)
+            await until(lambda: one.owed.paused == 1 and not link.broker.dirty)
             await until(lambda: link.engine.idle)
             log.roll("t")
             log.trim("t", 1)

@@ -237,7 +237,7 @@ class Outbound(Delivering):
         self, consumer: Consumer, now_s: float, limit: int
     ) -> list[Portion]:
         portions = consumer.take(now_s, limit)
-        consumer.subscription.missed()
+        consumer.subscription.missed(now_s)
         return portions
 
     # What was retained

@@ -75,7 +75,7 @@ class Subscribe(msgspec.Struct, array_like=True, frozen=True, tag=3):
     topic: str
     subscriber: str | None = None
     start: str | int = "latest"  # latest, earliest, an offset, time:<milliseconds>
-    order: str = "log"  # log, priority
+    order: str = "log"  # log, priority, key
     window: int = 1000
     ack_timeout_s: float | None = None
     tries: int | None = None

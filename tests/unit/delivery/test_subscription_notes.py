@@ -2,26 +2,26 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.delivery.handshake import Stage
 from penstock.delivery.owed import Notes
-from penstock.delivery.standing import Standing
+from penstock.delivery.states import OwedState
+from penstock.delivery.subscription import Subscription
 from penstock.model.policy import Policy
 from tests.unit.delivery.scene import LOG, Scene
 
 
-def standing(
+def unwired(
     policy: Policy = LOG, *, temporary: bool = False
-) -> tuple[Standing, Notes]:
-    """A standing that is not wired yet, and its notes."""
+) -> tuple[Subscription, Notes]:
+    """A subscription that is not wired yet, and its notes."""
     notes = Notes()
-    one = Standing(1, "ann", "t", policy, 0, temporary=temporary, notes=notes)
+    one = Subscription(1, "ann", "t", policy, 0, temporary=temporary, notes=notes)
     return one, notes
 
 
-def test_new_standing_is_at_its_start_and_owes_nothing() -> None:
+def test_new_subscription_is_at_its_start_and_owes_nothing() -> None:
     scene = Scene()
     scene.publish(0, 0)
-    one, notes = standing(Policy(window=3))
+    one, notes = unwired(Policy(window=3))
 
     one.wire(scene.broker.pages, scene.broker.levels.get)
 
@@ -33,14 +33,14 @@ def test_new_standing_is_at_its_start_and_owes_nothing() -> None:
 def test_what_the_journal_says_is_owed_waits_to_be_sent_again() -> None:
     scene = Scene()
     scene.publish(*[0] * 9)
-    one, _ = standing(Policy(window=3))
+    one, _ = unwired(Policy(window=3))
     one.cursor.places = {-1: 7}
-    one.take_up((), [(0, -1, 2, Stage.WAITING), (1, -1, 1, Stage.RELEASED)], [])
-    one.take_up([0], [(2, -1, 4, Stage.WAITING)], [(3, 5, -1)])
+    one.take_up((), [(0, -1, 2, OwedState.READY), (1, -1, 1, OwedState.RELEASED)], [])
+    one.take_up([0], [(2, -1, 4, OwedState.READY)], [(3, 5, -1)])
 
     one.wire(scene.broker.pages, scene.broker.levels.get)
 
-    assert (sorted(one.owed), one.flying, one.credit) == ([1, 2, 3, 4], 1, 2)
+    assert (sorted(one.owed), one.owed.in_flight, one.credit) == ([1, 2, 3, 4], 1, 2)
     assert (one.position(), one.lag()) == (1, 6)
     assert list(one.owed.touched) == [3, 4]
     assert [one.owed[offset].tries for offset in (1, 2, 3)] == [1, 4, 1]
@@ -50,7 +50,7 @@ def test_what_the_journal_says_is_owed_waits_to_be_sent_again() -> None:
 def test_runs_of_the_last_record_count() -> None:
     scene = Scene()
     scene.publish(*[0] * 9)
-    one, _ = standing()
+    one, _ = unwired()
     one.take_up((), (), [(0, 5, -1)])
     one.take_up((), (), [(2, 3, -1)])
 
@@ -70,7 +70,7 @@ def test_runs_of_the_last_record_count() -> None:
 def test_note_says_how_soon_and_how_safely_it_is_to_be_written(
     urgent: bool, relaxed: bool, noted: tuple[bool, bool]
 ) -> None:
-    one, notes = standing()
+    one, notes = unwired()
     one.relaxed = relaxed
 
     one.note(urgent=urgent)
@@ -80,7 +80,7 @@ def test_note_says_how_soon_and_how_safely_it_is_to_be_written(
 
 
 def test_tries_are_noted_as_urgent_and_without_a_sync() -> None:
-    one, notes = standing()
+    one, notes = unwired()
 
     one.note_tries()
 
@@ -113,7 +113,7 @@ def test_tries_that_were_noted_outlive_the_process_and_cost_no_sync() -> None:
 
 
 def test_one_careful_note_makes_all_of_them_careful() -> None:
-    one, notes = standing()
+    one, notes = unwired()
     one.note(urgent=True)
     one.relaxed = True
 
@@ -124,7 +124,7 @@ def test_one_careful_note_makes_all_of_them_careful() -> None:
 
 @pytest.mark.parametrize("temporary", [False, True])
 def test_nothing_is_noted_of_what_is_temporary_or_gone(temporary: bool) -> None:
-    one, notes = standing(temporary=temporary)
+    one, notes = unwired(temporary=temporary)
     one.ended = not temporary
 
     one.note(urgent=True)
@@ -133,7 +133,7 @@ def test_nothing_is_noted_of_what_is_temporary_or_gone(temporary: bool) -> None:
 
 
 def test_new_rules_wake_what_was_suspended() -> None:
-    one, _ = standing()
+    one, _ = unwired()
     one.active, one.suspended = False, True
 
     one.govern(Policy(window=5))

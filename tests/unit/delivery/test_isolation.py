@@ -4,7 +4,9 @@ from heapq import heappop
 
 import pytest
 
-from penstock.delivery.quarantine import Quarantine, is_suspect
+from penstock.delivery.isolation import SendAgain, is_suspect
+from penstock.delivery.owed import Owed
+from penstock.delivery.states import READY, SUSPECT, OwedState
 from penstock.model.failure import LOST, Failure, refused
 from penstock.model.policy import Policy
 from tests.unit.delivery.scene import Scene
@@ -37,40 +39,50 @@ def test_suspect_is_what_was_lost_the_last_two_times(
     assert is_suspect(policy, failures(*kinds)) == suspect
 
 
+def put(queue: SendAgain, offset: int, state: OwedState, level: int = 0) -> None:
+    one = Owed(offset, level)
+    one.state = state
+    queue.moved(one, OwedState.SENT)
+
+
 def test_suspects_go_in_their_order_and_one_at_a_time() -> None:
-    one = Quarantine()
+    one = SendAgain()
     for offset in (7, 3, 5):
-        one.judge(offset, FIVE, failures(LOST, LOST))
-        one.wait((-1, offset))
+        put(one, offset, SUSPECT, level=1)
 
-    assert heappop(one.queue) == (-1, 3)
+    assert heappop(one.first(in_order=False)) == (-1, 3)
     one.alone = 3
-    assert one.queue == []
-    one.discard(3)
-    assert heappop(one.queue) == (-1, 5)
-    assert (3 in one, 7 in one) == (False, True)
+    assert one.first(in_order=False) == []
+    one.alone = None
+    assert heappop(one.first(in_order=False)) == (-1, 5)
+    assert one.isolating()
 
 
-def test_event_with_nothing_against_it_is_no_suspect() -> None:
-    one = Quarantine()
-    one.judge(3, FIVE, failures(LOST, LOST))
+@pytest.mark.parametrize(("in_order", "first"), [(False, [(0, 4)]), (True, [])])
+def test_only_what_is_to_stay_in_order_waits_for_a_suspect_in_front_of_it(
+    in_order: bool, first: list[tuple[int, int]]
+) -> None:
+    one = SendAgain()
+    put(one, 4, READY)
+    one.alone = 3
 
-    one.judge(3, FIVE, None)
+    assert one.first(in_order=in_order) == first
+    one.alone = 5
+    assert one.first(in_order=in_order) == [(0, 4)]
 
-    assert 3 not in one
 
+def test_line_begins_anew_with_a_suspect_that_is_out() -> None:
+    one, out = SendAgain(), Owed(5, 0)
+    put(one, 3, SUSPECT)
+    put(one, 4, READY)
+    out.state = OwedState.ALONE
 
-def test_nothing_is_left_when_it_is_cleared() -> None:
-    one = Quarantine()
-    one.judge(3, FIVE, failures(LOST, LOST))
-    one.wait((-1, 3))
-    one.alone = 4
+    one.line_up([out])
 
+    assert (one.alone, one.first(in_order=False)) == (5, [])
+    assert one.isolating()
     one.clear()
-
-    assert 3 not in one
-    assert not one
-    assert one.queue == []
+    assert not one.isolating()
 
 
 @pytest.mark.parametrize("order", ["log", "priority"])
