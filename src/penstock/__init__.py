@@ -60,7 +60,7 @@ def __getattr__(name: str) -> object:
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     if name == "desk":
-        return import_module("penstock.embedded.desk")
+        return import_module("penstock.desk")
     value: object = getattr(import_module("penstock.embedded"), name)
     globals()[name] = value
     return value

@@ -19,9 +19,9 @@ from penstock.broker.broker import Broker
 from penstock.broker.starts import accepted_start, resolved
 from penstock.delivery.states import IN_FLIGHT, RELEASED, OwedState
 from penstock.delivery.subscription import Subscription
-from penstock.desk.audit import AuditDesk
+from penstock.desk.audit_trail import AuditDesk
 from penstock.desk.chains import ChainDesk
-from penstock.desk.errors import ErrorDesk
+from penstock.desk.error_log import ErrorDesk
 from penstock.desk.events import EventDesk
 from penstock.desk.figures import FigureDesk, Figures
 from penstock.desk.letters import LetterDesk

@@ -12,7 +12,7 @@ from msgspec import Meta
 
 from penstock.broker.broker import Broker
 from penstock.delivery.letters import DeadLetter
-from penstock.desk.audit import AuditDesk
+from penstock.desk.audit_trail import AuditDesk
 from penstock.desk.letter_book import Head, LetterBook
 from penstock.desk.verbs import verb
 from penstock.desk.views.events import EventView, TryRow

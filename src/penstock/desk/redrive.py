@@ -17,7 +17,7 @@ from msgspec import Meta
 from penstock.broker.broker import Broker
 from penstock.delivery.amend import amended_frame
 from penstock.delivery.subscription import Subscription
-from penstock.desk.audit import AuditDesk, By, Reason, edit_of
+from penstock.desk.audit_trail import AuditDesk, By, Reason, edit_of
 from penstock.desk.letter_book import Found, Head, LetterBook, Letters
 from penstock.desk.verbs import Promise, verb
 from penstock.desk.views.audit import Action, Entry

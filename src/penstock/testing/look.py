@@ -8,7 +8,7 @@ from typing import Any
 from penstock.broker.broker import Broker
 from penstock.delivery import error_log, letters
 from penstock.delivery.error_log import FailedTry, decode_failed_try
-from penstock.desk.audit import AuditDesk
+from penstock.desk.audit_trail import AuditDesk
 from penstock.desk.letters import LetterDesk
 from penstock.desk.views.letters import LetterView
 from penstock.embedded import Event

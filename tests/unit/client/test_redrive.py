@@ -8,7 +8,7 @@ import pytest
 from penstock.client import plan, redrive
 from penstock.client.plan import Plan, drive_blocking
 from penstock.client.redrive import Pace, Progress
-from penstock.desk import errors
+from penstock.desk import error_log
 from penstock.desk import letters as desk_letters
 from penstock.desk.views.letters import Filter
 from penstock.errors import InvalidOption
@@ -99,7 +99,7 @@ def test_groups_of_many_pages_are_merged(
 def test_error_groups_of_many_pages_are_merged(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(errors, "MAX_GROUPED", 4)
+    monkeypatch.setattr(error_log, "MAX_GROUPED", 4)
 
     (group,) = drive_blocking(redrive.error_groups(), desk.ask, desk.sleep)
 

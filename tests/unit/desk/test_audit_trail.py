@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.desk import audit, scan
-from penstock.desk.audit import TOPIC, edit_of
+from penstock.desk import audit_trail, scan
+from penstock.desk.audit_trail import TOPIC, edit_of
 from penstock.desk.views.audit import AuditFilter, AuditPage, Entry
 from tests.unit.desk.office import Office
 
@@ -85,7 +85,7 @@ def test_a_search_looks_at_so_much_at_a_time(
 def test_an_answer_has_so_many_bytes(
     trail: Office, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(audit, "MAX_ANSWER_BYTES", 1)
+    monkeypatch.setattr(audit_trail, "MAX_ANSWER_BYTES", 1)
 
     page = trail.desk.audit.search()
 
@@ -109,7 +109,7 @@ def test_the_trail_is_kept_whatever_is_the_rule_for_topics(office: Office) -> No
 
 
 def test_the_payloads_of_an_edit_have_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(audit, "MAX_PAYLOAD_BYTES", 3)
+    monkeypatch.setattr(audit_trail, "MAX_PAYLOAD_BYTES", 3)
 
     entry = edit_of(
         7,

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.desk import errors as desk_errors
+from penstock.desk import error_log as desk_errors
 from penstock.desk import scan
 from penstock.desk.views.errors import ErrorFilter, ErrorPage
 from penstock.errors import UnknownFailure
