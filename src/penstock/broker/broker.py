@@ -463,6 +463,13 @@ class Broker:
             for consumer in subscription.consumers:
                 self._wake_one(consumer)
 
+    def wake_offered(self, subscription: Subscription) -> None:
+        """Wake consumers that may have events of keys now which others had."""
+        keyed = subscription.keyed
+        if keyed is not None and keyed.offered:
+            keyed.offered.clear()
+            self.wake(subscription)
+
     def _wake_one(self, consumer: Consumer) -> None:
         self.awake[consumer.outlet] = None
         if consumer.ready is not None:
@@ -487,10 +494,8 @@ class Broker:
         portions = consumer.take(now_s, limit)
         if missed := consumer.subscription.missed(now_s):
             self.aftermath.carry_out(consumer.subscription, missed, now_s)
-        policy, keyed = consumer.subscription.policy, consumer.subscription.keyed
-        if keyed is not None and keyed.offered:
-            keyed.offered.clear()
-            self.wake(consumer.subscription)
+        policy = consumer.subscription.policy
+        self.wake_offered(consumer.subscription)
         if consumer.subscription.fresh.unfinished:
             consumer.subscription.fresh.unfinished = False
             self._wake_one(consumer)

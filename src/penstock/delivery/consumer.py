@@ -75,6 +75,16 @@ class Consumer:
             limit = min(limit, -(-subscription.credit // others))
         return subscription.take(self, now_s, limit)
 
+    def go_away(self) -> None:
+        """Take nothing for now, and keep what is in flight."""
+        if self.subscription.keyed is not None:
+            self.subscription.keyed.left(self)
+
+    def come_back(self) -> None:
+        """Take part again."""
+        if self.subscription.keyed is not None:
+            self.subscription.keyed.joined(self)
+
     def stand_behind(self) -> None:
         """Let the others who share the subscription be woken first the next time."""
         consumers = self.subscription.consumers

@@ -310,6 +310,8 @@ def _subscription(one: Subscription) -> SubscriptionRow:
         lag=one.lag(),
         in_flight=one.owed.in_flight,
         owed=len(one.owed),
+        delayed=one.fresh.delayed,
+        expired=one.fresh.expired,
         consumers=len(one.consumers),
     )
 

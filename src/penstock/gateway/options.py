@@ -205,6 +205,12 @@ class MqttOptions:
         None,
         "topic filters that nobody may subscribe to over MQTT, separated by spaces",
     )
+    share_order: str = option(
+        "log",
+        "how clients share events of $share/group/filter: log gives each event to any "
+        "of them, key those of one key to one of them at a time, in order",
+        choices=("log", "key"),
+    )
     max_filters: int = option(
         10_000, "topic filters that one client may subscribe to", least=1
     )

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 # subscription an event is settled once its client has it.
 ANSWERED = Policy(order="log", window=MAX_ID, qos=1)
 UNANSWERED = Policy(order="log", window=MAX_ID, qos=0)
+BY_KEY = Policy(order="key", window=MAX_ID, qos=1)
 # Topics known to need nothing, before they are all looked up again.
 MAX_ROUTED = 1_000_000
 # What is looked at before others have their turn: a few milliseconds.
@@ -91,6 +92,8 @@ class Routes:
         self._tree: FilterTree[Session | Group, Wish | None] = FilterTree()
         self._groups: dict[tuple[str, str], Group] = {}
         self._withheld: tuple[str, ...] = ()
+        self._shared = ANSWERED
+        """The rules of subscriptions that clients share."""
         self._steps = 0
         self._unfinished: dict[Session, Iterator[None]] = {}
         """Looks at shares that nobody waits for."""
@@ -103,6 +106,14 @@ class Routes:
     @steps.setter
     def steps(self, count: int) -> None:
         self._steps = count - self._tree.steps
+
+    def share_by_key(self, *, on: bool) -> None:
+        """Whether the events of a key go to one client of a group at a time."""
+        self._shared = BY_KEY if on else ANSWERED
+        for one in self._broker.subscriptions:
+            if one.subscriber.startswith(SHARED_NAME) and one.policy != self._shared:
+                one.govern(self._shared)
+                self._broker.subscriptions.update(one)
 
     def withhold(self, filters: Iterable[str]) -> None:
         """Let nobody hear of topics that these match, whatever a wish says."""
@@ -349,7 +360,7 @@ class Routes:
         if subscriptions.get(group.subscriber, topic) or self.withholds(topic):
             return
         subscription = subscriptions.add(
-            group.subscriber, topic, ANSWERED, first, temporary=False, limited=False
+            group.subscriber, topic, self._shared, first, temporary=False, limited=False
         )
         for session, wish in group.members.items():
             self.take_up(session, subscription, wish)
@@ -431,6 +442,7 @@ class Routes:
             share.consumer = self._broker.attach(share.subscription, session.outlet)
         else:  # it kept what only this client may have
             share.consumer.outlet = session.outlet
+            share.consumer.come_back()
         share.consumer.ready = session.ready
         share.subscription.hold(offsets, share.consumer)
         session.ready[share.consumer] = None
@@ -448,6 +460,7 @@ class Routes:
         if begun:
             share.consumer = self._broker.attach(share.subscription, NOBODY)
             share.subscription.hold(begun, share.consumer)
+            share.consumer.go_away()
 
     def detach(self, session: Session, share: Share) -> None:
         """The client has gone."""
@@ -461,6 +474,7 @@ class Routes:
             share.subscription.put_back(others, consumer)
             if share.subscription.owed.count_of(consumer):
                 consumer.outlet = NOBODY
+                consumer.go_away()
                 self._broker.wake(share.subscription)
                 return
         share.consumer = None

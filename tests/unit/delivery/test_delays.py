@@ -8,7 +8,8 @@ import pytest
 from penstock.delivery.consumer import Consumer
 from penstock.delivery.delays import DueList, Heap
 from penstock.delivery.fresh import MAX_LOOKS
-from penstock.log import Columns
+from penstock.delivery.letters import decode_letter
+from penstock.log import Columns, TopicOptions
 from penstock.model.policy import Policy
 from tests.unit.delivery.scene import RESTARTS, Scene
 
@@ -392,3 +393,56 @@ def test_every_event_comes_once_and_not_before_its_time(seed: int, order: str) -
         assert sorted(settled[name] + rest) == list(range(len(times))), seed
         assert consumers[name].subscription.drained, seed
         assert consumers[name].subscription.lag() == 0, seed
+
+
+# Dead letters of what expired
+
+
+def expiring(scene: Scene) -> Consumer:
+    scene.log.set_options("t", TopicOptions(dead_letter_expired=True))
+    consumer = scene.subscribe(WIDE)
+    publish(scene, 0, expires_in_s=5)
+    return consumer
+
+
+def test_expired_event_is_a_dead_letter_if_its_topic_says_so() -> None:
+    scene = Scene()
+    consumer = expiring(scene)
+    unanswered = scene.subscribe(Policy(qos=0), name="bob")
+    scene.advance(6)
+
+    assert scene.take(consumer) == scene.take(unanswered) == []
+
+    (letter,) = map(decode_letter, scene.letters())
+    assert (letter.subscriber, letter.offset, letter.tries) == ("ann", 0, 0)
+    assert (letter.kind, letter.reason) == (
+        "Expired",
+        "Expired: it expired before it was sent",
+    )
+    assert scene.take(consumer) == []
+    assert len(scene.letters()) == 1
+
+
+def test_letter_of_an_expired_event_that_failed_is_written_again() -> None:
+    scene = Scene()
+    consumer = expiring(scene)
+    scene.advance(6)
+    scene.take(consumer)
+
+    scene.fail_commit()
+
+    assert scene.take(consumer) == []
+    assert len(scene.letters()) == 1
+    assert consumer.subscription.drained
+
+
+def test_expired_event_that_is_sent_again_from_its_letter_is_delivered() -> None:
+    scene = Scene()
+    consumer = expiring(scene)
+    scene.advance(6)
+    scene.take(consumer)
+    scene.commit()
+
+    assert consumer.subscription.add_back(0, 0)
+
+    assert scene.take(consumer) == [0]

@@ -12,7 +12,8 @@ State = Literal["connected", "away", "unsubscribed", "suspended"]
 class SubscriptionRow(View, frozen=True, kw_only=True):
     """``position`` is the lowest offset not settled, ``lag`` how many are not.
 
-    ``in_flight`` are with a consumer, ``owed`` also wait to be sent again.
+    ``in_flight`` are with a consumer, ``owed`` also wait to be sent again, ``delayed``
+    wait for their time. ``expired`` were never sent.
     """
 
     number: int
@@ -25,6 +26,8 @@ class SubscriptionRow(View, frozen=True, kw_only=True):
     in_flight: int
     owed: int
     consumers: int
+    delayed: int = 0
+    expired: int = 0
 
 
 class SubscriptionPage(View, frozen=True, kw_only=True):

@@ -215,6 +215,7 @@ class Delivering:
             offset_of = one.page.batch.offset_of
             offsets = [offset_of(index) for index in range(lo, hi)]
             subscription.settle_all(offsets, one.consumer, urgent=False)
+            self._hub.broker.wake_offered(subscription)
 
     def _retained_terms(self, page: Page, index: int) -> Terms:
         """As the wish says that asked for it; after a restart, as all of them do."""

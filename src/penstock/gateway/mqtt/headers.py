@@ -32,6 +32,7 @@ _TEXTS = {
     Property.RESPONSE_TOPIC: "mqtt.response-topic",
 }
 PRIORITY = "priority"
+KEY = "key"
 NOT_BEFORE = "not_before"
 # Of a time in milliseconds: more is no time.
 MAX_DIGITS = 15
@@ -87,6 +88,14 @@ def times_of(properties: Properties, now_s: float) -> dict[str, int]:
         if name == NOT_BEFORE and (time := time_ms(value)) is not None:
             times["not_before"] = time
     return times
+
+
+def key_of(properties: Properties) -> bytes | None:
+    """The key that a user property gives; None if none does."""
+    for name, value in user_properties(properties):
+        if name == KEY:
+            return value.encode()
+    return None
 
 
 def priority_of(properties: Properties) -> int:

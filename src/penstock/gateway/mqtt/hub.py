@@ -65,6 +65,7 @@ class MqttHub:
         self.options = options
         self._rights = rights
         broker.sessions.routes.withhold(options.refused_filters)
+        broker.sessions.routes.share_by_key(on=options.share_order == "key")
         self.system = System(broker, options)
         self._assigned = count(1)
         self._sweep_s = 0.0

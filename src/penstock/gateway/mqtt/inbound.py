@@ -30,7 +30,13 @@ from penstock.errors import (
     QuotaReached,
     ReservedName,
 )
-from penstock.gateway.mqtt.headers import common, priority_of, times_of, to_headers
+from penstock.gateway.mqtt.headers import (
+    common,
+    key_of,
+    priority_of,
+    times_of,
+    to_headers,
+)
 from penstock.gateway.mqtt.hub import MqttHub, publish
 from penstock.gateway.mqtt.writing import Mark, Writer
 from penstock.gateway.outbox import Outbox
@@ -214,7 +220,8 @@ class Inbound:
         now_s: float,
     ) -> Accepted:
         qos, retain = packet.qos, packet.retain
-        priorities = None
+        priorities: list[int] | None = None
+        keys: list[bytes | None] | None = None
         headers = common(qos, retain=retain)
         properties = packet.properties
         times: dict[str, int] = {}
@@ -223,11 +230,14 @@ class Inbound:
             times = times_of(properties, now_s)
             if priority := priority_of(properties):
                 priorities = [priority] * len(payloads)
+            if (key := key_of(properties)) is not None:
+                keys = [key] * len(payloads)
         events = Columns(
             payloads,
             int(now_s * 1000),
             headers=[headers] * len(payloads) if headers else None,
             priorities=priorities,
+            keys=keys,
             producer=self._session.producer,
         )
         events.take({name: [time] * len(payloads) for name, time in times.items()})

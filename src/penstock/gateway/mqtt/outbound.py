@@ -135,6 +135,7 @@ class Outbound(Delivering):
             if offsets[-1] - offsets[0] != len(offsets) - 1:
                 offsets.sort()
             share.subscription.settle_all(offsets, share.consumer, urgent=urgent)
+            self._hub.broker.wake_offered(share.subscription)
             session.ready[share.consumer] = None
             if share.ending:
                 self._hub.broker.sessions.routes.end(session, share)

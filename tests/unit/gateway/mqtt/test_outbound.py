@@ -481,3 +481,61 @@ def messages_of(client: Client) -> list[Message]:
     """What came with CONNACK, and since."""
     client.rest += client.packets()
     return messages(client.rest)
+
+
+# Shared by key
+
+
+def keyed(scene: Scene, *messages: tuple[bytes, str], qos: int = 1) -> None:
+    writer = scene.client("writer")
+    for number, (payload, key) in enumerate(messages, 1):
+        properties: Properties = {Property.USER_PROPERTY: [("key", key)]}
+        writer.publish("t", payload, qos=qos, ids=[number], properties=properties)
+    writer.bye()
+
+
+@pytest.mark.parametrize("qos", [1, 2])
+def test_clients_that_share_by_key_get_the_next_of_a_key_when_one_is_done(
+    tmp_path: Path, qos: int
+) -> None:
+    scene = Scene(tmp_path, mqtt=MqttOptions(share_order="key", sys_interval_s=0))
+    members = [come(scene, name) for name in ("one", "two")]
+    for member in members:
+        member.subscribe("$share/g/t", qos=qos)
+        member.packets()
+    keys = [f"k{number}" for number in range(8)]
+    keyed(scene, *[(b"first " + key.encode(), key) for key in keys], qos=qos)
+    keyed(scene, *[(b"then " + key.encode(), key) for key in keys], qos=qos)
+
+    first = [member.messages() for member in members]
+
+    assert all(found for found in first)
+    payloads = sorted(one.payload for found in first for one in found)
+    assert payloads == sorted(b"first " + key.encode() for key in keys)
+    answer = Kind.PUBACK if qos == 1 else Kind.PUBREC
+    for member, found in zip(members, first, strict=True):
+        member.answer(answer, *ids(found))
+    for member, found in zip(members, first, strict=True):
+        mine = [one.payload.removeprefix(b"first ") for one in found]
+        again = [one.payload for one in member.messages()]
+        assert again == [b"then " + key for key in mine]
+
+
+def test_what_a_member_had_goes_to_the_others_of_its_key_in_order(
+    tmp_path: Path,
+) -> None:
+    scene = Scene(tmp_path, mqtt=MqttOptions(share_order="key", sys_interval_s=0))
+    one, two = come(scene, "one"), come(scene, "two")
+    one.subscribe("$share/g/t", qos=1)
+    one.packets()
+    keyed(scene, (b"1", "a"), (b"2", "a"))
+    assert [message.payload for message in one.messages()] == [b"1"]
+    two.subscribe("$share/g/t", qos=1)
+    two.packets()
+
+    one.drop()
+
+    (message,) = two.messages()
+    assert message.payload == b"1"
+    two.answer(Kind.PUBACK, message.packet_id)
+    assert [message.payload for message in two.messages()] == [b"2"]
