@@ -237,6 +237,8 @@ def _lines(one: SubscriptionView) -> Iterator[str]:
             ("lag", str(one.lag)),
             ("in flight", str(one.in_flight)),
             ("owed", str(one.owed)),
+            ("delayed", str(one.delayed)),
+            ("expired", str(one.expired)),
             ("consumers", str(one.consumers)),
             ("order", one.order),
             ("window", str(one.window)),
