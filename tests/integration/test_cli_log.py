@@ -17,7 +17,7 @@ from click.testing import CliRunner, Result
 
 from penstock.cli.main import cli
 from penstock.log import Columns, Log, TopicOptions
-from penstock.model.event import Event
+from penstock.model.event import FIELDS, Event
 
 PAYLOADS = [b'{"n": 1}', b"plain text", b"\xff\x00", b"[1,\n 2]", b""]
 PENSTOCK = [sys.executable, "-m", "penstock.cli.main"]
@@ -403,9 +403,12 @@ def restored(line: dict) -> Event:
 
 
 def rows(table: pa.Table) -> list[dict]:
-    at = table.schema.get_field_index("timestamp")
-    times = table["timestamp"].cast(pa.int64())
-    return table.set_column(at, "timestamp_ms", times).to_pylist()
+    for field in FIELDS:
+        if field.kind == "time":
+            at = table.schema.get_field_index(field.name)
+            times = table[field.name].cast(pa.int64())
+            table = table.set_column(at, field.attribute, times)
+    return table.to_pylist()
 
 
 def of_row(row: dict) -> Event:

@@ -127,7 +127,7 @@ class ConsumerGateway(JsonGateway[ConsumerPacket, Share]):
             offset = page.batch.offset_of(index)
             topic = share.consumer.subscription.topic
             msg_id = self._msg_id(share.consumer, offset)
-            times = {one.name: page.batch.given(one.column) for one in TIMES}
+            times = {one.name: getattr(page, one.column) for one in TIMES}
             given = {name: all_[index] for name, all_ in times.items() if all_}
             given = {name: time for name, time in given.items() if time}
             sent.append(replies.pub(topic, msg_id, page.payloads[index], given))

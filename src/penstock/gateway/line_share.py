@@ -146,7 +146,7 @@ def _render(page: Page, lo: int, hi: int) -> list[bytes]:
     headers: list[dict[str, str]] = []
     if Column.HEADERS in page.batch.columns():
         headers = page.batch.headers()[lo:hi]
-    times = {one.name: page.batch.given(one.column) for one in TIMES}
+    times = {one.name: getattr(page, one.column) for one in TIMES}
     return render_events(
         page.batch.topic,
         page.priorities[lo:hi],

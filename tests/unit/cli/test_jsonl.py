@@ -97,12 +97,13 @@ def test_a_line_says_everything_in_order() -> None:
         headers={"a": "b"},
         parent="p",
         producer="q",
+        expires_ms=9,
     )
 
     assert line_of(full) == (
         b'{"topic":"t","offset":7,"id":"an id","timestamp":5,"priority":3,"key":"k",'
         b'"key_encoding":"text","headers":{"a":"b"},"parent":"p","producer":"q",'
-        b'"payload":1,"payload_encoding":"json"}\n'
+        b'"expires":9,"not_before":null,"payload":1,"payload_encoding":"json"}\n'
     )
 
 
