@@ -38,7 +38,7 @@ from tests.serving import Serving, serving
 
 pytestmark = pytest.mark.slow
 
-PATIENCE_S = 60.0
+PATIENCE_S = float(effort(60, 600))
 SESSIONS = effort(1_500, 10_000)
 RETAINED = effort(5_000, 100_000)
 FLOODS = effort(2, 5)
