@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from penstock.delivery import error_log, letters
 from penstock.delivery.owed import Failed
 from penstock.delivery.subscription import Subscription
-from penstock.model.failure import GONE
+from penstock.model.failure import EXPIRED, GONE
 
 if TYPE_CHECKING:
     from penstock.broker.broker import Broker
@@ -139,7 +139,7 @@ class Aftermath:
         """Keep the letter of an event that is given up, if that can be; its size."""
         log = self._broker.log
         letter = letters.buried(subscription, failed, now_s)
-        gone = failed.errors[-1].kind == GONE
+        gone = failed.errors[-1].kind in (GONE, EXPIRED)
         size = letters.kept(log, letter, self._broker.letter_options)
         if size:
             self._broker.graves.add(self._broker.group, subscription, failed)

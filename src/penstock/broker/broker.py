@@ -466,7 +466,7 @@ class Broker:
     def wake_offered(self, subscription: Subscription) -> None:
         """Wake consumers that may have events of keys now which others had."""
         keyed = subscription.keyed
-        if keyed is not None and keyed.offered:
+        if keyed is not None and keyed.offered and subscription.credit > 0:
             keyed.offered.clear()
             self.wake(subscription)
 

@@ -46,6 +46,7 @@ def finish(
         failed = Failed(offset, owed.tries, errors, None, owed.level, amended)
         broker.graves.add(broker.group, subscription, failed)
     subscription.settle_all(offsets, consumer)
+    broker.wake_offered(subscription)
 
 
 def check(broker: Broker, events: Mapping[str, Columns]) -> None:

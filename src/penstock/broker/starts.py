@@ -34,7 +34,8 @@ def check_resumed(known: Subscription, policy: Policy) -> None:
         raise WrongOrder(name, topic, policy.order, before.order)
     if known.keeps_qos(policy.qos):
         raise WrongQos(name, topic, policy.qos, before.qos)
-    if known.consumers and (policy.for_one or before.for_one):
+    mixed = before.in_order != policy.in_order
+    if known.consumers and (mixed or policy.for_one):
         raise TakenInOrder(name, topic)
 
 

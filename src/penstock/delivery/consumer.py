@@ -28,7 +28,15 @@ class Consumer:
     ``prefetch``: how many unsettled deliveries it may have, 0 for whatever it gets.
     """
 
-    __slots__ = ("outlet", "payer", "prefetch", "ready", "serial", "subscription")
+    __slots__ = (
+        "away",
+        "outlet",
+        "payer",
+        "prefetch",
+        "ready",
+        "serial",
+        "subscription",
+    )
 
     def __init__(
         self, subscription: Subscription, outlet: Outlet, prefetch: int = 0
@@ -45,6 +53,8 @@ class Consumer:
         """Where it is put when there may be something to take, if anybody asks."""
         self.payer: Payer | None = None
         """On whose account it consumes."""
+        self.away = False
+        """Whether it takes nothing for now."""
         self.serial = 0
         """Another number for each consumer that a subscription has had."""
         subscription.joined(self)
@@ -77,11 +87,13 @@ class Consumer:
 
     def go_away(self) -> None:
         """Take nothing for now, and keep what is in flight."""
+        self.away = True
         if self.subscription.keyed is not None:
             self.subscription.keyed.left(self)
 
     def come_back(self) -> None:
         """Take part again."""
+        self.away = False
         if self.subscription.keyed is not None:
             self.subscription.keyed.joined(self)
 

@@ -89,9 +89,12 @@ class Cursor:
                 return -level, offset_
         return None
 
-    def runs(self, free: int) -> Iterator[Portion]:
-        """Up to ``free`` events as they lie in the log, whole pages at a time."""
-        room, level = TAKE_BYTES, self.plain_level
+    def runs(self, free: int, room: int = TAKE_BYTES) -> Iterator[Portion]:
+        """Up to ``free`` events as they lie in the log, whole pages at a time.
+
+        ``room``: about so many bytes of them.
+        """
+        level = self.plain_level
         while free > 0 and room > 0:
             place = self._place(level)
             page = self._pages.at(self._topic, place)

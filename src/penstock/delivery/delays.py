@@ -34,11 +34,12 @@ if TYPE_CHECKING:
     from penstock.delivery.subscription import Subscription
 
 # What is let go before others have their turn: a few milliseconds.
-PIECE = 1_000
+PIECE = 2_000
 # Time and offset; all there is has one behind this.
 Mark = tuple[int, int]
 BEGINNING: Mark = (0, 0)
-_LAST_OFFSET = (1 << 55) - 1
+# Times that may be in the list of times without counting any more.
+SPARE = 64
 
 
 class Heap:
@@ -116,9 +117,11 @@ class DueList:
     for each. ``added`` and ``taken`` are what the journal has not heard of.
     """
 
-    __slots__ = ("_heads", "_offsets", "added", "taken")
+    __slots__ = ("_heads", "_lasting", "_offsets", "added", "taken")
 
-    def __init__(self) -> None:
+    def __init__(self, *, lasting: bool = True) -> None:
+        self._lasting = lasting
+        """Whether the journal is to hear of it."""
         self._offsets: dict[int, array[int]] = {}
         self._heads: dict[int, int] = {}
         self.added: dict[int, array[int]] = {}
@@ -131,7 +134,8 @@ class DueList:
 
     def add(self, level: int, offset: int) -> None:
         self._offsets.setdefault(level, array("q")).append(offset)
-        self.added.setdefault(level, array("q")).append(offset)
+        if self._lasting:
+            self.added.setdefault(level, array("q")).append(offset)
 
     def first(self) -> tuple[int, int] | None:
         """(-level, offset) of the event that is to go first."""
@@ -142,7 +146,8 @@ class DueList:
 
     def pop(self, level: int) -> None:
         """Take the first of a level out."""
-        self.taken[level] = self.taken.get(level, 0) + 1
+        if self._lasting:
+            self.taken[level] = self.taken.get(level, 0) + 1
         self._drop(level, 1)
 
     def _drop(self, level: int, count: int) -> None:
@@ -217,7 +222,9 @@ class Delays(Kept):
         self.marks: dict[str, Mark] = {}
         self._heaps: dict[str, Heap] = {}
         self._times: list[tuple[int, str]] = []
-        """When to look at which topic: the earliest of each, and some of the past."""
+        """When to look at which topic, and some of the past."""
+        self._armed: dict[str, int] = {}
+        """Which of these counts for a topic."""
         self._unsaid: dict[str, None] = {}
         self._ends: dict[str, int] = {}
         """How far topics with delayed events were looked at."""
@@ -240,7 +247,8 @@ class Delays(Kept):
                 heap.pop()  # records have let them go since
             if not heap:
                 del self._heaps[name]
-        self._times = [(heap.first_ms, name) for name, heap in self._heaps.items()]
+        self._armed = {name: heap.first_ms for name, heap in self._heaps.items()}
+        self._times = [(at_ms, name) for name, at_ms in self._armed.items()]
         heapify(self._times)
 
     def mark(self, topic: str) -> Mark:
@@ -272,7 +280,15 @@ class Delays(Kept):
                 heap.push(time_ms, offset, priority)
         self._ends[topic] = batch.end_offset
         if heap and heap.first_ms != first:
-            heappush(self._times, (heap.first_ms, topic))
+            self._look_at(topic, heap.first_ms)
+
+    def _look_at(self, topic: str, time_ms: int) -> None:
+        """Have the events of a topic let go at a time; an earlier one replaces it."""
+        self._armed[topic] = time_ms
+        heappush(self._times, (time_ms, topic))
+        if len(self._times) > 2 * len(self._armed) + SPARE:
+            self._times = [(at_ms, name) for name, at_ms in self._armed.items()]
+            heapify(self._times)
 
     def next_s(self) -> float | None:
         """When the next event is due."""
@@ -283,15 +299,15 @@ class Delays(Kept):
         due: dict[Subscription, None] = {}
         room = PIECE
         while room > 0 and self._times and self._times[0][0] <= now_ms:
-            _, topic = heappop(self._times)
+            at_ms, topic = heappop(self._times)
             heap = self._heaps.get(topic)
-            if heap is None:
-                continue  # the topic is gone
+            if heap is None or self._armed.get(topic) != at_ms:
+                continue  # the topic is gone, or was to be looked at before
             room -= self._let_go(topic, heap, now_ms, room, followers, due)
             if heap:
-                heappush(self._times, (heap.first_ms, topic))
+                self._look_at(topic, heap.first_ms)
             else:
-                del self._heaps[topic]
+                del self._heaps[topic], self._armed[topic]
         return list(due)
 
     def _let_go(
@@ -312,8 +328,6 @@ class Delays(Kept):
             for one in subscriptions:
                 if one.let_due(offset, priority):
                     due[one] = None
-        if not heap or heap.first_ms > now_ms:
-            mark = max(mark, (now_ms, _LAST_OFFSET))
         if mark != self.mark(topic):
             self.marks[topic] = mark
             self._unsaid[topic] = None
@@ -322,6 +336,7 @@ class Delays(Kept):
     def forget(self, topic: str) -> None:
         self.marks.pop(topic, None)
         self._heaps.pop(topic, None)
+        self._armed.pop(topic, None)
         self._unsaid.pop(topic, None)
         self._ends.pop(topic, None)
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from penstock.delivery.cursor import Cursor, GetLevels
+from penstock.delivery.cursor import TAKE_BYTES, Cursor, GetLevels
 from penstock.delivery.delays import BEGINNING, DueList, Mark
 from penstock.delivery.owed import Portion
 from penstock.delivery.pages import Page, Pages
@@ -42,11 +42,13 @@ class Fresh:
         "unfinished",
     )
 
-    def __init__(self, topic: str, order: Order, start: int) -> None:
+    def __init__(
+        self, topic: str, order: Order, start: int, *, lasting: bool = True
+    ) -> None:
         self._topic = topic
         self._mark: GetMark = no_delays
         self.cursor = Cursor(topic, order, start)
-        self.due = DueList()
+        self.due = DueList(lasting=lasting)
         """What was put aside until its time, and may be taken now."""
         self.aside = 0
         """How many events the cursor has passed whose time has not come."""
@@ -75,6 +77,15 @@ class Fresh:
         self.aside = 0
         self.cursor.seek(offset)
 
+    def take_over(self, other: Fresh) -> None:
+        """Go on where another subscription stands, and with what it has put aside."""
+        mine, its = self.cursor, other.cursor
+        mine.start, mine.places, mine.sent = its.start, dict(its.places), its.sent
+        self.aside = other.aside
+        for level, offsets in other.due.listed().items():
+            for offset in offsets:
+                self.due.add(level, offset)
+
     def first(self) -> Rank | None:
         """The rank of the event that is to go first; it may prove not to be for now."""
         rank, due = self.cursor.next(), self.due.first()
@@ -91,25 +102,28 @@ class Fresh:
 
     def runs(self, free: int, now_s: float) -> Iterator[Portion]:
         """Up to ``free`` events as they lie in the log; first what was put aside."""
-        looks = 0
+        looks, room = 0, TAKE_BYTES
         while free > 0 and (due := self.due.first()) is not None:
-            if looks >= MAX_LOOKS:
+            if looks >= MAX_LOOKS or room <= 0:
                 self.unfinished = True
                 return
             looks += 1
             if (one := self._pop_due(due, now_s)) is not None:
                 free -= 1
+                room -= one.size
                 yield one
         while free > 0:
             skipped = 0
-            for portion in self.cursor.runs(free):
+            for portion in self.cursor.runs(free, room):
                 if not is_timed(portion.page):
                     free -= portion.hi - portion.lo
+                    room -= portion.size
                     yield portion
                     continue
                 sent = 0
                 for part in self._sendable(portion, now_s):
                     sent += part.hi - part.lo
+                    room -= part.size
                     yield part
                 free -= sent
                 skipped += portion.hi - portion.lo - sent
@@ -118,7 +132,7 @@ class Fresh:
             looks += skipped
             if not skipped:
                 return
-            if looks >= MAX_LOOKS:
+            if looks >= MAX_LOOKS or room <= 0:
                 self.unfinished = True
                 return
 

@@ -65,7 +65,16 @@ class Lane:
 class KeyOrder:
     """Which of the unsent events of a subscription goes to which consumer next."""
 
-    __slots__ = ("_lanes", "_of", "_offers", "_open", "_pipelined", "alone", "offered")
+    __slots__ = (
+        "_lanes",
+        "_of",
+        "_offers",
+        "_open",
+        "_open_suspects",
+        "_pipelined",
+        "alone",
+        "offered",
+    )
 
     def __init__(self, *, pipelined: bool) -> None:
         self._pipelined = pipelined
@@ -76,6 +85,8 @@ class KeyOrder:
         """What a consumer may take now, by offset; some may have moved on."""
         self._open: list[int] = []
         """What any consumer may take."""
+        self._open_suspects: list[int] = []
+        """The same, one at a time."""
         self.alone: int | None = None
         """The offset of the suspect that is in flight."""
         self.offered: dict[Consumer, None] = {}
@@ -142,11 +153,15 @@ class KeyOrder:
         lane = self._of.get(offset)
         if lane is None:
             if after in QUEUED:
-                heappush(self._open, offset)
+                self._put_open(one)
         else:
             self._moved(lane, one, before)
         if before is ALONE:
             self._offer_suspects()
+
+    def _put_open(self, one: Owed) -> None:
+        suspect = one.state is SUSPECT
+        heappush(self._open_suspects if suspect else self._open, one.offset)
 
     def _moved(self, lane: Lane, one: Owed, before: OwedState) -> None:
         was_flying, is_flying = before in IN_FLIGHT, one.state in IN_FLIGHT
@@ -214,21 +229,23 @@ class KeyOrder:
                 and not (lane.waiting[0].state is SUSPECT and self.alone is not None)
                 and self._taker(lane) is consumer
             ):
-                if self._open and self._open[0] < offset:
-                    break
-                return heappop(mine)
+                break
             heappop(mine)
-        return heappop(self._open) if self._open else None
+        found = [heap for heap in (mine, self._open) if heap]
+        if self._open_suspects and self.alone is None:
+            found.append(self._open_suspects)
+        return heappop(min(found)) if found else None
 
     def clear(self) -> None:
         """Nothing is owed any more."""
-        self._lanes, self._of, self._open, self.alone = {}, {}, [], None
+        self._lanes, self._of, self.alone = {}, {}, None
+        self._open, self._open_suspects = [], []
         for offers in self._offers.values():
             offers.clear()
 
     def line_up(self, events: Iterable[Owed]) -> None:
         """Begin anew with these, in the lanes that they have entered."""
-        self._open, self.alone = [], None
+        self._open, self._open_suspects, self.alone = [], [], None
         for lane in self._lanes.values():
             lane.waiting, lane.flying = [], 0
         for one in events:
@@ -237,7 +254,7 @@ class KeyOrder:
             found = self._of.get(one.offset)
             if found is None:
                 if one.state in QUEUED:
-                    heappush(self._open, one.offset)
+                    self._put_open(one)
             elif one.state in IN_FLIGHT:
                 self._send(found, one)
             else:

@@ -72,6 +72,12 @@ class Portion:
     hi: int
     tries: int
 
+    @property
+    def size(self) -> int:
+        """About how many bytes its events have."""
+        page = self.page
+        return (self.hi - self.lo) * max(page.batch.header.length // len(page), 1)
+
 
 class Payer(Protocol):
     """On whose account something is written."""

@@ -47,6 +47,7 @@ from penstock.delivery.states import (
     RELEASED,
     SENT,
     SETTLED,
+    SUSPECT,
     Move,
     OwedState,
 )
@@ -89,7 +90,7 @@ class Subscription:
         self.suspended = False
         self.ended = False
         """Whether it is gone for good, although references to it remain."""
-        self.fresh = Fresh(topic, policy.order, start)
+        self.fresh = Fresh(topic, policy.order, start, lasting=not temporary)
         self.cursor = self.fresh.cursor
         self.owed = OwedBook()
         self.keyed: KeyOrder | None = None
@@ -114,9 +115,18 @@ class Subscription:
 
     # What the journal says, before it is wired
 
-    def owe(self, offset: int, level: int, tries: int, state: OwedState) -> None:
+    def owe(
+        self,
+        offset: int,
+        level: int,
+        tries: int,
+        state: OwedState,
+        *,
+        unsent: bool = False,
+    ) -> None:
         """Take up an event that is owed."""
         one = Owed(offset, level)
+        one.unsent = unsent
         one.tries, one.state, one.recorded = tries, state, True
         self.owed.forget(offset)
         self.owed.add(one)
@@ -124,7 +134,7 @@ class Subscription:
     def take_up(
         self,
         settled: Iterable[int],
-        owed: Iterable[tuple[int, int, int, OwedState]],
+        owed: Iterable[tuple[int, int, int, OwedState, bool]],
         runs: list[tuple[int, int, int]],
     ) -> None:
         """Take up a record."""
@@ -132,8 +142,8 @@ class Subscription:
             self.owed.forget(offset)
             self.errors.pop(offset, None)
             self.amended.pop(offset, None)
-        for offset, level, tries, state in owed:
-            self.owe(offset, level, tries, state)
+        for offset, level, tries, state, unsent in owed:
+            self.owe(offset, level, tries, state, unsent=unsent)
             if not tries:  # it has begun anew
                 self.errors.pop(offset, None)
         self._restored_runs = runs
@@ -159,9 +169,11 @@ class Subscription:
             for one in self.owed.singles()
             if one.state in QUEUED and one.tries > self.last_failed(one.offset)
         ]
+        failed = [self._lose(one, BROKER_ENDED, now_s) for one in lost]
         if lost:
+            self._line_up()  # some are suspects now
             self.note()
-        return [self._lose(one, BROKER_ENDED, now_s) for one in lost]
+        return failed
 
     # How it stands
 
@@ -221,7 +233,8 @@ class Subscription:
         if self.policy.order == "key":
             self.keyed = KeyOrder(pipelined=self.policy.in_order)
             for consumer in self.consumers:
-                self.keyed.joined(consumer)
+                if not consumer.away:
+                    self.keyed.joined(consumer)
         else:
             self.keyed = None
         self.owed.queue = self.keyed or SendAgain()
@@ -364,18 +377,19 @@ class Subscription:
         due_s, page = self._due(now_s), run.page
         for index in range(run.lo, run.hi):
             offset, key = page.batch.offset_of(index), page.keys[index]
-            one = Owed(offset, ALL)
-            self._touch(one)
-            one.unsent = True
-            if not keyed.goes_to(key, consumer):
+            goes, one = keyed.goes_to(key, consumer), Owed(offset, ALL)
+            if not goes:
+                one.unsent = True
                 self.owed.add(one)
+                self._touch(one)
                 keyed.enter(offset, key)
                 keyed.moved(one, HELD)
                 continue
-            one.unsent = False
-            one.state, one.tries, one.due_s, one.holder = SENT, 1, due_s, consumer
-            self.owed.add(one)
-            keyed.sent_first(one, key)
+            if self.policy.qos:
+                one.state, one.tries, one.due_s, one.holder = SENT, 1, due_s, consumer
+                self.owed.add(one)
+                self._touch(one)
+                keyed.sent_first(one, key)
             if mine and mine[-1].hi == index:
                 mine[-1].hi += 1
             else:
@@ -426,6 +440,8 @@ class Subscription:
         one = self.owed.get(offset)
         if one is None or one.state not in QUEUED:
             return None  # settled, or moved on while it waited
+        if one.state is SUSPECT and self.owed.queue.alone is not None:
+            return None  # it waits with the suspects, since it was queued
         found = self.find(offset)
         if found is None:
             self._miss(one, now_s)
@@ -733,7 +749,9 @@ class Subscription:
         if one is None:
             return
         one.tries = max(failed.tries - 1, 0)
-        one.unsent = not failed.tries
+        if not failed.tries:  # it has expired unsent, and will again
+            one.unsent = True
+            self.fresh.expired -= 1
         errors = [error for error in failed.errors if error.tries < failed.tries]
         if errors:
             self.errors[failed.offset] = errors
@@ -754,7 +772,9 @@ class Subscription:
         self.owed.add(one)
         if amended is not None:
             self.amended[offset] = amended
-        self._enter(offset)
+        if self.keyed is not None:
+            self._enter(offset)
+            self.keyed.moved(one, HELD)
         if not self.temporary:
             # So the journal may still know what it was before it was settled.
             self.owed.erred[offset] = self.owed.amended[offset] = None

@@ -29,9 +29,9 @@ from penstock.log import Record
 from penstock.model.failure import Failure, of_lines
 from penstock.model.policy import Policy
 
-# Offset, level, tries, and 2 if it is RELEASED: everything else is sent again.
+# Offset, level, tries, and 2 if it is RELEASED, 1 if it was never sent.
 OwedRow = tuple[int, int, int, int]
-_TO_SEND, _RELEASED = 0, 2
+_TO_SEND, _UNSENT, _RELEASED = 0, 1, 2
 # First offset, end, level: in flight for the first time.
 RunRow = tuple[int, int, int]
 # Offset -> failures; texts alone in records of versions that knew no more.
@@ -355,15 +355,18 @@ def _change(one: Subscription) -> Change:
 
 
 def _row(owed: Owed) -> OwedRow:
-    released = _RELEASED if owed.state is RELEASED else _TO_SEND
-    return owed.offset, owed.level, owed.tries, released
+    kept = _UNSENT if owed.unsent else _TO_SEND
+    if owed.state is RELEASED:
+        kept = _RELEASED
+    return owed.offset, owed.level, owed.tries, kept
 
 
 def _owed(
     rows: Iterable[OwedRow],
-) -> Iterator[tuple[int, int, int, OwedState]]:
+) -> Iterator[tuple[int, int, int, OwedState, bool]]:
     for offset, level, tries, kept in rows:
-        yield offset, level, tries, RELEASED if kept == _RELEASED else READY
+        state = RELEASED if kept == _RELEASED else READY
+        yield offset, level, tries, state, kept == _UNSENT
 
 
 def _apply(one: Subscription, change: Change) -> None:

@@ -42,6 +42,8 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True):
         given = {name: value for name, value in said.items() if value is not None}
         if default.qos > before.qos:
             given["qos"] = default.qos
+        if given.get("order", before.order) == "key":
+            given["in_order"] = False  # it does not keep them in order itself
         return replace(before, **given) if given else before
 
 

@@ -17,6 +17,7 @@ from msgspec import Meta
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
+from penstock.delivery.delays import BEGINNING
 from penstock.delivery.owed import Portion
 from penstock.http.call import Call
 from penstock.http.event_json import portion_json
@@ -126,6 +127,8 @@ async def _go_on_behind(house: House, tap: Tap, offset: int) -> None:
     one = tap.subscription
     if len(one.consumers) > 1 or one.errors or one.policy.order != "log":
         return
+    if one.fresh.delayed or house.broker.delays.mark(one.topic) != BEGINNING:
+        return  # events did not come in the order of their offsets
     if one.amended or any(not owed.tries for owed in one.owed.singles()):
         return  # sent again by somebody: the client cannot have seen these
     if one.position() != offset or one.owed:

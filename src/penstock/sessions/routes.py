@@ -265,7 +265,7 @@ class Routes:
         """What came while nobody wished for it is not sent."""
         share.ending = False
         end = self._broker.log.topic(share.topic).next_offset
-        share.subscription.cursor.seek(end)
+        share.subscription.fresh.seek(end)
         self._broker.subscriptions.update(share.subscription)
         if share.consumer is not None and share.consumer.ready is not None:
             share.consumer.ready[share.consumer] = None
@@ -273,9 +273,12 @@ class Routes:
     def _toughen(self, session: Session, share: Share, terms: Terms) -> None:
         """A share that is wished for with answers now must ask for them."""
         if share.subscription.policy.qos == 0 and terms.qos:
-            start = share.subscription.cursor.lowest()
+            before = share.subscription.fresh
             self.drop(session, share)
-            self._make(session, share.topic, start, terms)
+            self._make(session, share.topic, before.cursor.start, terms)
+            if (made := session.topics.get(share.topic)) is not None:
+                made.subscription.fresh.take_over(before)
+                self._broker.subscriptions.update(made.subscription)
 
     def _unroute(self, filters: Iterable[str]) -> None:
         """Topics that new wishes are about may need something again."""

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.delivery import cursor as cursor_module
 from penstock.delivery.cursor import ALL, Cursor
 from penstock.log import Columns, LogOptions
 from penstock.model.policy import Order
@@ -90,17 +89,15 @@ def test_lowest_unsent_event_is_that_of_the_level_farthest_behind() -> None:
     assert (cursor.lowest(), cursor.unsent()) == (4, 0)
 
 
-def test_taking_stops_at_about_so_many_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_taking_stops_at_about_so_many_bytes() -> None:
     scene = Scene()
     scene.broker.publish("t", Columns([bytes(1000)] * 10))
     scene.commit()
     scene.publish(0)
-    monkeypatch.setattr(cursor_module, "TAKE_BYTES", 3000)
     cursor = cursor_of(scene, "log")
 
-    assert offsets(cursor.runs(99)) == [0, 1, 2]
-    monkeypatch.setattr(cursor_module, "TAKE_BYTES", 1)
-    assert offsets(cursor.runs(99)) == [3]
+    assert offsets(cursor.runs(99, 3000)) == [0, 1, 2]
+    assert offsets(cursor.runs(99, 1)) == [3]
 
 
 # Events that are gone

@@ -11,7 +11,7 @@ from penstock.delivery.fresh import MAX_LOOKS
 from penstock.delivery.letters import decode_letter
 from penstock.log import Columns, TopicOptions
 from penstock.model.policy import Policy
-from tests.unit.delivery.scene import RESTARTS, Scene
+from tests.unit.delivery.scene import RESTARTS, SMALL, Scene
 
 WIDE = Policy(window=100)
 
@@ -446,3 +446,74 @@ def test_expired_event_that_is_sent_again_from_its_letter_is_delivered() -> None
     assert consumer.subscription.add_back(0, 0)
 
     assert scene.take(consumer) == [0]
+
+
+# What has gone wrong
+
+
+@RESTARTS
+def test_event_that_was_read_past_expires_after_a_restart(restart: str) -> None:
+    scene = Scene()
+    policy = Policy(order="key", window=100)
+    publish(scene, 0, 0, expires_in_s=5, keys=[b"a", b"a"])
+    scene.take(scene.subscribe(policy))
+    scene.commit()
+
+    scene.restart(restart)
+    scene.advance(6)
+
+    consumer = scene.subscribe(policy)
+    assert scene.drain(consumer) == [0]
+    assert consumer.subscription.fresh.expired == 1
+
+
+def test_times_that_come_earlier_and_earlier_are_not_piled_up() -> None:
+    scene = Scene()
+    for number in range(400):
+        publish(scene, 1000.0 - number)
+
+    assert len(scene.broker.delays._times) < 100
+    scene.advance(2000)
+    assert scene.broker.delays.waiting("t") == 0
+
+
+def test_temporary_subscription_keeps_no_list_for_the_journal() -> None:
+    scene = Scene()
+    consumer = scene.subscribe(WIDE, temporary=True)
+    publish(scene, 1, 1)
+    scene.take(consumer)
+    scene.advance(2)
+
+    assert scene.take(consumer) == [0, 1]
+    due = consumer.subscription.fresh.due
+    assert (due.added, due.taken) == ({}, {})
+
+
+def test_expired_event_whose_letter_is_refused_waits_and_is_counted_once() -> None:
+    scene = Scene(log=SMALL)
+    consumer = expiring(scene)
+    scene.advance(6)
+    scene.refuse_appends()
+
+    assert scene.take(consumer) == [1]
+    scene.broker.awake.clear()
+    assert scene.take(consumer) == []
+
+    assert not scene.broker.awake
+    assert consumer.subscription.fresh.expired <= 1
+    scene.disk.fail(None)
+
+
+def test_take_has_about_so_many_bytes_whatever_is_due() -> None:
+    scene = Scene()
+    consumer = scene.subscribe(WIDE)
+    now_ms = scene.log.now_ms()
+    for _ in range(8):
+        large = Columns([bytes(200_000)], now_ms, not_before=[now_ms + 1000])
+        scene.broker.publish("t", large)
+        scene.commit()
+    scene.take(consumer)
+    scene.advance(2)
+
+    assert len(scene.take(consumer)) == 2
+    assert consumer.outlet in scene.broker.awake

@@ -354,3 +354,21 @@ def test_received_suspect_lets_others_go(order: str) -> None:
     scene.broker.answer(consumer, 0, Answer.PUBREC, scene.now_s)
 
     assert scene.take(consumer) == [1]
+
+
+def test_what_a_killed_broker_lost_twice_is_sent_alone() -> None:
+    scene = Scene()
+    scene.publish(0, 0, 0)
+    policy = Policy(tries=4, window=3)
+    for _ in range(2):
+        consumer = scene.subscribe(policy)
+        assert scene.take(consumer) == [0, 1, 2]
+        consumer.subscription.note_tries()
+        scene.commit()
+        scene.restart()
+
+    consumer = scene.subscribe(policy)
+
+    assert scene.take(consumer) == [0]
+    consumer.subscription.settle(0)
+    assert scene.take(consumer) == [1]

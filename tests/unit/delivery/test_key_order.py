@@ -301,3 +301,75 @@ def check(
             before = [o for o in owed if o < offset and keys[o] == key]
             # Nothing of the key is overtaken, but what the same consumer has already.
             assert all(owed.holder_of(one) is taker for one in before), seed
+
+
+# What has gone wrong
+
+
+def test_a_letter_that_is_sent_again_keeps_its_key_together() -> None:
+    scene = Scene()
+    publish(scene, b"a", b"a")
+    one = scene.subscribe(BY_KEY)
+    subscription = one.subscription
+    scene.take(one)
+    subscription.settle(0)
+    assert scene.take(one) == [1]
+    held = subscription.hold_back(0, 0)
+    assert held is not None
+    subscription.settle(1)
+    publish(scene, b"a")
+
+    others = [scene.subscribe(BY_KEY) for _ in range(4)]
+    taken = [scene.take(consumer) for consumer in [one, *others]]
+    subscription.let_go(held)
+    taken += [scene.take(consumer) for consumer in [one, *others]]
+
+    assert sum(taken, []) == [0]
+
+
+def test_suspects_without_a_key_go_one_at_a_time() -> None:
+    scene = Scene()
+    publish(scene, None, None, None)
+    policy = Policy(order="key", window=100, tries=5)
+    for _ in range(2):
+        consumer = scene.subscribe(policy)
+        assert scene.take(consumer) == [0, 1, 2]
+        scene.broker.detach(consumer)
+    consumer = scene.subscribe(policy)
+
+    assert scene.take(consumer) == [0]
+    consumer.subscription.settle(0)
+    assert scene.take(consumer) == [1]
+
+
+def test_what_asks_for_no_acks_goes_on_by_key() -> None:
+    scene = Scene()
+    publish(scene, *[b"a", b"b", None] * 3)
+    consumer = scene.subscribe(Policy(order="key", window=4, qos=0))
+
+    found = [offset for _ in range(4) for offset in scene.take(consumer)]
+
+    assert found == list(range(9))
+    assert consumer.subscription.drained
+
+
+def test_consumer_that_is_away_gets_no_keys_when_the_rules_change() -> None:
+    scene = Scene()
+    keys: list[bytes | None] = [b"%d" % number for number in range(20)]
+    away, here = scene.subscribe(BY_KEY), scene.subscribe(BY_KEY)
+    away.go_away()
+
+    here.subscription.govern(Policy(order="key", window=100, tries=5))
+    publish(scene, *keys)
+
+    assert len(scene.take(here)) == 20
+    away.come_back()
+    assert scene.take(away) == []
+
+
+def test_consumers_that_keep_order_and_that_do_not_exclude_each_other() -> None:
+    scene = Scene()
+    scene.subscribe(BY_KEY)
+
+    with pytest.raises(TakenInOrder):
+        scene.subscribe(KEEPING)

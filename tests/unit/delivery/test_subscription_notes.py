@@ -18,6 +18,12 @@ def unwired(
     return one, notes
 
 
+def row(
+    offset: int, tries: int, state: OwedState = OwedState.READY
+) -> tuple[int, int, int, OwedState, bool]:
+    return offset, -1, tries, state, False
+
+
 def test_new_subscription_is_at_its_start_and_owes_nothing() -> None:
     scene = Scene()
     scene.publish(0, 0)
@@ -35,8 +41,8 @@ def test_what_the_journal_says_is_owed_waits_to_be_sent_again() -> None:
     scene.publish(*[0] * 9)
     one, _ = unwired(Policy(window=3))
     one.cursor.places = {-1: 7}
-    one.take_up((), [(0, -1, 2, OwedState.READY), (1, -1, 1, OwedState.RELEASED)], [])
-    one.take_up([0], [(2, -1, 4, OwedState.READY)], [(3, 5, -1)])
+    one.take_up((), [row(0, 2), row(1, 1, OwedState.RELEASED)], [])
+    one.take_up([0], [row(2, 4)], [(3, 5, -1)])
 
     one.wire(scene.broker.pages, scene.broker.levels.get)
 

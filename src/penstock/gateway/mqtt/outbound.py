@@ -228,7 +228,7 @@ class Outbound(Delivering):
                     sent += self._retained(one, index, now_s)
             else:
                 sent += self._portion(one, portion, now_s)
-        if taken and (taken == limit or share.subscription.cursor.next() is not None):
+        if taken and (taken == limit or share.subscription.fresh.first() is not None):
             session.ready[consumer] = None
         if taken and share.wish is not None:
             consumer.stand_behind()
