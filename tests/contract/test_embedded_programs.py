@@ -93,7 +93,7 @@ def test_events_that_wait_for_another_try_stop_nobody(place: str) -> None:
 
 
 @pytest.mark.parametrize("order", ["key", "strict"])
-def test_events_in_order_go_to_one_program_and_then_to_the_other(
+def test_events_in_order_go_to_one_program_at_a_time_and_then_to_the_other(
     place: str, order: Any
 ) -> None:
     subscriber, topic = named("d"), named("t")
@@ -120,7 +120,9 @@ def test_events_in_order_go_to_one_program_and_then_to_the_other(
         two.start(domain("two"))  # it does not wait for that
         publish(two, 50)
         two.settle(TIMEOUT_S)
-        assert {who for who, _ in log} == {"one"}
+        # Keys are shared; otherwise only one of them may handle events.
+        busy = {who for who, _ in log}
+        assert busy == ({"one", "two"} if order == "key" else {"one"})
 
         one.close()
         publish(two, 50)

@@ -80,7 +80,13 @@ def _rows(batch: Batch) -> Iterable[dict[str, Any]]:
             "priority": event.priority,
             "parent": event.parent,
             "producer": event.producer,
+            "expires": _time(event.expires_ms),
+            "not_before": _time(event.not_before_ms),
         }
+
+
+def _time(time_ms: int | None) -> datetime | None:
+    return None if time_ms is None else _EPOCH + timedelta(milliseconds=time_ms)
 
 
 def table(frame: DataFrame) -> Table:
