@@ -170,7 +170,7 @@ class RemoteChannel:
                 self.runner.let_go(jobs)
             return
         if intents:
-            self._spawn(self._finish(jobs, intents))
+            self._spawn(self._finish(jobs, intents, self._moves))
             return
         self._subscription.settle([job.offset for job in jobs])
         self._flush_soon()
@@ -219,11 +219,11 @@ class RemoteChannel:
         )
         return bool(view["lag"] == 0)
 
-    async def _finish(self, jobs: list[Job], intents: list[Intent]) -> None:
+    async def _finish(self, jobs: list[Job], intents: list[Intent], moves: int) -> None:
+        """``moves``: when the handler ended; it counts for nothing after another."""
         offsets = [job.offset for job in jobs]
         groups = by_topic(intents).items()
         events = {topic: outgoing(group) for topic, group in groups}
-        moves = self._moves
         while moves == self._moves:
             try:
                 await self._subscription.finish(offsets, events)

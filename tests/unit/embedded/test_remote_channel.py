@@ -106,6 +106,25 @@ def test_what_becomes_of_an_event_that_publishes(
     go(run)
 
 
+def test_handler_that_ended_just_before_a_move_counts_for_nothing() -> None:
+    async def run() -> None:
+        stage = Stage(handle)
+        link: Any = None
+        channel = RemoteChannel(link, stage.runner)
+        subscription: Any = FakeSubscription(True)
+        channel._subscription, channel._up = subscription, True
+        stage.runner.at_hand = 1
+
+        channel.finish([job(0)], [Intent("out", b"x")])
+        channel._moved()
+        await asyncio.gather(*channel._tasks)
+
+        assert (subscription.asked, stage.runner.at_hand) == (0, 0)
+        assert stage.runner.idle
+
+    go(run)
+
+
 def test_nobody_is_told_while_there_is_no_connection() -> None:
     async def run() -> None:
         stage = Stage(handle)

@@ -112,7 +112,7 @@ def test_answers_to_what_came_before_the_end_are_sent(tmp_path: Path) -> None:
     clients: list[socket.socket] = []
 
     def visit(ready: Ready) -> None:
-        client = socket.create_connection(("127.0.0.1", ready.ports["line"]), 10.0)
+        client = socket.create_connection(("127.0.0.1", ready.ports["line"]), 60.0)
         clients.append(client)
         client.sendall(sent)
         got.append(client.recv(100))
