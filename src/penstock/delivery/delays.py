@@ -70,18 +70,10 @@ class Heap:
         return self._times.tobytes(), self._places.tobytes()
 
     def push(self, time_ms: int, offset: int, priority: int) -> None:
-        times, places = self._times, self._places
         place = offset << 8 | priority
-        at = len(times)
-        times.append(time_ms)
-        places.append(place)
-        while at:
-            above = (at - 1) >> 1
-            if (times[above], places[above]) <= (time_ms, place):
-                break
-            times[at], places[at] = times[above], places[above]
-            at = above
-        times[at], places[at] = time_ms, place
+        self._times.append(time_ms)
+        self._places.append(place)
+        self._rise(len(self) - 1, time_ms, place)
 
     def pop(self) -> tuple[int, int, int]:
         times, places = self._times, self._places
@@ -100,14 +92,19 @@ class Heap:
                     below = right
                 times[at], places[at] = times[below], places[below]
                 at, below = below, 2 * below + 1
-            while at:
-                above = (at - 1) >> 1
-                if (times[above], places[above]) <= (time_ms, place):
-                    break
-                times[at], places[at] = times[above], places[above]
-                at = above
-            times[at], places[at] = time_ms, place
+            self._rise(at, time_ms, place)
         return first[0], first[1] >> 8, first[1] & 0xFF
+
+    def _rise(self, at: int, time_ms: int, place: int) -> None:
+        """Put an entry where it belongs, from a leaf upwards."""
+        times, places = self._times, self._places
+        while at:
+            above = (at - 1) >> 1
+            if (times[above], places[above]) <= (time_ms, place):
+                break
+            times[at], places[at] = times[above], places[above]
+            at = above
+        times[at], places[at] = time_ms, place
 
 
 class DueList:

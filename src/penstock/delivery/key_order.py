@@ -197,17 +197,19 @@ class KeyOrder:
         again = bool(lane.waiting) and lane.waiting[0].offset < lane.last
         return lane.consumer if again or named is lane.consumer else None
 
-    def _offer(self, lane: Lane) -> None:
+    def _due_to(self, lane: Lane) -> Consumer | None:
+        """The consumer that may have the first event of a lane now, if any may."""
         if not lane.waiting:
-            return
-        first = lane.waiting[0]
-        if first.state not in QUEUED:
-            return
-        if first.state is SUSPECT and self.alone is not None:
-            return
-        taker = self._taker(lane)
+            return None
+        state = lane.waiting[0].state
+        if state not in QUEUED or (state is SUSPECT and self.alone is not None):
+            return None
+        return self._taker(lane)
+
+    def _offer(self, lane: Lane) -> None:
+        taker = self._due_to(lane)
         if taker is not None:
-            heappush(self._offers[taker], first.offset)
+            heappush(self._offers[taker], lane.waiting[0].offset)
             self.offered[taker] = None
 
     def _offer_suspects(self) -> None:
@@ -219,18 +221,14 @@ class KeyOrder:
         """The offset of the next unsent event for a consumer; it is taken out."""
         mine = self._offers.get(consumer)
         while mine:
-            offset = mine[0]
-            lane = self._of.get(offset)
+            lane = self._of.get(mine[0])
             if (
                 lane is not None
-                and lane.waiting
-                and lane.waiting[0].offset == offset
-                and lane.waiting[0].state in QUEUED
-                and not (lane.waiting[0].state is SUSPECT and self.alone is not None)
-                and self._taker(lane) is consumer
+                and self._due_to(lane) is consumer
+                and lane.waiting[0].offset == mine[0]
             ):
                 break
-            heappop(mine)
+            heappop(mine)  # it has moved on since it was offered
         found = [heap for heap in (mine, self._open) if heap]
         if self._open_suspects and self.alone is None:
             found.append(self._open_suspects)
