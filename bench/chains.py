@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 
 from bench.rounds import Row, Settings, Stopwatch, payloads, scratch
-from penstock.chains import Chains, Question
+from penstock.chains import ChainQuestion, Chains
 from penstock.log import Columns, Log, TopicOptions
 
 NAME = "chains"
@@ -117,7 +117,7 @@ def _ask(chains: Chains, ids: list[str]) -> list[float]:
     times_s = []
     for id_ in chosen:
         begun_s = time.perf_counter()
-        _, walk = chains.ask(Question(id=id_))
+        _, walk = chains.ask(ChainQuestion(id=id_))
         times_s.append(time.perf_counter() - begun_s)
         assert walk.done
         assert len(walk.take()) == len(CAUSES)

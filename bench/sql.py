@@ -18,8 +18,8 @@ from pathlib import Path
 from bench import machine, report
 from bench.rounds import Row, Sample, Settings, Stopwatch, scratch, take_turns
 from penstock.log import Batch, Columns, Log, Reader, TopicOptions, write_parquet
-from penstock.sql.engine import Engine
-from penstock.table.connection import Connection
+from penstock.sql.engine import SqlEngine
+from penstock.table.connection import BrokerAccess
 
 NAME = "questions in SQL"
 EVENTS, BATCH = 10_000_000, 1_000
@@ -53,16 +53,16 @@ def run(settings: Settings) -> list[Row]:
     with scratch(settings.directory) as folder:
         _write_topic(folder / "data", count)
         _write_parquet(folder / "data", folder / "events.parquet")
-        connection = Connection(servers=(), path=str(folder / "data"), retry_s=0)
+        connection = BrokerAccess(servers=(), path=str(folder / "data"), retry_s=0)
         rows: list[Row] = []
-        with Engine(connection, Topics()) as engine:
+        with SqlEngine(connection, Topics()) as engine:
             for case, question in QUESTIONS.items():
                 rows += _case(engine, folder, case, question, count)
         return rows
 
 
 def _case(
-    engine: Engine, folder: Path, case: str, question: str, count: int
+    engine: SqlEngine, folder: Path, case: str, question: str, count: int
 ) -> list[Row]:
     span = {
         "from_": count // 2,
@@ -99,7 +99,7 @@ def _row(case: str, contender: str, sample: Sample, ratio: str = "") -> Row:
     )
 
 
-def _timed(engine: Engine, query: str, count: int) -> Callable[[], Sample]:
+def _timed(engine: SqlEngine, query: str, count: int) -> Callable[[], Sample]:
     def once() -> Sample:
         watch = Stopwatch()
         assert list(engine.answer(query).rows()), query

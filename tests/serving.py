@@ -22,7 +22,7 @@ READY_S = server.READY_S
 STOP_S = server.STOP_S
 
 
-class Serving(server.Server):
+class Serving(server.ServerProcess):
     """One server, started again as often as you like."""
 
     def run(self, *arguments: str, input: bytes = b"") -> subprocess.CompletedProcess:

@@ -20,7 +20,7 @@ from penstock.cli.publish import publish as publish_command
 from penstock.cli.show import facts
 from penstock.client.deliveries import deliveries
 from penstock.client.outgoing import Outgoing
-from penstock.client.session import Session
+from penstock.client.session import NativeSession
 from penstock.delivery.amend import EventCopy
 from penstock.delivery.owed import Portion
 from penstock.delivery.pages import Page
@@ -144,7 +144,7 @@ def in_columns_that_are_picked_and_joined(field: Field) -> None:
 
 
 def published_natively(field: Field) -> Publish:
-    session = Session()
+    session = NativeSession()
     column = {field.column: [SAMPLES[field.name]]}
     session.publish("orders", Outgoing.of(b"x", **column))
     (body,) = FrameSplitter(1 << 20).feed(session.output())

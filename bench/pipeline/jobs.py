@@ -30,9 +30,9 @@ from bench.rounds import Sample, take_turns
 from penstock.client import connect
 from penstock.pipeline.application import Application, OpenStore
 from penstock.pipeline.documents import COLLECTIONS
-from penstock.pipeline.options import Broker, PipelineOptions
+from penstock.pipeline.options import BrokerAddress, PipelineOptions
 from penstock.pipeline.run import settings
-from penstock.pipeline.watch import Counts
+from penstock.pipeline.watch import QueryCounts
 from penstock.spark import session
 from penstock.store.own import DATABASE, OwnPostgres
 from penstock.store.postgres import connected
@@ -153,7 +153,7 @@ def _wanted(stage: Stage) -> tuple[PipelineOptions, OpenStore]:
     with open_store(url) as store:
         store.prepare(COLLECTIONS)
     options = PipelineOptions(
-        broker=Broker(server=stage.server),
+        broker=BrokerAddress(server=stage.server),
         store=url,
         checkpoint=str(checkpoint),
         available_now=True,
@@ -172,7 +172,7 @@ def _timed(application: Application, stage: Stage) -> Sample:
     """From the end of the batch with which it begins to count, until all is done."""
     query = application.query
     assert query is not None, "it was started"
-    counts = Counts()
+    counts = QueryCounts()
 
     def begun() -> bool:
         counts.see(cast(Any, query.lastProgress))

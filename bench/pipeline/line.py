@@ -28,8 +28,8 @@ from penstock.supervisor.part import Part, Places
 from penstock.supervisor.plan import (
     COLLECTIONS,
     FIREHOSE,
-    Ports,
-    Wanted,
+    PipelinePorts,
+    PipelineRequest,
     first_parts,
     other_parts,
     subscriber,
@@ -46,7 +46,7 @@ STOP_S = 40.0
 TRIES = 3
 LOOK_S = 0.25
 STAGES = ("source", "ingest", "broker", "spark", "store", "cdc", "subscribers")
-PORTS = Ports(line=0, native=0, control=0, http=0, tweets=0, store=0)
+PORTS = PipelinePorts(line=0, native=0, control=0, http=0, tweets=0, store=0)
 
 
 class Broken(Exception):
@@ -60,7 +60,9 @@ class Line:
         self._places = Places(folder)
         self._store = store
         url = None if store is None else store.url
-        self._wanted = Wanted(rate=UNBOUNDED, seed=SEED, ports=PORTS, store=url)
+        self._wanted = PipelineRequest(
+            rate=UNBOUNDED, seed=SEED, ports=PORTS, store=url
+        )
         self._processes: dict[str, Process] = {}
         self._client: Client | None = None
 

@@ -22,7 +22,7 @@ from penstock.pipeline.application import OpenStore
 from penstock.pipeline.batch import HASHTAGS
 from penstock.pipeline.documents import ENGAGEMENTS, TWEETS, USERS
 from penstock.pipeline.notes import note_of
-from penstock.pipeline.portion import Portion, portion
+from penstock.pipeline.portion import TweetPortion, portion
 from penstock.pipeline.statistics import Windows, added, closed
 from penstock.pipeline.writing import Opener, write
 from penstock.supervisor.plan import FIREHOSE
@@ -58,7 +58,7 @@ class Plain:
         added(self._windows, [note.windows])
         self._tell(found)
 
-    def _engagements(self, found: Portion) -> Iterator[tuple[str, int, bytes]]:
+    def _engagements(self, found: TweetPortion) -> Iterator[tuple[str, int, bytes]]:
         for key, engaged in found.users.items():
             count, total = self._users.get(key, (0, 0.0))
             count, total = count + engaged.count, total + engaged.sum
@@ -75,7 +75,7 @@ class Plain:
             }
             yield key, last.version, _encode(document)
 
-    def _tell(self, found: Portion) -> None:
+    def _tell(self, found: TweetPortion) -> None:
         self._tags.update(found.tags)
         told = {
             HASHTAGS: [

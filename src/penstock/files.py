@@ -5,8 +5,8 @@ failed half-way is repeated over itself and never leaves a gap. A file exists fo
 good only after ``sync_directory`` of its folder: creating and renaming do not
 imply it.
 
-What is made is for its owner alone, whatever the umask of the process is; ``Access``
-lets a group read it.
+What is made is for its owner alone, whatever the umask of the process is;
+``FileAccess`` lets a group read it.
 
 ``Files`` is the real thing; ``penstock.testing.CrashDisk`` is the same interface
 in memory, with power failures.
@@ -36,7 +36,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Access:
+class FileAccess:
     """Who may read what is made. ``group``: its number, if not that of the process."""
 
     file: int
@@ -44,12 +44,12 @@ class Access:
     group: int | None = None
 
 
-PRIVATE = Access(file=0o600, directory=0o700)
+PRIVATE = FileAccess(file=0o600, directory=0o700)
 # For programs that we start and that open files by themselves.
 PRIVATE_UMASK = 0o077
 
 
-def access_for(group: str | None) -> Access:
+def access_for(group: str | None) -> FileAccess:
     """Access for the owner, and to read for a group; raises InvalidOption."""
     if group is None:
         return PRIVATE
@@ -57,7 +57,7 @@ def access_for(group: str | None) -> Access:
         found = grp.getgrnam(group)
     except (KeyError, ValueError):
         raise InvalidOption("group", group, "a group of this machine") from None
-    return Access(file=0o640, directory=0o750, group=found.gr_gid)
+    return FileAccess(file=0o640, directory=0o750, group=found.gr_gid)
 
 
 class FileSystem(Protocol):
@@ -83,9 +83,9 @@ class FileSystem(Protocol):
 class Files:
     """The operating system's file system; ``access`` None leaves modes to the umask."""
 
-    _access: Access | None = PRIVATE  # for whoever derives from it, too
+    _access: FileAccess | None = PRIVATE  # for whoever derives from it, too
 
-    def __init__(self, access: Access | None = PRIVATE) -> None:
+    def __init__(self, access: FileAccess | None = PRIVATE) -> None:
         self._access = access
 
     def open(self, path: str, *, write: bool = False, create: bool = False) -> int:
@@ -148,7 +148,7 @@ class Files:
         return sorted(os.listdir(path))
 
     def make_directory(self, path: str) -> None:
-        access = self._access or Access(file=0o666, directory=0o777)
+        access = self._access or FileAccess(file=0o666, directory=0o777)
         try:
             os.mkdir(path, access.directory)
         except FileExistsError:
@@ -209,7 +209,7 @@ class Files:
         shutil.rmtree(path)
 
 
-def _settle(file: int | str, access: Access) -> bool:
+def _settle(file: int | str, access: FileAccess) -> bool:
     """Give a file or folder its mode and group; False if it is somebody else's."""
     try:
         found = os.stat(file) if isinstance(file, int) else os.lstat(file)
@@ -225,16 +225,16 @@ def _settle(file: int | str, access: Access) -> bool:
     return True
 
 
-def _fits(found: os.stat_result, access: Access) -> bool:
+def _fits(found: os.stat_result, access: FileAccess) -> bool:
     mode = stat.S_IMODE(found.st_mode) & 0o777
     return mode == _mode(found, access) and access.group in (None, found.st_gid)
 
 
-def _mode(found: os.stat_result, access: Access) -> int:
+def _mode(found: os.stat_result, access: FileAccess) -> int:
     return access.directory if stat.S_ISDIR(found.st_mode) else access.file
 
 
-def _secured_tree(top: str, access: Access) -> list[str]:
+def _secured_tree(top: str, access: FileAccess) -> list[str]:
     """Settle a folder and all below it, itself last: a start that dies begins anew."""
     found = os.lstat(top)
     if stat.S_ISLNK(found.st_mode) or _fits(found, access):

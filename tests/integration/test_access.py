@@ -22,10 +22,10 @@ from penstock.wire.mqtt import (
     Connect,
     Properties,
     Property,
+    RequestedFilter,
     Suback,
-    Subscribe,
-    Wanted,
-    Will,
+    SubscribePacket,
+    WillPacket,
     render_connect,
     render_subscribe,
 )
@@ -383,7 +383,7 @@ def test_wills_of_users_who_may_not_publish_any_more_are_dropped(
         set_rules(users, user, [Rule("publish", "wills/#"), Rule("subscribe", "a")])
     with Wire(server.ports["mqtt"]) as now, Wire(server.ports["mqtt"]) as later:
         for (user, delay_s), wire in zip(gone.items(), (now, later), strict=True):
-            will = Will(
+            will = WillPacket(
                 topic=topic,
                 payload=b"x",
                 retain=True,
@@ -416,7 +416,7 @@ def eventually(holds: Callable[[], bool]) -> None:
 DENIED = 0x87
 
 
-def hello_of(user: str, client: str, will: Will | None = None) -> Connect:
+def hello_of(user: str, client: str, will: WillPacket | None = None) -> Connect:
     return Connect(
         version=5,
         client_id=client,
@@ -454,8 +454,8 @@ def granted(
 ) -> list[int]:
     """What a broker says to a SUBSCRIBE of a client."""
     hello = hello_of(user, client)
-    filters = [Wanted(one, 0) for one in wanted]
-    subscribe = Subscribe(packet_id=1, filters=filters)
+    filters = [RequestedFilter(one, 0) for one in wanted]
+    subscribe = SubscribePacket(packet_id=1, filters=filters)
     parser, packets = ClientParser(1 << 20, 5), list[object]()
     with Wire(server.ports["mqtt"]) as wire:
         wire.sock.sendall(render_connect(hello) + render_subscribe(5, subscribe))

@@ -19,7 +19,7 @@ import pytest
 import penstock
 from penstock.client import Client, connect
 from penstock.errors import NotAllowed, ServerRefused
-from penstock.http.key_file import KeyFile, Wanted
+from penstock.http.key_file import KeyFile, TokenRequest
 from tests.command import Run
 from tests.command import penstock as penstock_command
 from tests.http_client import token_of
@@ -109,7 +109,7 @@ def test_other_tokens_do_not_come_in(server: Serving, token: str, said: str) -> 
     file = KeyFile(server.data)
     if token in ("read", "removed"):
         name = "reader" if token == "read" else "former"
-        token = file.add(Wanted(name=name, scope="read"), 0)
+        token = file.add(TokenRequest(name=name, scope="read"), 0)
         if name == "former":
             file.remove(name)
 

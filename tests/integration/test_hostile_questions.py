@@ -20,7 +20,7 @@ from penstock.wire.native import (
     ClientMessage,
     FrameSplitter,
     Hello,
-    Problem,
+    RequestRefused,
     decode_server,
     encode,
 )
@@ -73,7 +73,7 @@ def test_many_questions_at_once_keep_nobody_else_waiting(server: Serving) -> Non
         def take(data: bytes) -> None:
             found = [decode_server(body) for body in splitter.feed(data)]
             answers.extend(
-                one.seq for one in found if isinstance(one, Answer | Problem)
+                one.seq for one in found if isinstance(one, Answer | RequestRefused)
             )
 
         while not answers:

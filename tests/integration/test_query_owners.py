@@ -10,7 +10,7 @@ import pytest
 from penstock.access.grants import Rule
 from penstock.access.quota import Quota
 from penstock.client import Client, connect
-from penstock.client.feed import Events, Feed
+from penstock.client.feed import Feed, FeedEvents
 from penstock.errors import ServerRefused
 from penstock.server import password
 from penstock.server.users_file import set_password, set_quota, set_rules
@@ -149,7 +149,7 @@ def test_a_user_with_rules_forges_no_letter_of_a_gateway(server: Serving) -> Non
 def test_feeds_of_users_work_and_their_notes_are_bounded(server: Serving) -> None:
     login = {"gateway": "ingest sse", "user": "ruled", "password": "x"}
     with Feed(where(server), "feed", **login) as feed:  # type: ignore[arg-type]
-        batch = Events("sensors/1", [b"1"])
+        batch = FeedEvents("sensors/1", [b"1"])
         feed.put([batch], note="place 1", letters=[("odd", b"x")])
         with pytest.raises(ServerRefused, match="max_sink_bytes"):
             feed.put([batch], note="x" * 1500)

@@ -23,14 +23,14 @@ from penstock.wire.mqtt import (
     ClientParser,
     Connack,
     Connect,
-    Kind,
+    PacketKind,
     Publishes,
     Reason,
+    RequestedFilter,
     ServerPacket,
     Suback,
-    Subscribe,
-    Wanted,
-    Will,
+    SubscribePacket,
+    WillPacket,
     render_connect,
     render_publish,
     render_subscribe,
@@ -115,7 +115,11 @@ class Mqtt:
     """A client; ``reason`` is what it was answered when it came."""
 
     def __init__(
-        self, server: Serving, user: str, version: int = 5, will: Will | None = None
+        self,
+        server: Serving,
+        user: str,
+        version: int = 5,
+        will: WillPacket | None = None,
     ) -> None:
         self.sock = socket.create_connection(
             ("127.0.0.1", server.ports["mqtt"]), PATIENCE_S
@@ -157,19 +161,21 @@ class Mqtt:
         answer = self.next()
         if answer is None:
             return None
-        assert isinstance(answer, Acks | Ack) and answer.kind is Kind.PUBACK
+        assert isinstance(answer, Acks | Ack) and answer.kind is PacketKind.PUBACK
         return answer.reason if isinstance(answer, Ack) else 0
 
     def subscribe(self, *filters: str) -> list[int]:
-        wanted = [Wanted(one, 1) for one in filters]
-        packet = Subscribe(packet_id=1, filters=wanted)
+        wanted = [RequestedFilter(one, 1) for one in filters]
+        packet = SubscribePacket(packet_id=1, filters=wanted)
         self.sock.sendall(render_subscribe(self._version, packet))
         answer = self.next()
         assert isinstance(answer, Suback)
         return answer.reasons
 
 
-def connect_packet(user: str, version: int = 5, will: Will | None = None) -> bytes:
+def connect_packet(
+    user: str, version: int = 5, will: WillPacket | None = None
+) -> bytes:
     return render_connect(
         Connect(
             version=version,
@@ -410,7 +416,7 @@ def test_other_ways_to_make_a_topic_are_refused_too(server: Serving) -> None:
         assert wire.lines(2)[1] == WELCOME
         said = wire.ask('{"type":"SUB","topic":"maker15/2"}')
         assert said == f'ERROR "{text}"'
-    will = Will(topic="maker15/2", payload=b"gone", qos=0, retain=False)
+    will = WillPacket(topic="maker15/2", payload=b"gone", qos=0, retain=False)
     with Mqtt(server, user, will=will) as mqtt:
         assert mqtt.reason == 0
     until_unconnected(server, user)

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from penstock.cdc.change import NOTHING, Body, Change, Op, Source
+from penstock.cdc.change import NOTHING, Change, ChangePayload, ChangeSource, Op
 from penstock.cdc.run import Pump
 from penstock.cli.cdc_shown import shown_of
 from penstock.client import connect
@@ -57,8 +57,10 @@ class Listed:
 
 
 def change(op: Op, collection: str, key: str, before: Any, after: Any) -> Change:
-    source = Source("postgresql", "db", collection, f"0/1#{key}", 5)
-    return Change(f"{collection}-{op}-{key}", Body(op, key, before, after, source))
+    source = ChangeSource("postgresql", "db", collection, f"0/1#{key}", 5)
+    return Change(
+        f"{collection}-{op}-{key}", ChangePayload(op, key, before, after, source)
+    )
 
 
 def changes() -> list[Change]:

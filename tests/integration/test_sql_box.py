@@ -13,7 +13,7 @@ from urllib.parse import quote
 
 import pytest
 
-from penstock.http.key_file import KeyFile, Wanted
+from penstock.http.key_file import KeyFile, TokenRequest
 from penstock.server.processes import children_of
 from tests.http_client import Http, Reply
 from tests.serving import Serving, serving
@@ -70,7 +70,9 @@ def sql(client: Http, query: str) -> Reply:
 
 def limited(server: Serving, *topics: str) -> Http:
     """Somebody who may read these topics."""
-    wanted = Wanted(name=f"t{time.monotonic_ns()}", scope="topics", subscribe=topics)
+    wanted = TokenRequest(
+        name=f"t{time.monotonic_ns()}", scope="topics", subscribe=topics
+    )
     return Http(server, KeyFile(server.data).add(wanted, int(time.time() * 1000)))
 
 

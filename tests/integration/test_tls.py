@@ -27,7 +27,7 @@ from penstock.access.grants import Rule
 from penstock.access.quota import Quota
 from penstock.client import Client, aio, connect
 from penstock.client.address import remote
-from penstock.client.feed import Events, Feed
+from penstock.client.feed import Feed, FeedEvents
 from penstock.client.tls import Tls
 from penstock.errors import ClientError, ConnectionLost, ServerRefused, TlsFailed
 from penstock.server.users_file import (
@@ -592,7 +592,7 @@ def test_a_handler_is_reached_by_its_url(server: Serving, made: Certificates) ->
 def test_a_feed_stores_over_tls(server: Serving, made: Certificates) -> None:
     where = remote(url(server), Tls(ca_file=str(made.authority)))
     with Feed(where, "f", gateway="test", user="anna", password="secret") as feed:
-        feed.put([Events("fed", [b"x"])], note="1")
+        feed.put([FeedEvents("fed", [b"x"])], note="1")
         assert feed.note == "1"
 
 

@@ -9,17 +9,17 @@ from pathlib import Path
 import pytest
 
 from penstock.tweets.generator import Generator
-from penstock.wire.sse import Event, Parser
+from penstock.wire.sse import ServerSentEvent, SseParser
 from tests.process.programs import Program
 
 pytestmark = pytest.mark.slow
 
 
-def read(url: str, last_event_id: str | None = None) -> list[Event]:
+def read(url: str, last_event_id: str | None = None) -> list[ServerSentEvent]:
     headers = {} if last_event_id is None else {"Last-Event-ID": last_event_id}
     request = urllib.request.Request(url, headers=headers)
     with urllib.request.urlopen(request, timeout=30) as sent:
-        return Parser(1 << 20).feed(sent.read())
+        return SseParser(1 << 20).feed(sent.read())
 
 
 def test_a_reader_goes_on_although_the_server_was_killed(tmp_path: Path) -> None:

@@ -14,7 +14,13 @@ from penstock.torture.client import Announcer
 from penstock.torture.line_clients import LineConsumer, LinePublisher
 from penstock.torture.load import Load
 from penstock.torture.on_disk import CONFIG, OnDisk
-from penstock.torture.record import Record, Stored, Told, Truth, check_priorities
+from penstock.torture.record import (
+    ConsumerStep,
+    LoadRecord,
+    StoredEvent,
+    Truth,
+    check_priorities,
+)
 from penstock.torture.scene import Scene
 from tests.effort import DEEP, effort
 from tests.serving import Serving, serving
@@ -49,7 +55,7 @@ def test_every_promise_outlives_kills_under_load(tmp_path: Path) -> None:
 
 def test_a_backlog_is_delivered_by_priority_over_kills(tmp_path: Path) -> None:
     random = Random(SEED)
-    topic, record = "orders", Record(max_lag=BACKLOG)
+    topic, record = "orders", LoadRecord(max_lag=BACKLOG)
     consumers = [
         LineConsumer("ole", [topic], record, random),
         LineConsumer("mia", [topic], record, random, window=50),
@@ -87,11 +93,11 @@ def test_the_check_of_priorities_sees_what_is_wrong(
     known: int, got: str, *, fits: bool
 ) -> None:
     events = [
-        Stored(0, "low", 0, b'"low"'),
-        Stored(1, "high", 7, b'"high"'),
-        Stored(2, "later", 7, b'"later"'),
+        StoredEvent(0, "low", 0, b'"low"'),
+        StoredEvent(1, "high", 7, b'"high"'),
+        StoredEvent(2, "later", 7, b'"later"'),
     ]
-    steps = [Told("asked", known=known), Told("got", got)]
+    steps = [ConsumerStep("asked", known=known), ConsumerStep("got", got)]
 
     with nullcontext() if fits else pytest.raises(AssertionError, match="waited"):
         check_priorities(steps, events, ["low", "high"])
@@ -109,7 +115,9 @@ def acked_more_than(consumer: LineConsumer, topic: str, count: int) -> bool:
     return len(consumer.acked[topic]) > count
 
 
-def publish_backlog(server: Serving, publisher: LinePublisher, record: Record) -> None:
+def publish_backlog(
+    server: Serving, publisher: LinePublisher, record: LoadRecord
+) -> None:
     """Publish while nobody consumes, and kill the server behind it."""
     record.open = True
     load = Load([publisher], server.ports)

@@ -31,7 +31,7 @@ from penstock.wire.native import (
     Ask,
     FrameSplitter,
     Hello,
-    Problem,
+    RequestRefused,
     ServerMessage,
     Welcome,
     decode_server,
@@ -272,7 +272,7 @@ def test_messages_with_millions_of_values_are_not_taken_apart(
     with costing_little(server):
         said = native_answer(server, frame(message))
 
-    assert isinstance(said, Problem), said
+    assert isinstance(said, RequestRefused), said
     assert said.error == error, said
 
 

@@ -18,7 +18,7 @@ from penstock.client import connect
 from penstock.delivery.letters import DeadLetter
 from penstock.errors import ServerRefused
 from penstock.model.event import Event
-from penstock.tweets.generator import Generator, Kind
+from penstock.tweets.generator import Generator, MessageKind
 from tests.process.programs import Program
 from tests.serving import Serving, serving
 
@@ -31,7 +31,7 @@ RATE = 1500
 PANICS = 0.02
 MALFORMED = 0.02
 PATIENCE_S = 60.0
-READ = {Kind.TWEET, Kind.OTHER_OBJECT}
+READ = {MessageKind.TWEET, MessageKind.OTHER_OBJECT}
 
 
 def generators() -> dict[str, Generator]:
@@ -74,7 +74,7 @@ def check_firehose(server: Serving, sources: dict[str, Generator]) -> None:
         assert [int(event.headers["sse-id"]) for event in found] == expected
         for n, event in zip(expected, found, strict=True):
             assert event.payload == generator.data(n)
-            is_tweet = generator.kind(n) is Kind.TWEET
+            is_tweet = generator.kind(n) is MessageKind.TWEET
             key = generator.tweet(n).id_str.encode() if is_tweet else None
             assert event.key == key
 
@@ -144,8 +144,12 @@ def test_every_message_is_taken_in_once_whatever_is_killed(tmp_path: Path) -> No
             for n in range(1, COUNT + 1)
         )
         assert status["events"] == 2 * COUNT
-        assert status["panics"] == kinds[Kind.PANIC] > 20
-        assert status["malformed"] == kinds[Kind.TRUNCATED] + kinds[Kind.NO_OBJECT] > 20
+        assert status["panics"] == kinds[MessageKind.PANIC] > 20
+        assert (
+            status["malformed"]
+            == kinds[MessageKind.TRUNCATED] + kinds[MessageKind.NO_OBJECT]
+            > 20
+        )
         assert status["sources"] == {url: str(COUNT) for url in urls}
         assert tweets.stop() == 0
         assert server.stop() == 0

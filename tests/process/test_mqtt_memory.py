@@ -19,14 +19,14 @@ from penstock.wire.mqtt import (
     ClientParser,
     Connack,
     Connect,
-    Kind,
+    PacketKind,
     Properties,
     Property,
     Publishes,
+    RequestedFilter,
     ServerPacket,
     Suback,
-    Subscribe,
-    Wanted,
+    SubscribePacket,
     render_acks,
     render_connect,
     render_disconnect,
@@ -117,7 +117,9 @@ class Peer:
 
     def subscribe(self, filter_: str, qos: int) -> None:
         self.send(
-            render_subscribe(4, Subscribe(packet_id=1, filters=[Wanted(filter_, qos)]))
+            render_subscribe(
+                4, SubscribePacket(packet_id=1, filters=[RequestedFilter(filter_, qos)])
+            )
         )
         while not isinstance(self.next(), Suback):
             pass
@@ -153,10 +155,10 @@ def test_a_flood_of_half_open_publishes_is_bounded(server: Serving) -> None:
         for peer in peers:
             for piece in flood:
                 peer.send(piece)
-                expect_acks(peer, Kind.PUBREC, piece.count(b"\x00\x05flood"))
+                expect_acks(peer, PacketKind.PUBREC, piece.count(b"\x00\x05flood"))
         for piece in flood:  # once more: nothing is stored again
             peers[0].send(piece)
-            expect_acks(peers[0], Kind.PUBREC, piece.count(b"\x00\x05flood"))
+            expect_acks(peers[0], PacketKind.PUBREC, piece.count(b"\x00\x05flood"))
 
         grown = rss_mib(server) - before
     with Reader.open(server.data) as reader:
@@ -165,7 +167,7 @@ def test_a_flood_of_half_open_publishes_is_bounded(server: Serving) -> None:
     assert grown < 20 + 20 * FLOODS, f"{grown:.0f} MiB"
 
 
-def expect_acks(peer: Peer, kind: Kind, count: int) -> None:
+def expect_acks(peer: Peer, kind: PacketKind, count: int) -> None:
     seen = 0
     while seen < count:
         packet = peer.next()
@@ -204,9 +206,11 @@ async def come_and_go(port: int, count: int) -> None:
                 clean_start=False,
                 keep_alive=0,
             )
-            wanted = [Wanted(f"idle/{number}/+", 1)]
+            wanted = [RequestedFilter(f"idle/{number}/+", 1)]
             writer.write(render_connect(connect))
-            writer.write(render_subscribe(4, Subscribe(packet_id=1, filters=wanted)))
+            writer.write(
+                render_subscribe(4, SubscribePacket(packet_id=1, filters=wanted))
+            )
             answers = await reader.readexactly(4 + 5)
             assert answers[:1] == b"\x20" and answers[-1:] == b"\x01", answers
             writer.write(render_disconnect(4))
@@ -235,7 +239,7 @@ def test_a_great_many_retained_messages(server: Serving) -> None:
                 )
             )
         writer.send(render_publishes(b"end", [b"x"], qos=1, packet_ids=[1]))
-        expect_acks(writer, Kind.PUBACK, 1)
+        expect_acks(writer, PacketKind.PUBACK, 1)
     stored = rss_mib(server) - before
 
     wanted = {
@@ -255,7 +259,7 @@ def test_a_great_many_retained_messages(server: Serving) -> None:
 
 def retained(peer: Peer, qos: int, count: int) -> dict[str, bytes]:
     """What a subscription to everything brings."""
-    wanted = Subscribe(packet_id=1, filters=[Wanted("#", qos)])
+    wanted = SubscribePacket(packet_id=1, filters=[RequestedFilter("#", qos)])
     peer.send(render_subscribe(5, wanted))
     found: dict[str, bytes] = {}
     while len(found) < count:
@@ -266,7 +270,7 @@ def retained(peer: Peer, qos: int, count: int) -> dict[str, bytes]:
         assert packet.retain and packet.topic not in found
         found[packet.topic] = packet.payloads[-1]
         if packet.packet_ids:
-            peer.send(render_acks(Kind.PUBACK, packet.packet_ids))
+            peer.send(render_acks(PacketKind.PUBACK, packet.packet_ids))
     return found
 
 
@@ -304,7 +308,7 @@ def test_slow_readers_cost_disk_not_memory(server: Serving, qos: int) -> None:
         for _ in range(3 * SLOW):
             writer.send(render_publishes(b"fast", payloads, qos=0))
         writer.send(render_publishes(b"fast", [b"end"], qos=1, packet_ids=[1]))
-        expect_acks(writer, Kind.PUBACK, 1)
+        expect_acks(writer, PacketKind.PUBACK, 1)
 
         deadline_s = time.monotonic() + 2.0
         grown = rss_mib(server) - before

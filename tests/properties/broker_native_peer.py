@@ -12,16 +12,16 @@ from penstock.model.policy import Order, Policy
 from penstock.wire.native import (
     Answer,
     Ask,
+    ChannelMoved,
     ClientMessage,
     Ended,
     Events,
     FrameSplitter,
     Hello,
-    Moved,
-    Problem,
     Publish,
     Published,
     Refuse,
+    RequestRefused,
     ServerMessage,
     Settle,
     Subscribe,
@@ -56,7 +56,7 @@ class NativePeer(Peer):
         self.last_channel = 0
         self.held: list[tuple[int, int]] = []
         self.ends: list[int] = []
-        self.moves: list[Moved] = []
+        self.moves: list[ChannelMoved] = []
 
     def __str__(self) -> str:
         return f"native {self.native._number}"
@@ -148,7 +148,7 @@ class NativePeer(Peer):
                 self.sim.world.dedup[topic, id_] = (offset, now_ms, row.group)
 
     def _published(self, answer: Any, confirms: list[Callable[[bytes], None]]) -> None:
-        if isinstance(answer, Problem):
+        if isinstance(answer, RequestRefused):
             return
         assert isinstance(answer, Published), answer
         offsets = answer.offsets
@@ -189,7 +189,7 @@ class NativePeer(Peer):
             promise(b"")
 
         def refused(answer: ServerMessage) -> None:
-            self.sim.expect(isinstance(answer, Problem), f"{answer}")
+            self.sim.expect(isinstance(answer, RequestRefused), f"{answer}")
 
         known = self.sim.broker.log.has_topic(topic)
         if known:
@@ -277,7 +277,7 @@ class NativePeer(Peer):
                 pass
             case Events():
                 self.events(message)
-            case Moved():
+            case ChannelMoved():
                 self.sim.expect(message in self.moves, f"{message}")
                 self.moves.remove(message)
             case Ended():
@@ -308,7 +308,7 @@ class NativePeer(Peer):
                 self.last_channel += 1
                 self.channels[self.last_channel] = self.channels.pop(channel)
                 self.held = [one for one in self.held if one[0] != channel]
-                self.moves.append(Moved(channel, self.last_channel))
+                self.moves.append(ChannelMoved(channel, self.last_channel))
                 self.sim.met["moved"] += 1
 
     def ended(self, sub: Sub, reason: str) -> None:

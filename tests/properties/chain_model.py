@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
-from penstock.chains import Chains, Question
+from penstock.chains import ChainQuestion, Chains
 from penstock.chains.walk import Direction
 from penstock.errors import UnknownEvent
 from penstock.log import Columns, GroupCommit, Log, StoredTopic, TopicOptions
@@ -136,7 +136,7 @@ class Forest:
 
     # Questions
 
-    def ask(self, question: Question) -> dict[Place, int]:
+    def ask(self, question: ChainQuestion) -> dict[Place, int]:
         """Places and levels of the whole answer; nothing if there is no such event."""
         found: dict[Place, int] = {}
         try:

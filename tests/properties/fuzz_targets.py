@@ -33,9 +33,9 @@ from penstock.wire import json_text, jsonq, line, maze, native, sse
 from penstock.wire.control.session import tweets
 from penstock.wire.lines import LineSplitter
 from penstock.wire.mqtt import (
+    ClientPacketParser,
     ClientParser,
     Malformed,
-    Parser,
     Reason,
     render_properties,
     render_publishes,
@@ -133,7 +133,7 @@ def shown(pieces: Sequence[bytes]) -> Outcome:
 
 
 def mqtt(
-    begin: Callable[[], Parser | ClientParser],
+    begin: Callable[[], ClientPacketParser | ClientParser],
 ) -> Callable[[Sequence[bytes]], Outcome]:
     def run(pieces: Sequence[bytes]) -> Outcome:
         parser = begin()
@@ -204,7 +204,7 @@ def native_messages(
 
 
 def events(pieces: Sequence[bytes]) -> Outcome:
-    parser = sse.Parser(SSE_BYTES)
+    parser = sse.SseParser(SSE_BYTES)
     found = []
     for piece in pieces:
         found += parser.feed(piece)
@@ -343,7 +343,7 @@ def _frame() -> bytes:
 
 
 def _group() -> bytes:
-    entries = [group.Entry(1, 2, _frame()), group.Entry(2, 0, b"record")]
+    entries = [group.JournalEntry(1, 2, _frame()), group.JournalEntry(2, 0, b"record")]
     parts = group.encode(entries, position=0, synced=0, stamp=1, number=3, time_ms=4)
     return b"".join(map(bytes, parts))
 
@@ -357,7 +357,7 @@ def _mqtt_targets() -> Iterable[Target]:
         yield Target(
             name=f"MQTT {version} from the first byte",
             corpus=[*client[:3], b"".join(client), *map(client[0].__add__, client[1:])],
-            run=mqtt(lambda: Parser(MQTT_BYTES)),
+            run=mqtt(lambda: ClientPacketParser(MQTT_BYTES)),
             streams=True,
         )
         yield Target(

@@ -12,20 +12,20 @@ from penstock.wire.mqtt import (
     Connack,
     Connect,
     Disconnect,
-    Kind,
+    PacketKind,
     Pingreq,
     Pingresp,
     Properties,
     Property,
     Publishes,
     Reason,
+    RequestedFilter,
     ServerPacket,
     Suback,
-    Subscribe,
+    SubscribePacket,
     Unsuback,
-    Unsubscribe,
-    Wanted,
-    Will,
+    UnsubscribePacket,
+    WillPacket,
     reasons,
 )
 from penstock.wire.mqtt.properties import PROPERTIES, WILL_PROPERTIES
@@ -84,7 +84,7 @@ def _has_method(properties: Properties) -> bool:
 
 def connects(version: int) -> st.SearchStrategy[Connect]:
     wills = st.builds(
-        Will,
+        WillPacket,
         topic=topics,
         payload=datas,
         qos=st.integers(0, 2),
@@ -100,7 +100,7 @@ def connects(version: int) -> st.SearchStrategy[Connect]:
         user=st.none() | texts if version == 5 else texts,
         password=st.none() | datas,
         will=st.none() | wills,
-        properties=_properties(version, PROPERTIES[Kind.CONNECT]),
+        properties=_properties(version, PROPERTIES[PacketKind.CONNECT]),
     )
 
 
@@ -132,8 +132,8 @@ def _publishes(version: int, properties: frozenset[Property], many: bool):
 
 
 def _acks(version: int) -> st.SearchStrategy[Acks | Ack]:
-    received = st.sampled_from((Kind.PUBACK, Kind.PUBREC))
-    released = st.sampled_from((Kind.PUBREL, Kind.PUBCOMP))
+    received = st.sampled_from((PacketKind.PUBACK, PacketKind.PUBREC))
+    released = st.sampled_from((PacketKind.PUBREL, PacketKind.PUBCOMP))
     many = st.builds(
         Acks,
         kind=received | released,
@@ -147,7 +147,7 @@ def _acks(version: int) -> st.SearchStrategy[Acks | Ack]:
             kind=kinds,
             packet_id=packet_ids,
             reason=st.sampled_from(sorted(allowed)),
-            properties=_properties(5, PROPERTIES[Kind.PUBACK]),
+            properties=_properties(5, PROPERTIES[PacketKind.PUBACK]),
         ).filter(lambda ack: ack.properties or ack.reason >= reasons.FIRST_FAILURE)
         for kinds, allowed in (
             (received, reasons.RECEIVED),
@@ -157,11 +157,13 @@ def _acks(version: int) -> st.SearchStrategy[Acks | Ack]:
     return st.one_of(many, *single)
 
 
-def _wanted(version: int) -> st.SearchStrategy[Wanted]:
+def _wanted(version: int) -> st.SearchStrategy[RequestedFilter]:
     if version < 5:
-        return st.tuples(filters, st.integers(0, 2)).map(lambda pair: Wanted(*pair))
+        return st.tuples(filters, st.integers(0, 2)).map(
+            lambda pair: RequestedFilter(*pair)
+        )
     options = (st.integers(0, 2), st.booleans(), st.booleans(), st.integers(0, 2))
-    return st.builds(Wanted, filters, *options).filter(
+    return st.builds(RequestedFilter, filters, *options).filter(
         lambda wanted: not (wanted.no_local and wanted.filter.startswith("$share/"))
     )
 
@@ -178,32 +180,32 @@ def _told(version: int, kind: type, allowed: frozenset[Reason], where: set[Prope
 
 def client_packets(version: int) -> st.SearchStrategy[ClientPacket]:
     """What a client may send behind CONNECT and before DISCONNECT."""
-    message = PROPERTIES[Kind.PUBLISH] - {Property.SUBSCRIPTION_IDENTIFIER}
+    message = PROPERTIES[PacketKind.PUBLISH] - {Property.SUBSCRIPTION_IDENTIFIER}
     packets: list[st.SearchStrategy] = [
         _publishes(version, message, False),
         _acks(version),
         st.builds(
-            Subscribe,
+            SubscribePacket,
             packet_id=packet_ids,
             filters=st.lists(_wanted(version), min_size=1, max_size=4),
-            properties=_properties(version, PROPERTIES[Kind.SUBSCRIBE]),
+            properties=_properties(version, PROPERTIES[PacketKind.SUBSCRIBE]),
         ),
         st.builds(
-            Unsubscribe,
+            UnsubscribePacket,
             packet_id=packet_ids,
             filters=st.lists(filters, min_size=1, max_size=4),
-            properties=_properties(version, PROPERTIES[Kind.UNSUBSCRIBE]),
+            properties=_properties(version, PROPERTIES[PacketKind.UNSUBSCRIBE]),
         ),
         st.just(Pingreq()),
     ]
     if version == 5:
-        where = {*PROPERTIES[Kind.AUTH]}
+        where = {*PROPERTIES[PacketKind.AUTH]}
         packets.append(_told(5, Auth, reasons.CLIENT_AUTH, where))
     return st.one_of(packets)
 
 
 def client_disconnects(version: int) -> st.SearchStrategy[Disconnect]:
-    where = {*PROPERTIES[Kind.DISCONNECT]} - {Property.SERVER_REFERENCE}
+    where = {*PROPERTIES[PacketKind.DISCONNECT]} - {Property.SERVER_REFERENCE}
     return _told(version, Disconnect, reasons.CLIENT_DISCONNECT, where)
 
 
@@ -212,7 +214,7 @@ def connacks(version: int) -> st.SearchStrategy[Connack]:
         refused = st.sampled_from(sorted(reasons.CONNACK))
     else:
         refused = st.sampled_from(reasons.OLD_REASONS)
-    properties = _properties(version, PROPERTIES[Kind.CONNACK])
+    properties = _properties(version, PROPERTIES[PacketKind.CONNACK])
     build = st.builds(
         Connack, session_present=st.just(False), reason=refused, properties=properties
     )
@@ -224,7 +226,7 @@ def connacks(version: int) -> st.SearchStrategy[Connack]:
 
 def server_packets(version: int) -> st.SearchStrategy[ServerPacket]:
     """What a server may send behind CONNACK and before DISCONNECT."""
-    message = PROPERTIES[Kind.PUBLISH] - {Property.SUBSCRIPTION_IDENTIFIER}
+    message = PROPERTIES[PacketKind.PUBLISH] - {Property.SUBSCRIPTION_IDENTIFIER}
     granted = reasons.SUBACK if version == 5 else frozenset((0, 1, 2, 0x80))
     left = st.sampled_from(sorted(reasons.UNSUBACK))
     packets: list[st.SearchStrategy] = [
@@ -234,17 +236,17 @@ def server_packets(version: int) -> st.SearchStrategy[ServerPacket]:
             Suback,
             packet_id=packet_ids,
             reasons=st.lists(st.sampled_from(sorted(granted)), max_size=4),
-            properties=_properties(version, PROPERTIES[Kind.SUBACK]),
+            properties=_properties(version, PROPERTIES[PacketKind.SUBACK]),
         ),
         st.builds(
             Unsuback,
             packet_id=packet_ids,
             reasons=st.lists(left, max_size=4) if version == 5 else st.just([]),
-            properties=_properties(version, PROPERTIES[Kind.UNSUBACK]),
+            properties=_properties(version, PROPERTIES[PacketKind.UNSUBACK]),
         ),
         st.just(Pingresp()),
     ]
     if version == 5:
-        where = {*PROPERTIES[Kind.AUTH]}
+        where = {*PROPERTIES[PacketKind.AUTH]}
         packets.append(_told(5, Auth, reasons.SERVER_AUTH, where))
     return st.one_of(packets)

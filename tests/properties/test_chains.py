@@ -8,7 +8,7 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.chains import Question
+from penstock.chains import ChainQuestion
 from penstock.chains.walk import Direction
 from tests.properties.chain_model import NAMES, Forest
 
@@ -25,7 +25,7 @@ def test_an_answer_is_that_of_a_scan_whatever_happened(seed: int, steps: int) ->
             id_ = forest.random.choice([*NAMES, *forest.known])
             direction = forest.random.choice(DIRECTIONS)
             if forest.random.random() < 0.3:
-                question = Question(id=id_, direction=direction, limit=10**6)
+                question = ChainQuestion(id=id_, direction=direction, limit=10**6)
                 said = f"seed {seed}: {id_} {direction} after {history}"
                 assert forest.ask(question) == forest.expected(id_, direction), said
         forest.close()

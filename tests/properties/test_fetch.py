@@ -20,7 +20,7 @@ from penstock.wire.native import (
     Fetch,
     Fetched,
     FrameSplitter,
-    Problem,
+    RequestRefused,
     decode_server,
 )
 from tests.unit.delivery.scene import Scene
@@ -80,14 +80,14 @@ class Life:
             offset = batches[-1].end_offset
         return [event for event in found if event.offset < end]
 
-    def fetch(self, offset: int, end: int, max_bytes: int) -> Range | Problem:
+    def fetch(self, offset: int, end: int, max_bytes: int) -> Range | RequestRefused:
         fetcher = Fetcher(self.scene.broker, NativeOptions(max_fetch_bytes=4096))
         fetcher.put(Fetch(1, "t", offset, end, max_bytes))
         data = fetcher.take()
         assert data is not None
         (body,) = FrameSplitter(1 << 20).feed(data)
         message = decode_server(body)
-        if isinstance(message, Problem):
+        if isinstance(message, RequestRefused):
             return message
         assert isinstance(message, Fetched)
         return checked(message, "t", offset, end)
@@ -100,7 +100,7 @@ class Life:
         max_bytes = random.choice([1, 700, 100_000])
         while True:
             part = self.fetch(offset, end, max_bytes)
-            if isinstance(part, Problem):
+            if isinstance(part, RequestRefused):
                 assert part.error == "OffsetOutOfRange"
                 assert offset < topic.start_offset, "retention went past it, no other"
                 self.met.add("overrun")

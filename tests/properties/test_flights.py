@@ -12,7 +12,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from penstock.delivery import flights as flights_module
 from penstock.delivery.flights import Flight, Flights
-from penstock.delivery.handshake import Answer
+from penstock.delivery.handshake import Reply
 
 # So few ids that they come round often.
 MAX_ID = 40
@@ -53,20 +53,20 @@ class FlightsMachine(RuleBasedStateMachine):
         for id_, offset in zip(ids, offsets, strict=True):
             self.out[id_] = Flight(number, offset, qos)
 
-    @rule(data=st.data(), answer=st.sampled_from([Answer.ACK, Answer.PUBREC]))
-    def answer(self, data: st.DataObject, answer: Answer) -> None:
+    @rule(data=st.data(), answer=st.sampled_from([Reply.ACK, Reply.PUBREC]))
+    def answer(self, data: st.DataObject, answer: Reply) -> None:
         ids = data.draw(self._ids(self.out))
 
         done = self.flights.answered(answer, ids)
 
-        wanted = 1 if answer is Answer.ACK else 2
+        wanted = 1 if answer is Reply.ACK else 2
         known = [
             id_
             for id_ in dict.fromkeys(ids)
             if id_ in self.out and self.out[id_].qos == wanted
         ]
         assert done == [self.out.pop(id_) for id_ in known]
-        if answer is Answer.PUBREC:
+        if answer is Reply.PUBREC:
             self.released.update(known)
 
     @rule(data=st.data())

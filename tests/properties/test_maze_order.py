@@ -8,7 +8,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from penstock.gateway.maze import MazeState
-from penstock.gateway.maze.reorder import Reorder, Taken
+from penstock.gateway.maze.reorder import Reorder, Reordered
 from penstock.testing.maze import generate, line_of, notified, random_events
 from tests.unit.gateway.maze.scene import Maze
 
@@ -105,7 +105,7 @@ def test_what_is_skipped_for_lack_of_room_does_not_depend_on_the_cuts(
     pieces: Reorder[int] = Reorder(hold_back, 5.0)
 
     one_by_one = [single.take([n], [n], 0.0) for n in numbers]
-    in_pieces: list[Taken[int]] = []
+    in_pieces: list[Reordered[int]] = []
     start = 0
     while start < len(numbers):
         stop = start + sizes[len(in_pieces) % len(sizes)]

@@ -19,11 +19,11 @@ from penstock.model.topic_filter import check_filter, matches, shared
 from penstock.sessions.filters import FilterTree, TopicTree
 from penstock.wire.mqtt import (
     ClientPacket,
+    ClientPacketParser,
     ClientParser,
-    Kind,
     Malformed,
     Packet,
-    Parser,
+    PacketKind,
     Reason,
     ServerPacket,
     render_acks,
@@ -45,7 +45,7 @@ VERSIONS = (3, 4, 5)
 # Junk is fed so often: some seconds, or minutes for whoever asks for that.
 ROUNDS = 60_000 if settings.get_current_profile_name() == "deep" else 3_000
 
-AnyParser = Parser | ClientParser
+AnyParser = ClientPacketParser | ClientParser
 
 cut_places = st.lists(st.integers(0, 3000), max_size=6)
 chunks = st.lists(st.binary(max_size=60), max_size=8)
@@ -84,7 +84,7 @@ def test_what_a_client_says_a_server_reads_however_it_is_cut(
         *data.draw(st.lists(mqtt.client_disconnects(version), max_size=1)),
     ]
     stream = b"".join(rendered_by_client(version, packet) for packet in sent)
-    parser = Parser(LIMIT)
+    parser = ClientPacketParser(LIMIT)
 
     received, error = outcome(parser, cut(stream, data.draw(cut_places)))
 
@@ -114,7 +114,7 @@ def test_what_a_server_says_a_client_reads_however_it_is_cut(
 
 def parsers(limit: int) -> list[Callable[[], AnyParser]]:
     return [
-        partial(Parser, limit),
+        partial(ClientPacketParser, limit),
         *(partial(open_parser, version, limit) for version in VERSIONS),
         *(partial(open_client, version, limit) for version in VERSIONS),
     ]
@@ -160,7 +160,7 @@ def long_run(version: int, rng: random.Random) -> bytes:
     count = rng.randrange(1, 200)
     ids = [rng.randrange(1, 65536) for _ in range(count)]
     if rng.random() < 0.3:
-        return render_acks(rng.choice((Kind.PUBACK, Kind.PUBREL)), ids)
+        return render_acks(rng.choice((PacketKind.PUBACK, PacketKind.PUBREL)), ids)
     lengths = rng.choice(((3,), (3,) * 20 + (4,), (0, 1, 130)))
     qos = rng.randrange(3)
     return render_publishes(
@@ -178,7 +178,7 @@ def mangled_stream(seed: int) -> tuple[bytes, Callable[[], AnyParser]]:
     runs = [long_run(version, rng)] if rng.random() < 0.5 else []
     if rng.random() < 0.5:
         first, *rest = (rendered_by_client(version, p) for p in CLIENT[version][:-1])
-        make: Callable[[], AnyParser] = partial(Parser, LIMIT)
+        make: Callable[[], AnyParser] = partial(ClientPacketParser, LIMIT)
     else:
         first, *rest = (rendered_by_server(version, p) for p in SERVER[version][:-1])
         make = partial(ClientParser, LIMIT, version)

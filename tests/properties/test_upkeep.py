@@ -10,7 +10,7 @@ import pytest
 from penstock.log import housekeeping
 from penstock.log.core import LogCore
 from penstock.log.keeper import Keeper
-from penstock.log.topic import Segment, Topic
+from penstock.log.topic import Segment, TopicLog
 from tests.effort import effort
 from tests.properties.upkeep_model import Pump
 
@@ -32,13 +32,13 @@ def test_nothing_is_lost_doubled_or_left_behind() -> None:
     assert wanted < met.keys()
 
 
-def always_sealed(topic: Topic) -> list[Segment]:
+def always_sealed(topic: TopicLog) -> list[Segment]:
     """Compacts whatever is sealed by then."""
     return LaterSealed(topic)  # type: ignore[return-value]
 
 
 class LaterSealed:
-    def __init__(self, topic: Topic) -> None:
+    def __init__(self, topic: TopicLog) -> None:
         self._topic = topic
 
     def __iter__(self) -> object:

@@ -178,7 +178,7 @@ def test_publisher_packets_come_back(packet: jsonq.PublisherPacket) -> None:
 @given(junk)
 def test_any_line_is_a_packet_or_refused(line: bytes) -> None:
     for packet in (jsonq.parse_consumer(line), jsonq.parse_publisher(line)):
-        if packet is jsonq.Refusal.INVALID_JSON:
+        if packet is jsonq.LineRefusal.INVALID_JSON:
             assert why_not_json(line)
         else:
             assert not why_not_json(line)

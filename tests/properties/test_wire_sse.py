@@ -5,7 +5,13 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.wire.sse import MAX_FIELD_BYTES, Event, Parser, numbered, render
+from penstock.wire.sse import (
+    MAX_FIELD_BYTES,
+    ServerSentEvent,
+    SseParser,
+    numbered,
+    render,
+)
 
 LIMIT = 20
 words = st.text(st.characters(codec="utf-8", exclude_characters="\r\n\0"))
@@ -17,7 +23,7 @@ pieces = [
 ]
 streams = st.lists(st.sampled_from(pieces)).map(b"".join)
 events = st.builds(
-    Event,
+    ServerSentEvent,
     st.binary().map(lambda data: data.replace(b"\r", b"")),
     words.filter(bool),
     words.filter(bool),
@@ -33,14 +39,14 @@ def cut(draw: st.DrawFn) -> tuple[bytes, list[bytes]]:
     return stream, [stream[start:end] for start, end in bounds]
 
 
-def by_the_book(stream: bytes) -> tuple[list[Event], str]:
+def by_the_book(stream: bytes) -> tuple[list[ServerSentEvent], str]:
     """The rules of the standard, line by line, with the limits of a parser.
 
     The events, and the last id: that of an event without data counts, too.
     """
     text = stream.removeprefix(b"\xef\xbb\xbf")
     text = text.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
-    found: list[Event] = []
+    found: list[ServerSentEvent] = []
     data: list[bytes] = []
     type = id = last_id = ""
     for line in text.split(b"\n")[:-1]:
@@ -49,7 +55,9 @@ def by_the_book(stream: bytes) -> tuple[list[Event], str]:
         if not line:
             if data:
                 whole = b"\n".join(data)
-                found.append(Event(whole[:LIMIT], id, type or "message", len(whole)))
+                found.append(
+                    ServerSentEvent(whole[:LIMIT], id, type or "message", len(whole))
+                )
             data, type, last_id = [], "", id
         elif name == b"data":
             data.append(value)
@@ -66,7 +74,7 @@ def test_events_are_the_same_however_the_stream_is_cut(
     given: tuple[bytes, list[bytes]],
 ) -> None:
     stream, parts = given
-    parser = Parser(LIMIT)
+    parser = SseParser(LIMIT)
 
     found = []
     for part in parts:
@@ -77,15 +85,15 @@ def test_events_are_the_same_however_the_stream_is_cut(
 
 
 @given(st.lists(events))
-def test_rendered_events_come_back(given: list[Event]) -> None:
-    found = Parser(1 << 20).feed(render(given))
+def test_rendered_events_come_back(given: list[ServerSentEvent]) -> None:
+    found = SseParser(1 << 20).feed(render(given))
 
     assert found == [event._replace(size=len(event.data)) for event in given]
 
 
 @given(st.lists(st.binary().map(lambda data: data.translate(None, b"\r\n"))))
 def test_numbered_events_come_back(data: list[bytes]) -> None:
-    found = Parser(1 << 20).feed(numbered(data, 5))
+    found = SseParser(1 << 20).feed(numbered(data, 5))
 
     assert [(event.data, event.id) for event in found] == [
         (one, str(id)) for id, one in enumerate(data, 5)

@@ -10,7 +10,7 @@ import threading
 from pathlib import Path
 
 from penstock.pipeline.application import Application
-from penstock.pipeline.options import Broker, PipelineOptions
+from penstock.pipeline.options import BrokerAddress, PipelineOptions
 from penstock.pipeline.run import drive
 from penstock.spark import session
 from tests.spark.sqlite_store import SlowStore
@@ -50,7 +50,7 @@ def main(master: str, server: str, directory: str) -> None:
         },
     )
     options = PipelineOptions(
-        broker=Broker(server=server),
+        broker=BrokerAddress(server=server),
         store="",
         checkpoint=str(Path(directory, "checkpoint")),
         available_now=True,

@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 from penstock.errors import QueryFailed
 from penstock.pipeline.application import NAME, Application, OpenStore
 from penstock.pipeline.documents import COLLECTIONS
-from penstock.pipeline.options import Broker, PipelineOptions
+from penstock.pipeline.options import BrokerAddress, PipelineOptions
 from penstock.pipeline.run import drive
 from penstock.pipeline.writing import Opener
 from tests.serving import Serving, serving
@@ -192,7 +192,7 @@ def run_until(
 
 def options_of(broker: Serving, directory: Path, **more: Any) -> PipelineOptions:
     return PipelineOptions(
-        broker=Broker(server=f"127.0.0.1:{broker.ports['native']}"),
+        broker=BrokerAddress(server=f"127.0.0.1:{broker.ports['native']}"),
         store="",
         checkpoint=str(directory / "checkpoint"),
         **more,

@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 from examples.pipeline import sentiment_classifier, topics_and_store
 from penstock.pipeline.application import Application, OpenStore
 from penstock.pipeline.documents import COLLECTIONS
-from penstock.pipeline.options import Broker, PipelineOptions
+from penstock.pipeline.options import BrokerAddress, PipelineOptions
 from penstock.pipeline.run import drive
 from tests.serving import serving
 from tests.spark.pipeline_scene import generated, publish
@@ -56,7 +56,7 @@ def test_topics_and_store_are_read_as_the_page_says(
         server = f"127.0.0.1:{broker.ports['native']}"
         publish(broker, generated(1, 600))
         options = PipelineOptions(
-            broker=Broker(server=server),
+            broker=BrokerAddress(server=server),
             store=postgres_database,
             checkpoint=str(tmp_path / "checkpoint"),
             available_now=True,

@@ -23,7 +23,7 @@ from penstock.client import connect
 from penstock.errors import InvalidQuery
 from penstock.spark import archive
 from penstock.spark.sessions import homes
-from penstock.spark.sql import Topics, answer
+from penstock.spark.sql import QueryTopics, answer
 from tests.serving import PENSTOCK, serving
 
 pytestmark = pytest.mark.spark
@@ -154,7 +154,9 @@ def test_csv_quotes_what_needs_it_and_has_times_inside_of_values_in_utc(
 def test_a_topic_that_cannot_be_a_table_is_refused(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    nowhere = Topics(options={"path": str(tmp_path), "columns": "none"}, names=["t"])
+    nowhere = QueryTopics(
+        options={"path": str(tmp_path), "columns": "none"}, names=["t"]
+    )
 
     with pytest.raises(InvalidQuery, match="option columns is 'none'"):
         answer(spark.newSession(), nowhere, "SELECT * FROM t")

@@ -12,7 +12,7 @@ from typing import Any
 
 from penstock.client import connect
 from penstock.client.blocking import Client
-from penstock.tweets.generator import PANIC, Generator, Kind
+from penstock.tweets.generator import PANIC, Generator, MessageKind
 from tests.serving import Serving
 from tests.spark.pipeline_scene import Documents, check, events
 from tests.spark.plain_pipeline import Expected
@@ -52,7 +52,7 @@ def check_firehose(
         assert found[stream] == [
             (n, generator.data(n))
             for n in range(1, count + 1)
-            if generator.kind(n) in (Kind.TWEET, Kind.OTHER_OBJECT)
+            if generator.kind(n) in (MessageKind.TWEET, MessageKind.OTHER_OBJECT)
         ]
     return [one.payload for one in whole]
 
@@ -63,7 +63,7 @@ def check_letters(client: Client, sent: dict[int, Generator], count: int) -> Non
         generator.data(n)
         for generator in sent.values()
         for n in range(1, count + 1)
-        if generator.kind(n) not in (Kind.TWEET, Kind.OTHER_OBJECT)
+        if generator.kind(n) not in (MessageKind.TWEET, MessageKind.OTHER_OBJECT)
     )
     answer: Any = client.ask("dead-letters", filter={"gateway": "ingest sse"})
     letters: list[Any] = [
@@ -106,7 +106,7 @@ def check_statistics(
 ) -> None:
     """All windows are told, each once."""
     panics = sum(
-        generator.kind(n) is Kind.PANIC
+        generator.kind(n) is MessageKind.PANIC
         for generator in sent.values()
         for n in range(1, count + 1)
     )

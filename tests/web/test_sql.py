@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import BrowserContext, Locator, Page, Route, expect
 
-from penstock.http.key_file import KeyFile, Wanted
+from penstock.http.key_file import KeyFile, TokenRequest
 from tests.serving import serving
 from tests.web.conftest import Watch, log_in
 from tests.web.site import Site, quoted
@@ -197,7 +197,7 @@ def test_who_may_read_some_topics_asks_about_those(
     filled: Site, context: BrowserContext, watch: Watch
 ) -> None:
     watch.expect("422")
-    wanted = Wanted(name="some", scope="topics", subscribe=("orders",))
+    wanted = TokenRequest(name="some", scope="topics", subscribe=("orders",))
     token = KeyFile(filled.server.data).add(wanted, 0)
     log_in(context, filled, token)
     page = context.new_page()

@@ -22,7 +22,7 @@ from penstock.broker.options import BrokerOptions
 from penstock.broker.publishing import (
     Accepted,
     How,
-    Piece,
+    StoredPiece,
     accept,
     publish_once,
     release,
@@ -37,12 +37,12 @@ from penstock.delivery import letters
 from penstock.delivery.consumer import Consumer, Outlet
 from penstock.delivery.dedup import Dedup
 from penstock.delivery.delays import Delays
-from penstock.delivery.handshake import Answer
+from penstock.delivery.handshake import Reply
 from penstock.delivery.kept import Kept, Registry
 from penstock.delivery.level_book import LevelBook
 from penstock.delivery.owed import Owed, Portion
 from penstock.delivery.pages import Pages
-from penstock.delivery.pending import Message, Pending
+from penstock.delivery.pending import Pending, PendingMessage
 from penstock.delivery.states import RELEASED, OwedState
 from penstock.delivery.subscription import Subscription
 from penstock.delivery.subscriptions import Subscriptions
@@ -355,7 +355,7 @@ class Broker:
         relaxed: bool = False,
         keep: bool = False,
         charged: bool = False,
-        stored: Callable[[Piece], None] | None = None,
+        stored: Callable[[StoredPiece], None] | None = None,
     ) -> Accepted:
         """Store what can be of a publisher's batch; see penstock.broker.publishing."""
         how = How(self, topic, now_s, relaxed, keep, charged, stored)
@@ -367,7 +367,7 @@ class Broker:
         """Append those events whose dedup id is new; the offsets of all of them."""
         return publish_once(self, topic, events, dedup_ids, now_s)
 
-    def release(self, message: Message, now_s: float) -> None:
+    def release(self, message: PendingMessage, now_s: float) -> None:
         """Publish a pending message; raises InvalidPayload if it is a dead letter."""
         release(self, message, now_s)
 
@@ -509,7 +509,7 @@ class Broker:
         return portions
 
     def answer(
-        self, consumer: Consumer, offset: int, answer: Answer, now_s: float
+        self, consumer: Consumer, offset: int, answer: Reply, now_s: float
     ) -> OwedState | None:
         """Move the handshake of a delivery on; None if it is not in flight there."""
         subscription = consumer.subscription

@@ -46,8 +46,8 @@ from penstock.log import Record
 from penstock.schema import (
     Checker,
     Effort,
+    Incompatibility,
     Mode,
-    Problem,
     canonical,
     check_limits,
     judged,
@@ -142,7 +142,7 @@ class Cards(Kept):
 
     def problems(
         self, topic: str, schema: object, mode: Mode | None = None
-    ) -> list[Problem]:
+    ) -> list[Incompatibility]:
         """What keeps a schema from being the next version.
 
         Raises InvalidSchema, TooLarge, TooMuchWork.

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from penstock.broker.acceptance import accepted_query
 from penstock.broker.broker import Broker
 from penstock.broker.sinks import Epoch
-from penstock.broker.staging import PartKey, Piece
+from penstock.broker.staging import PartKey, StagedPiece
 from penstock.delivery import letters
 from penstock.errors import InvalidOption, LimitReached
 from penstock.log import Batch, Columns, frame_of
@@ -45,7 +45,7 @@ def stage(
             raise InvalidOption(name, value, "0 or more")
     if broker.sinks.stored(query, epoch):
         return False
-    piece = Piece(None)
+    piece = StagedPiece(None)
     if len(events):
         broker.check_topic(topic)
         if broker.log.has_topic(topic):
@@ -55,7 +55,7 @@ def stage(
         events.check(broker.log.options.max_event_bytes)
         broker.check_payloads(topic, events.payloads)
         batch = Batch.of(topic, frame_of(events, 0, _NO_ID))
-        piece = Piece(batch, broker.cards.gates.get(topic))
+        piece = StagedPiece(batch, broker.cards.gates.get(topic))
         if (payer := broker.accounts.payer) is not None:
             payer.admit({topic: events.size})  # as far as it is known by now
     broker.sinks.staging.put(query, epoch, part, number, piece, now_s, owner)
@@ -144,7 +144,7 @@ def _at(batch: Batch, at_ms: int) -> Batch:
     return Batch.whole(batch.topic, header, batch.body)
 
 
-def _check(broker: Broker, pieces: Iterable[Piece], topics: set[str]) -> None:
+def _check(broker: Broker, pieces: Iterable[StagedPiece], topics: set[str]) -> None:
     """Raise what storing these pieces would be refused for by now."""
     new = [name for name in topics if not broker.log.has_topic(name)]
     if broker.log.topic_count + len(new) > broker.options.max_topics:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from penstock.broker.promised import is_lost
 from penstock.delivery import letters
-from penstock.delivery.pending import Message
+from penstock.delivery.pending import PendingMessage
 from penstock.errors import InvalidBatch, InvalidPayload, LimitReached, PenstockError
 from penstock.log import Appended, Columns
 
@@ -29,7 +29,7 @@ _DIVISIBLE = (InvalidPayload, InvalidBatch, LimitReached)
 
 
 @dataclass(slots=True)
-class Piece:
+class StoredPiece:
     """Units that were stored together: true once their group is committed."""
 
     units: Sequence[int]
@@ -50,11 +50,11 @@ class Piece:
 class Accepted:
     """What became of a batch."""
 
-    pieces: list[Piece]
+    pieces: list[StoredPiece]
     refused: dict[int, PenstockError] = field(default_factory=dict)
     """Why, by the number of the unit."""
 
-    def whole(self) -> Piece:
+    def whole(self) -> StoredPiece:
         """Where a batch of one unit is; raises why it was refused."""
         for error in self.refused.values():
             raise error
@@ -84,11 +84,11 @@ class How(NamedTuple):
     relaxed: bool
     keep: bool
     charged: bool
-    stored: Callable[[Piece], None] | None
+    stored: Callable[[StoredPiece], None] | None
 
     def store(
         self, units: Sequence[int], events: Columns, ids: list[str | None] | None
-    ) -> Piece:
+    ) -> StoredPiece:
         """Store these events together, or raise."""
         piece = self._append(units, events, ids)
         if self.stored is not None:
@@ -97,17 +97,17 @@ class How(NamedTuple):
 
     def _append(
         self, units: Sequence[int], events: Columns, ids: list[str | None] | None
-    ) -> Piece:
+    ) -> StoredPiece:
         broker, topic, now_s, relaxed, keep, charged, _ = self
         if ids is not None:
             offsets = publish_once(broker, topic, events, ids, now_s)
-            return Piece(units, offsets, broker.promised, None)
+            return StoredPiece(units, offsets, broker.promised, None)
         appended = broker.publish(
             topic, events, relaxed=relaxed, keep=keep, charged=charged
         )
         base = appended.base_offset
         places = range(base, base + appended.count)
-        return Piece(units, places, appended.group, appended)
+        return StoredPiece(units, places, appended.group, appended)
 
 
 def accept(
@@ -180,7 +180,7 @@ class _Dividing:
         except PenstockError as error:
             outcome.refused.update(dict.fromkeys(units, error))
 
-    def _store(self, units: Sequence[int]) -> Piece:
+    def _store(self, units: Sequence[int]) -> StoredPiece:
         rows, ids = self._rows(units), self.dedup_ids
         picked = None if ids is None else [ids[row] for row in rows]
         return self.how.store(units, self.events.pick(rows), picked)
@@ -265,7 +265,7 @@ def publish_once(
     return offsets
 
 
-def release(broker: Broker, message: Message, now_s: float) -> None:
+def release(broker: Broker, message: PendingMessage, now_s: float) -> None:
     """Publish a pending message and forget it, in one step: what a PUBREL does.
 
     Since its PUB the topic may have got another schema. A message that no longer fits

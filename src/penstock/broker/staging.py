@@ -27,7 +27,7 @@ PIECE_BYTES = 512
 PartKey = tuple[int, int]
 
 
-class Piece:
+class StagedPiece:
     """Some events of a part: a whole frame, or None if there are none.
 
     ``gate``: what their payloads were checked by.
@@ -43,7 +43,7 @@ class Piece:
     def size(self) -> int:
         return PIECE_BYTES + (0 if self.batch is None else self.batch.header.length)
 
-    def same(self, other: Piece) -> bool:
+    def same(self, other: StagedPiece) -> bool:
         """Whether both are the same events, whenever they were staged."""
         mine, theirs = self.batch, other.batch
         if mine is None or theirs is None:
@@ -51,13 +51,13 @@ class Piece:
         return mine.topic == theirs.topic and bytes(mine.body) == bytes(theirs.body)
 
 
-class Staged:
+class StagedEpoch:
     """What there is of one epoch."""
 
     __slots__ = ("held", "parts", "touched_s")
 
     def __init__(self) -> None:
-        self.parts: dict[PartKey, list[Piece]] = {}
+        self.parts: dict[PartKey, list[StagedPiece]] = {}
         self.touched_s = 0.0
         self.held = False
         """Whether its commit is under way: it may still be taken back."""
@@ -71,7 +71,7 @@ class Staging:
     def __init__(self, max_bytes: int, ttl_s: float) -> None:
         self._max_bytes = max_bytes
         self._ttl_s = ttl_s
-        self._queries: dict[str, dict[int, Staged]] = {}
+        self._queries: dict[str, dict[int, StagedEpoch]] = {}
         self._owners: dict[str, str] = {}
         self.bytes = 0
 
@@ -81,7 +81,7 @@ class Staging:
         epoch: int,
         part: PartKey,
         number: int,
-        piece: Piece,
+        piece: StagedPiece,
         now_s: float,
         owner: str = "",
     ) -> None:
@@ -92,7 +92,7 @@ class Staging:
         Raises MissingStage if one before it is not there, LimitReached, and
         InvalidOption if another one has its number.
         """
-        found = self._queries.get(query, {}).get(epoch) or Staged()
+        found = self._queries.get(query, {}).get(epoch) or StagedEpoch()
         known = found.parts.get(part, [])
         if number > len(known):
             raise MissingStage(query, epoch, *part)
@@ -110,7 +110,7 @@ class Staging:
         if owner:
             self._owners.setdefault(query, owner)
 
-    def pieces(self, query: str, epoch: int, part: PartKey) -> list[Piece]:
+    def pieces(self, query: str, epoch: int, part: PartKey) -> list[StagedPiece]:
         """All pieces of a part; raises MissingStage."""
         found = self.get(query, epoch)
         if found is None or part not in found.parts:
@@ -121,10 +121,10 @@ class Staging:
         """Who has staged first of what is staged; empty if that is nobody."""
         return self._owners.get(query, "")
 
-    def get(self, query: str, epoch: int) -> Staged | None:
+    def get(self, query: str, epoch: int) -> StagedEpoch | None:
         return self._queries.get(query, {}).get(epoch)
 
-    def of_query(self, query: str) -> dict[int, Staged]:
+    def of_query(self, query: str) -> dict[int, StagedEpoch]:
         """What is staged of a query, by epoch."""
         return self._queries.get(query, {})
 

@@ -14,7 +14,7 @@ from typing import Literal
 import msgspec
 
 from penstock.cdc.shown import NOTHING, Shown, told
-from penstock.client.feed import Events
+from penstock.client.feed import FeedEvents
 from penstock.model.event import MESSAGE_FIELD
 
 # Of documents that are taken at once, as they come; a larger one is taken alone.
@@ -23,7 +23,7 @@ TAKE_BYTES = 8 << 20
 Op = Literal["read", "insert", "update", "delete", "truncate"]
 
 
-class Source(msgspec.Struct, frozen=True, gc=False):
+class ChangeSource(msgspec.Struct, frozen=True, gc=False):
     """Where a change was: the system, and the place in its own terms."""
 
     system: Literal["postgresql", "mongodb"]
@@ -33,17 +33,17 @@ class Source(msgspec.Struct, frozen=True, gc=False):
     at_ms: int | None
 
 
-class Body(msgspec.Struct, frozen=True, gc=False):
+class ChangePayload(msgspec.Struct, frozen=True, gc=False):
     """The payload of an event; documents are JSON already."""
 
     op: Op
     key: str | None
     before: msgspec.Raw
     after: msgspec.Raw
-    source: Source
+    source: ChangeSource
 
 
-__all__ = ["NOTHING", "Body", "Change", "Op", "Source", "events_of"]
+__all__ = ["NOTHING", "Change", "ChangePayload", "ChangeSource", "Op", "events_of"]
 
 # The header of events that have a message: which field of the payload it is.
 _HEADERS = {MESSAGE_FIELD: "msg"}
@@ -53,7 +53,7 @@ class Change(msgspec.Struct, frozen=True, gc=False):
     """``id`` is of the event; ``body`` has the rest."""
 
     id: str
-    body: Body
+    body: ChangePayload
 
     @property
     def collection(self) -> str:
@@ -67,7 +67,7 @@ def events_of(
     changes: Iterable[Change],
     prefix: str = "",
     shown: Mapping[str, Shown] | None = None,
-) -> list[Events]:
+) -> list[FeedEvents]:
     """Changes as events, a topic for each collection, in their order.
 
     ``shown``: what people see of a collection, where that was said.
@@ -81,19 +81,19 @@ def events_of(
     ]
 
 
-def _events(topic: str, changes: list[Change], shown: Shown | None) -> Events:
+def _events(topic: str, changes: list[Change], shown: Shown | None) -> FeedEvents:
     bodies = [change.body for change in changes]
     keys = [None if body.key is None else body.key.encode() for body in bodies]
     ids = [change.id for change in changes]
     payloads = list(map(_encode, bodies))
     if shown is None:
-        return Events(topic, payloads, keys=keys, ids=ids)
+        return FeedEvents(topic, payloads, keys=keys, ids=ids)
     documents = [told(body.before, body.after) for body in bodies]
     priorities = shown.priorities(documents)
     if shown.message is None:
-        return Events(topic, payloads, keys=keys, ids=ids, priorities=priorities)
+        return FeedEvents(topic, payloads, keys=keys, ids=ids, priorities=priorities)
     messages = shown.messages(documents)
-    return Events(
+    return FeedEvents(
         topic,
         [
             b'{"msg":' + message + b"," + payload[1:]

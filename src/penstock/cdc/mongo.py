@@ -28,7 +28,14 @@ from pymongo.change_stream import DatabaseChangeStream
 from pymongo.database import Database
 from pymongo.errors import ConfigurationError, OperationFailure, PyMongoError
 
-from penstock.cdc.change import NOTHING, TAKE_BYTES, Body, Change, Op, Source
+from penstock.cdc.change import (
+    NOTHING,
+    TAKE_BYTES,
+    Change,
+    ChangePayload,
+    ChangeSource,
+    Op,
+)
 from penstock.errors import (
     CaptureLost,
     InvalidStore,
@@ -235,7 +242,7 @@ class MongoCapture:
     ) -> Change:
         token = str(found["_id"]["_data"])
         at = found.get("wallTime")
-        source = Source(
+        source = ChangeSource(
             system="mongodb",
             database=self._database,
             collection=collection,
@@ -246,7 +253,7 @@ class MongoCapture:
         after = found.get("fullDocument")
         if op == "update" and after is None:
             after = self._looked_up(collection, found["documentKey"])
-        body = Body(op, key, before, self.json(after), source)
+        body = ChangePayload(op, key, before, self.json(after), source)
         suffix = f".{number}" if number else ""
         return Change(_id(self._name, token) + suffix, body)
 

@@ -18,7 +18,7 @@ from pymongo import MongoClient
 from pymongo.database import Database
 from pymongo.errors import OperationFailure, PyMongoError
 
-from penstock.cdc.change import NOTHING, Body, Change, Source
+from penstock.cdc.change import NOTHING, Change, ChangePayload, ChangeSource
 from penstock.cdc.frontier import Frontier
 from penstock.cdc.mongo import MongoCapture, key_of, opened
 from penstock.errors import StoreRefused, StoreUnreachable
@@ -176,9 +176,9 @@ class MongoSnapshot:
     def _change(self, name: str, document: Document, number: int) -> Change:
         moment = f"{self._moment.time}.{self._moment.inc}-read-{number}"
         database = self._database.name
-        source = Source("mongodb", database, name, moment, None)
+        source = ChangeSource("mongodb", database, name, moment, None)
         after = self._capture.json(document)
-        body = Body("read", key_of(document["_id"]), NOTHING, after, source)
+        body = ChangePayload("read", key_of(document["_id"]), NOTHING, after, source)
         return Change(f"{self._name}-{moment}", body)
 
     def _check(self, database: Database[Any]) -> None:

@@ -47,12 +47,12 @@ class Begin(msgspec.Struct, frozen=True):
     at_ms: int
 
 
-class Commit(msgspec.Struct, frozen=True):
+class CommitMessage(msgspec.Struct, frozen=True):
     commit_lsn: int
     end_lsn: int
 
 
-class Column(msgspec.Struct, frozen=True):
+class RelationColumn(msgspec.Struct, frozen=True):
     """``keyed``: it is a part of what tells rows apart, the identity."""
 
     name: str
@@ -67,7 +67,7 @@ class Relation(msgspec.Struct, frozen=True):
     namespace: str
     name: str
     identity: str
-    columns: tuple[Column, ...]
+    columns: tuple[RelationColumn, ...]
 
 
 class Insert(msgspec.Struct, frozen=True, gc=False):
@@ -94,7 +94,7 @@ class Truncate(msgspec.Struct, frozen=True):
     relations: tuple[int, ...]
 
 
-Message = Begin | Commit | Relation | Insert | Update | Delete | Truncate
+Message = Begin | CommitMessage | Relation | Insert | Update | Delete | Truncate
 
 
 def decode(data: bytes) -> Message | None:
@@ -122,7 +122,7 @@ def _decode(data: bytes) -> Message | None:
         return Begin(commit_lsn, (at_us + _EPOCH_US) // 1000)
     if kind == b"C":
         _, commit_lsn, end_lsn, _ = _COMMIT.unpack_from(data, 1)
-        return Commit(commit_lsn, end_lsn)
+        return CommitMessage(commit_lsn, end_lsn)
     if kind == b"D":
         whole = data[5:6] == b"O"
         old, _ = _tuple(data, 6 if whole else _expect(data, 5, b"K"))
@@ -162,7 +162,7 @@ def _relation(data: bytes) -> Relation:
         column, at = _name(data, at + 1)
         kind, _modifier = _COLUMN_TAIL.unpack_from(data, at)
         at += _COLUMN_TAIL.size
-        columns.append(Column(column, kind, keyed))
+        columns.append(RelationColumn(column, kind, keyed))
     return Relation(number, namespace, name, identity, tuple(columns))
 
 

@@ -13,7 +13,7 @@ import msgspec
 from penstock.cdc.pgoutput import lsn_of, lsn_text
 
 
-class Place(msgspec.Struct, frozen=True, omit_defaults=True):
+class CapturePosition(msgspec.Struct, frozen=True, omit_defaults=True):
     """``end``: up to where everything is stored; ``done`` changes behind it of the
     transaction that commits at ``part``."""
 
@@ -22,17 +22,17 @@ class Place(msgspec.Struct, frozen=True, omit_defaults=True):
     done: int = 0
 
 
-_decode = msgspec.json.Decoder(Place).decode
+_decode = msgspec.json.Decoder(CapturePosition).decode
 
 
-def place_of(text: str) -> Place:
+def place_of(text: str) -> CapturePosition:
     return _decode(text)
 
 
-class Progress:
+class CaptureProgress:
     """Tells what is new from what comes again; never goes back."""
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, place: CapturePosition) -> None:
         self.end = lsn_of(place.end)
         """Up to where everything was taken."""
         self.commit_lsn = 0
@@ -70,7 +70,7 @@ class Progress:
     def place(self) -> str:
         """As JSON."""
         part = self._part if self._part >= self.end else 0
-        place = Place(lsn_text(self.end), lsn_text(part), self._done)
+        place = CapturePosition(lsn_text(self.end), lsn_text(part), self._done)
         if not part or not self._done:
-            place = Place(lsn_text(self.end))
+            place = CapturePosition(lsn_text(self.end))
         return msgspec.json.encode(place).decode()

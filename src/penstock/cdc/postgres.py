@@ -15,10 +15,17 @@ from contextlib import suppress
 
 import psycopg
 
-from penstock.cdc.change import NOTHING, TAKE_BYTES, Body, Change, Op, Source
+from penstock.cdc.change import (
+    NOTHING,
+    TAKE_BYTES,
+    Change,
+    ChangePayload,
+    ChangeSource,
+    Op,
+)
 from penstock.cdc.pgoutput import (
     Begin,
-    Commit,
+    CommitMessage,
     Delete,
     Insert,
     Message,
@@ -29,7 +36,7 @@ from penstock.cdc.pgoutput import (
     decode,
     lsn_text,
 )
-from penstock.cdc.place import Place, Progress, place_of
+from penstock.cdc.place import CapturePosition, CaptureProgress, place_of
 from penstock.cdc.replication import (
     DATA,
     HEAD_BYTES,
@@ -78,7 +85,7 @@ class PostgresCapture:
         self._relations: dict[int, Table] = {}
         self._keys: dict[tuple[str, str], tuple[str, ...]] = {}
         self._database = ""
-        self._progress = Progress(Place("0/0"))
+        self._progress = CaptureProgress(CapturePosition("0/0"))
         self._at_ms: int | None = None  # of the transaction that is under way
         self._position = self._id = ""
         self._stored = 0
@@ -107,7 +114,7 @@ class PostgresCapture:
             self._keys = {table: key_of(side, table) for table in self._tables}
             kept = place_of(place) if place else None
             start = have_slot(side, self._url, self._name, kept)
-            self._progress = Progress(start)
+            self._progress = CaptureProgress(start)
             self._stored = self._received = self._progress.end
             self._stream = Replication(self._url, self._name, self._stored)
         except psycopg.Error as error:
@@ -206,7 +213,7 @@ class PostgresCapture:
                 self._at_ms = message.at_ms
                 self._position = f"{lsn_text(message.commit_lsn)}#"
                 self._id = f"{self._name}-{message.commit_lsn:X}-"
-            case Commit():
+            case CommitMessage():
                 self._progress.committed(message.end_lsn)
                 self._has_arrived(self._progress.end)
             case Relation():
@@ -255,10 +262,12 @@ class PostgresCapture:
         count = self._progress.number
         at = f"{count}.{number}" if number else str(count)
         position = self._position + at
-        source = Source("postgresql", self._database, table.name, position, self._at_ms)
+        source = ChangeSource(
+            "postgresql", self._database, table.name, position, self._at_ms
+        )
         before = NOTHING if old is None else table.document(old)
         after = NOTHING if new is None else table.document(new)
-        body = Body(op, key, before, after, source)
+        body = ChangePayload(op, key, before, after, source)
         changes.append(Change(self._id + at, body))
 
     def _tell(self, stream: Replication) -> None:

@@ -22,10 +22,10 @@ import psycopg
 from psycopg import pq, sql
 from psycopg.errors import error_from_result
 
-from penstock.cdc.change import NOTHING, TAKE_BYTES, Body, Change, Source
+from penstock.cdc.change import NOTHING, TAKE_BYTES, Change, ChangePayload, ChangeSource
 from penstock.cdc.frontier import Frontier
-from penstock.cdc.pgoutput import Column, Relation, Tuple, lsn_of, lsn_text
-from penstock.cdc.place import Place
+from penstock.cdc.pgoutput import Relation, RelationColumn, Tuple, lsn_of, lsn_text
+from penstock.cdc.place import CapturePosition
 from penstock.cdc.postgres import PostgresCapture
 from penstock.cdc.rows import Table
 from penstock.cdc.slot import (
@@ -112,7 +112,7 @@ class PostgresSnapshot:
     def place(self) -> str:
         if self._catching_up:
             return self._capture.place()
-        return msgspec.json.encode(Place(lsn_text(self._point))).decode()
+        return msgspec.json.encode(CapturePosition(lsn_text(self._point))).decode()
 
     def frontier(self) -> str:
         return self._frontier.text()
@@ -209,8 +209,10 @@ class PostgresSnapshot:
         assert self._reading is not None, "begin comes first"
         position = f"{lsn_text(self._point)}#read-{number}"
         database = self._reading.info.dbname
-        source = Source("postgresql", database, table.name, position, None)
-        body = Body("read", table.key(row), NOTHING, table.document(row), source)
+        source = ChangeSource("postgresql", database, table.name, position, None)
+        body = ChangePayload(
+            "read", table.key(row), NOTHING, table.document(row), source
+        )
         return Change(f"{self._name}-{self._point:X}-read-{number}", body)
 
     def _described(self, connection: Connection, name: TableName) -> Table:
@@ -218,7 +220,9 @@ class PostgresSnapshot:
         quoted = sql.Identifier(*name).as_string(connection)
         found = connection.execute(_COLUMNS, [quoted]).fetchall()
         identity = found[0][3] if found else "d"
-        columns = tuple(Column(name, kind, keyed) for name, kind, keyed, _ in found)
+        columns = tuple(
+            RelationColumn(name, kind, keyed) for name, kind, keyed, _ in found
+        )
         relation = Relation(0, *name, identity, columns)
         table = Table(relation, key_of(connection, name), self._document)
         if not table.key_names:

@@ -20,7 +20,7 @@ from psycopg.conninfo import conninfo_to_dict
 from psycopg.errors import error_from_result
 
 from penstock.cdc.pgoutput import lsn_of
-from penstock.cdc.place import Place
+from penstock.cdc.place import CapturePosition
 from penstock.cdc.rows import PUBLIC
 from penstock.errors import CaptureLost, StoreError, StoreRefused, StoreUnreachable
 from penstock.store.postgres import AGAIN, FOR_A_WHILE, checked_url
@@ -135,7 +135,9 @@ def have_publication(
     connection.execute(verb.format(sql.Identifier(name), wanted))
 
 
-def have_slot(connection: Connection, url: str, name: str, kept: Place | None) -> Place:
+def have_slot(
+    connection: Connection, url: str, name: str, kept: CapturePosition | None
+) -> CapturePosition:
     """Where to go on: behind ``kept``; else where the slot is, which is made if need
     be. Raises CaptureLost, StoreRefused."""
     found = _row(connection, _SLOT, name)
@@ -143,17 +145,17 @@ def have_slot(connection: Connection, url: str, name: str, kept: Place | None) -
         if kept is not None:
             raise CaptureLost(shown(url), f"slot {name}", kept.end)
         (end,) = _row(connection, _MAKE_SLOT, name)
-        return Place(end)
+        return CapturePosition(end)
     end, status, database = found
     if database != connection.info.dbname:
         reason = f"slot {name} is of the database {database}: give another --name"
         raise StoreRefused(shown(url), reason)
     if status == "lost":
         raise CaptureLost(
-            shown(url), f"the log for slot {name}", (kept or Place(end)).end
+            shown(url), f"the log for slot {name}", (kept or CapturePosition(end)).end
         )
     if kept is None:
-        return Place(end)
+        return CapturePosition(end)
     if lsn_of(end) > lsn_of(kept.end):
         what = f"slot {name} was moved to {end} by somebody else, what was in front"
         raise CaptureLost(shown(url), what, kept.end)

@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from penstock.chains.chains import Chains
-from penstock.chains.walk import Question, Walk
+from penstock.chains.walk import ChainQuestion, Walk
 
-__all__ = ["Chains", "Question", "Walk"]
+__all__ = ["Chains", "ChainQuestion", "Walk"]

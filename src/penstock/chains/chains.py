@@ -14,12 +14,12 @@ from penstock.chains.filling import Filler
 from penstock.chains.finding import Finder, Meter
 from penstock.chains.store import (
     MEMORY,
-    Store,
+    ChainIndex,
     Unusable,
     open_store,
     put_aside,
 )
-from penstock.chains.walk import Question, Walk
+from penstock.chains.walk import ChainQuestion, Walk
 from penstock.errors import WriteFailed
 from penstock.files import Files, write_error
 from penstock.log import BrokerLog, Layout, StoredTopic
@@ -38,7 +38,7 @@ class Chains:
     def __init__(self, log: BrokerLog) -> None:
         self._log = log
         self._layout = Layout(log.directory)
-        self._store: Store | None = None
+        self._store: ChainIndex | None = None
         self._filler: Filler | None = None
         self._pause = 0
         self._error: WriteFailed | None = None
@@ -96,7 +96,7 @@ class Chains:
 
     # Questions
 
-    def ask(self, question: Question) -> tuple[int, Walk]:
+    def ask(self, question: ChainQuestion) -> tuple[int, Walk]:
         """Begin to answer; the number of the question, to go on with.
 
         Raises UnknownEvent, UnknownTopic, OffsetOutOfRange, WriteFailed.
@@ -122,7 +122,7 @@ class Chains:
             return None
         return walk
 
-    def _ask(self, question: Question) -> tuple[int, Walk]:
+    def _ask(self, question: ChainQuestion) -> tuple[int, Walk]:
         number, walk = next(self._numbers), self._begin(question)
         self._walks[number] = walk
         if len(self._walks) > MAX_WALKS:
@@ -130,7 +130,7 @@ class Chains:
         self._advance(number, walk)
         return number, walk
 
-    def _begin(self, question: Question) -> Walk:
+    def _begin(self, question: ChainQuestion) -> Walk:
         self._pause = 0
         self._fill(0)
         if self._store is None or self._filler is None:
@@ -171,9 +171,9 @@ class Chains:
             self._filler = Filler(self._log, self._store)
         return self._filler
 
-    def _open(self) -> Store:
+    def _open(self) -> ChainIndex:
         if not isinstance(self._log.files, Files):
-            return Store(MEMORY)
+            return ChainIndex(MEMORY)
         return open_store(self._layout, self._log.files)
 
     def _failed(self, error: OSError | WriteFailed) -> None:

@@ -12,7 +12,7 @@ is another one in its place, and the topic is indexed from its start.
 from __future__ import annotations
 
 from penstock.chains.keys import batch_key, text_key
-from penstock.chains.store import TABLES, Rows, Run, Store
+from penstock.chains.store import TABLES, ChainIndex, IndexedTopic, Rows
 from penstock.log import Batch, BrokerLog, Column, StoredTopic
 from penstock.model import ids
 
@@ -36,7 +36,7 @@ _BYTES_PER_UNIT = 1000
 
 
 class Filler:
-    def __init__(self, log: BrokerLog, store: Store) -> None:
+    def __init__(self, log: BrokerLog, store: ChainIndex) -> None:
         self._log = log
         self._store = store
         self._kept: tuple[int, list[Batch]] | None = None
@@ -44,7 +44,7 @@ class Filler:
         self._table = 0
         self.waiting: dict[int, None] = {}
         """Ids of topics that may have something to index, the next one first."""
-        self.runs: dict[int, Run] = {}
+        self.runs: dict[int, IndexedTopic] = {}
         """By the id of their topic."""
         self.topics: dict[int, int] = {}
         """The topics of runs."""
@@ -78,7 +78,7 @@ class Filler:
             return 0
         left = effort
         rows = Rows()
-        touched: dict[int, Run] = {}
+        touched: dict[int, IndexedTopic] = {}
         with self._store.transaction():
             while self.waiting and left > 0:
                 topic_id = self._kept[0] if self._kept else next(iter(self.waiting))
@@ -112,7 +112,9 @@ class Filler:
         start = topic.start_offset if run is None else max(run.next, topic.start_offset)
         return max(topic.end_offset - start, 0)
 
-    def _advance(self, topic: StoredTopic, rows: Rows, effort: int) -> tuple[Run, int]:
+    def _advance(
+        self, topic: StoredTopic, rows: Rows, effort: int
+    ) -> tuple[IndexedTopic, int]:
         """Index the next part of a topic, of one read at most."""
         run, batches, spent = self._next(topic)
         before, first = len(rows), True
@@ -134,7 +136,7 @@ class Filler:
             self._reached_end(topic, run)
         return run, spent
 
-    def _next(self, topic: StoredTopic) -> tuple[Run, list[Batch], int]:
+    def _next(self, topic: StoredTopic) -> tuple[IndexedTopic, list[Batch], int]:
         """A topic's run, the batches to go on with, and the effort to read them."""
         run, kept = self.runs.get(topic.id) or self._begin(topic), self._kept
         self._kept = None
@@ -186,7 +188,7 @@ class Filler:
             return None, cost
         return Batch(batch.topic, batch.body, header, cut, batch.hi), cost
 
-    def _begin(self, topic: StoredTopic) -> Run:
+    def _begin(self, topic: StoredTopic) -> IndexedTopic:
         before = self.runs.get(topic.id)
         if before is not None:
             del self.topics[before.number]
@@ -195,7 +197,7 @@ class Filler:
         self.topics[run.number] = topic.id
         return run
 
-    def _reached_end(self, topic: StoredTopic, run: Run) -> None:
+    def _reached_end(self, topic: StoredTopic, run: IndexedTopic) -> None:
         if run.settled is None:
             run.settled = run.rows
         if topic.options.compact and run.rows > RENEW_ROWS + RENEW_TIMES * run.settled:
@@ -224,7 +226,7 @@ class Filler:
                 self._store.keep(run)
 
 
-def _is_continued(batches: list[Batch], run: Run) -> bool:
+def _is_continued(batches: list[Batch], run: IndexedTopic) -> bool:
     """Whether what was indexed last is what is read there; in doubt, yes."""
     last = run.next - 1
     if not batches:

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from penstock.chains.filling import Filler
 from penstock.chains.keys import batch_key, text_key, uuid_value
-from penstock.chains.store import Store
+from penstock.chains.store import ChainIndex
 from penstock.log import Batch, BrokerLog, StoredTopic
 
 # Rows asked for at once.
@@ -66,7 +66,7 @@ Hits = Iterator[Hit | None]
 
 class Finder:
     def __init__(
-        self, log: BrokerLog, store: Store, filler: Filler, meter: Meter
+        self, log: BrokerLog, store: ChainIndex, filler: Filler, meter: Meter
     ) -> None:
         self._log = log
         self._store = store

@@ -87,7 +87,7 @@ class Unusable(Exception):
 
 
 @dataclass(slots=True)
-class Run:
+class IndexedTopic:
     """How far a topic is indexed: all in front of ``next``.
 
     ``last`` is the generated id of the offset before ``next``, to recognise it by.
@@ -115,7 +115,7 @@ class Rows:
         return len(self.ids) + len(self.parents) + len(self.batches)
 
 
-class Store:
+class ChainIndex:
     """One open index. Raises WriteFailed (DiskFull) and Unusable from any method."""
 
     def __init__(self, path: str) -> None:
@@ -162,14 +162,14 @@ class Store:
                     self._db.execute("ROLLBACK")
                 raise
 
-    def runs(self) -> list[Run]:
+    def runs(self) -> list[IndexedTopic]:
         with _told(self._path):
             rows = self._db.execute(
                 "SELECT run, topic, next, last, rows, settled, start FROM runs"
             ).fetchall()
-        return [Run(*row) for row in rows]
+        return [IndexedTopic(*row) for row in rows]
 
-    def begin_run(self, topic: int, start: int) -> Run:
+    def begin_run(self, topic: int, start: int) -> IndexedTopic:
         """Index a topic from its start; what was indexed of it before is dead."""
         self._db.execute("DELETE FROM runs WHERE topic = ?", (topic,))
         made = self._db.execute(
@@ -177,12 +177,12 @@ class Store:
             (topic, start, b"", start),
         )
         assert made.lastrowid is not None
-        return Run(made.lastrowid, topic, start, b"", 0, None, start)
+        return IndexedTopic(made.lastrowid, topic, start, b"", 0, None, start)
 
-    def end_run(self, run: Run) -> None:
+    def end_run(self, run: IndexedTopic) -> None:
         self._db.execute("DELETE FROM runs WHERE run = ?", (run.number,))
 
-    def keep(self, run: Run) -> None:
+    def keep(self, run: IndexedTopic) -> None:
         """Store how far a run is."""
         self._db.execute(
             "UPDATE runs SET next = ?, last = ?, rows = ?, settled = ?, start = ?"
@@ -304,7 +304,7 @@ class Store:
             raise DiskFull(Path(self._path).name, "indexing in", reason)
 
 
-def open_store(layout: Layout, files: FileSystem) -> Store:
+def open_store(layout: Layout, files: FileSystem) -> ChainIndex:
     """The index of a data directory, made anew if it is not whole.
 
     Raises WriteFailed if it cannot be: then there is none for now.
@@ -320,13 +320,13 @@ def open_store(layout: Layout, files: FileSystem) -> Store:
         raise WriteFailed(path, "creating", str(error)) from error
 
 
-def _made(path: str, files: FileSystem) -> Store:
+def _made(path: str, files: FileSystem) -> ChainIndex:
     """The index at ``path``, in a file of ours: SQLite would leave it to the umask."""
     try:
         make_file(files, path)
     except OSError as error:
         raise write_error(Path(path).name, "creating", error) from error
-    return Store(path)
+    return ChainIndex(path)
 
 
 def put_aside(layout: Layout, files: FileSystem, reason: str) -> None:

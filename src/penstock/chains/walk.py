@@ -22,7 +22,7 @@ Cut = Literal["depth", "limit"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Question:
+class ChainQuestion:
     """Which event, by its id or by topic and offset; how far, and how many.
 
     ``whole``: down from the first causes, and not from the event itself.
@@ -40,7 +40,7 @@ class Question:
         return f"{self.topic}:{self.offset}" if self.id is None else self.id
 
 
-class Found(NamedTuple):
+class ChainStep(NamedTuple):
     """One event; ``level`` is 0 for those asked for, less for what caused them."""
 
     hit: Hit
@@ -58,7 +58,7 @@ Fill = Callable[[int], int]
 class Walk:
     def __init__(
         self,
-        question: Question,
+        question: ChainQuestion,
         log: BrokerLog,
         filler: Filler,
         finder: Finder,
@@ -69,7 +69,7 @@ class Walk:
         self._filler = filler
         self._finder = finder
         self._meter = meter
-        self._found: list[Found] = []
+        self._found: list[ChainStep] = []
         self._seen: dict[Place, int] = {}
         """Levels of all that was found."""
         self._ids: dict[Place, tuple[str, str | None]] = {}
@@ -96,7 +96,7 @@ class Walk:
                 return
         self.done = True
 
-    def take(self) -> list[Found]:
+    def take(self) -> list[ChainStep]:
         """What was found since it was last asked for."""
         found, self._found = self._found, []
         return found
@@ -203,4 +203,4 @@ class Walk:
             raise _Reached
         self._seen[hit.place] = level
         self._ids[hit.place] = (hit.id, hit.parent)
-        self._found.append(Found(hit, level, asked))
+        self._found.append(ChainStep(hit, level, asked))

@@ -41,7 +41,7 @@ TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 _HEADINGS = ("WHAT", "EVENTS/S", "HALF WITHIN", "99 OF 100", "SERVER CPU")
 
 
-class Row(msgspec.Struct, frozen=True, kw_only=True):
+class Measurement(msgspec.Struct, frozen=True, kw_only=True):
     """One measurement; times of one call. CPU is not known of a server elsewhere."""
 
     what: str
@@ -98,11 +98,11 @@ def bench(seconds: float, size: int, durability: str, **_: object) -> None:
       penstock bench --server broker.example:8410 --user anna
     """
     with connected() as client, _topic(client, durability) as topic:
-        run = Run(client, topic, bytes(size), seconds, _pid())
+        run = BenchRun(client, topic, bytes(size), seconds, _pid())
         _show(list(run.rows()))
 
 
-def _show(rows: list[Row]) -> None:
+def _show(rows: list[Measurement]) -> None:
     if as_json():
         show_json(rows)
         return
@@ -111,7 +111,7 @@ def _show(rows: list[Row]) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class BenchRun:
     client: Client
     topic: str
     payload: bytes
@@ -119,7 +119,7 @@ class Run:
     pid: int | None
     """The process of the server, if it is here."""
 
-    def rows(self) -> Iterator[Row]:
+    def rows(self) -> Iterator[Measurement]:
         for count in BATCHES:
             what = "one at a time" if count == 1 else f"{count} in a batch"
             publish = partial(self._publish, [self.payload] * count)
@@ -131,7 +131,7 @@ class Run:
         self.client.publish(self.topic, payloads)
         return len(payloads)
 
-    def _there_and_back(self) -> Row:
+    def _there_and_back(self) -> Measurement:
         with self.client.subscribe(self.topic, start="latest") as subscription:
 
             def once() -> int:
@@ -140,7 +140,7 @@ class Run:
 
             return self._timed("published and delivered", once)
 
-    def _read_again(self) -> Row:
+    def _read_again(self) -> Measurement:
         with self.client.subscribe(
             self.topic, start="earliest", window=WINDOW, auto_ack=True
         ) as subscription:
@@ -155,7 +155,7 @@ class Run:
 
     def _timed(
         self, what: str, once: Callable[[], int], most: int | None = None
-    ) -> Row:
+    ) -> Measurement:
         """Call it for the time, or until so many events are through."""
         took_s: list[float] = []
         events = 0
@@ -166,7 +166,7 @@ class Run:
             before_s, now_s = now_s, time.perf_counter()
             took_s.append(now_s - before_s)
         used_s = self._cpu_s()
-        return Row(
+        return Measurement(
             what=what,
             events=events,
             seconds=now_s - begun_s,
@@ -238,7 +238,7 @@ def _percentile_ms(took_s: list[float], percent: int) -> float:
     return statistics.quantiles(took_s, n=100)[percent - 1] * 1000
 
 
-def _cells(row: Row) -> tuple[str, ...]:
+def _cells(row: Measurement) -> tuple[str, ...]:
     cpu = row.cpu_us_per_event
     return (
         row.what,

@@ -13,7 +13,7 @@ _SECRET = re.compile(r"secret|password|token|access[.]?key", re.IGNORECASE)
 MASTER = "spark.master"
 
 
-class Setting(click.ParamType[tuple[str, str]]):
+class SparkSetting(click.ParamType[tuple[str, str]]):
     """A name of Spark's, and its value."""
 
     name = "setting"
@@ -46,7 +46,7 @@ def _wanted(name: str) -> str:
 
 conf_option = click.option(
     "--conf",
-    type=Setting(),
+    type=SparkSetting(),
     multiple=True,
     metavar="NAME=VALUE",
     help="A setting of Spark, over what is set for it; repeat for more.",

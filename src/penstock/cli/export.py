@@ -26,7 +26,7 @@ Format = Literal["jsonl", "parquet", "arrow"]
 FORMATS: tuple[Format, ...] = get_args(Format)
 
 
-class Sink(Protocol):
+class ExportTarget(Protocol):
     """Takes all the bytes it is given."""
 
     def write(self, data: bytes, /) -> object: ...
@@ -57,11 +57,13 @@ def with_progress(batches: Iterable[Batch], events: int) -> Iterator[Batch]:
             bar.update(batch.end_offset - batch.base_offset)
 
 
-class _Write(Protocol):
-    def __call__(self, sink: Sink, topic: str, batches: Iterable[Batch]) -> None: ...
+class _WriteEvents(Protocol):
+    def __call__(
+        self, sink: ExportTarget, topic: str, batches: Iterable[Batch]
+    ) -> None: ...
 
 
-def _writer(format_: Format) -> _Write:
+def _writer(format_: Format) -> _WriteEvents:
     if format_ == "jsonl":
         return _write_lines
     # Here, because Arrow is an extra: MissingExtra if it is not installed.
@@ -70,19 +72,19 @@ def _writer(format_: Format) -> _Write:
     return write_parquet if format_ == "parquet" else write_arrow
 
 
-def _write_lines(sink: Sink, topic: str, batches: Iterable[Batch]) -> None:
+def _write_lines(sink: ExportTarget, topic: str, batches: Iterable[Batch]) -> None:
     for batch in batches:
         sink.write(b"".join(map(line_of, batch.events())))
 
 
-def _sink(out: str | None) -> AbstractContextManager[Sink]:
+def _sink(out: str | None) -> AbstractContextManager[ExportTarget]:
     if out is None:
         return contextlib.nullcontext(StandardOutput())
     return _file(out)
 
 
 @contextlib.contextmanager
-def _file(out: str) -> Iterator[Sink]:
+def _file(out: str) -> Iterator[ExportTarget]:
     """A file that takes its name when all of it is on disk."""
     files, path = Files(access=None), Path(out).resolve()
     temporary = f"{path}.{os.getpid()}.tmp"

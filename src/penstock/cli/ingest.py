@@ -108,7 +108,7 @@ def sse_command(
 def _run() -> tuple[Callable[..., None], Callable[..., object]]:
     """Here, because an HTTP client is an extra; raises MissingExtra."""
     try:
-        from penstock.ingest.run import Server, run
+        from penstock.ingest.run import TargetServer, run
     except ModuleNotFoundError as error:
         raise MissingExtra("Ingest", error.name or "aiohttp", "pipeline") from error
-    return run, Server
+    return run, TargetServer

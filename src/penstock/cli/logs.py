@@ -23,7 +23,7 @@ from penstock.desk.views.logs import LogEvent, LogPage, SubscriberLog
 from penstock.wire.json_text import one_line
 
 
-class Row(msgspec.Struct, frozen=True):
+class LoggedEvent(msgspec.Struct, frozen=True):
     """An event as the line protocol's logs have it."""
 
     timestamp: int
@@ -82,9 +82,9 @@ def _all(client: Asker, topic: str, limit: int) -> list[SubscriberLog]:
     )
 
 
-def _event(event: LogEvent) -> Row:
+def _event(event: LogEvent) -> LoggedEvent:
     msg = msgspec.Raw(one_line(event.msg))
-    return Row(event.timestamp, event.priority, msg, event.id)
+    return LoggedEvent(event.timestamp, event.priority, msg, event.id)
 
 
 def _lines(one: SubscriberLog) -> Iterator[str]:

@@ -58,7 +58,7 @@ def part_options(command: Command) -> Command:
     return command
 
 
-class Part:
+class PartReport:
     """What a running command says of itself."""
 
     def __init__(
@@ -129,13 +129,13 @@ def part(
     status_file: str | None = None,
     *,
     patience_s: float | None = None,
-) -> Iterator[Part]:
+) -> Iterator[PartReport]:
     """A part, with the signals of this process; its ready file is gone at the end.
 
     ``patience_s``: for one that may be cut off at any point, and might wait for others
     that do not come any more.
     """
-    self = Part(ready_file, status_file, patience_s)
+    self = PartReport(ready_file, status_file, patience_s)
     collecting = gc.get_threshold()
     _clear(ready_file)
     before = {

@@ -128,9 +128,9 @@ def _place(where: Address) -> dict[str, object]:
 def _run() -> tuple[Callable[..., None], Callable[..., object], Callable[..., object]]:
     """Here, because Spark is an extra, and takes its time; raises MissingExtra."""
     try:
-        from penstock.pipeline.options import Broker, PipelineOptions
+        from penstock.pipeline.options import BrokerAddress, PipelineOptions
         from penstock.pipeline.run import run
     except ModuleNotFoundError as error:
         package = (error.name or "pyspark").partition(".")[0]
         raise MissingExtra("The pipeline", package, "pipeline") from error
-    return run, PipelineOptions, Broker
+    return run, PipelineOptions, BrokerAddress

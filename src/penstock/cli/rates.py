@@ -11,7 +11,7 @@ from penstock.cli.output import say
 LINE_S = 1.0
 
 
-class Rates:
+class RateCounter:
     """Counts events; says how many there were, and how fast they came."""
 
     def __init__(
@@ -46,7 +46,7 @@ class Rates:
 
 
 def show_rates(
-    acks: DelayedAcks, count: int | None, *, ack: bool, rates: Rates
+    acks: DelayedAcks, count: int | None, *, ack: bool, rates: RateCounter
 ) -> None:
     """Take events, ``count`` of them at most, and acknowledge them."""
     try:

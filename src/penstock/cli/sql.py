@@ -23,7 +23,7 @@ from penstock.cli.connect import json_option, server_options
 from penstock.cli.output import StandardText, say, write_line
 from penstock.cli.progress import INTERRUPTED
 from penstock.cli.refusal import Refusal
-from penstock.cli.sql_tables import Found, Tables, with_duckdb, with_spark
+from penstock.cli.sql_tables import QueryResult, Tables, with_duckdb, with_spark
 from penstock.files import Files
 from penstock.sql.plain import encode, plain
 
@@ -163,7 +163,7 @@ def telling(text: str) -> Iterator[None]:
         click.echo(_ERASE, err=True, nl=False)
 
 
-def print_json(found: Found, most: int | None) -> None:
+def print_json(found: QueryResult, most: int | None) -> None:
     for row in found.rows(most):
         named = {
             name: plain(value) for name, value in zip(found.columns, row, strict=True)
@@ -172,7 +172,7 @@ def print_json(found: Found, most: int | None) -> None:
     _say_notes(found)
 
 
-def print_csv(found: Found, most: int | None) -> None:
+def print_csv(found: QueryResult, most: int | None) -> None:
     writer = csv.writer(StandardText(), lineterminator="\n")
     writer.writerow(found.columns)
     for row in found.rows(most):
@@ -180,7 +180,7 @@ def print_csv(found: Found, most: int | None) -> None:
     _say_notes(found)
 
 
-def print_table(found: Found, rows: Sequence[Sequence[Any]], most: int) -> None:
+def print_table(found: QueryResult, rows: Sequence[Sequence[Any]], most: int) -> None:
     for line in table(found.columns, rows[:most]):
         say(line)
     if len(rows) > most:
@@ -188,7 +188,7 @@ def print_table(found: Found, rows: Sequence[Sequence[Any]], most: int) -> None:
     _say_notes(found)
 
 
-def _say_notes(found: Found) -> None:
+def _say_notes(found: QueryResult) -> None:
     for note in found.notes():
         say(f"note: {note}", err=True)
 

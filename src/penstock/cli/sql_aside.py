@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
-    from penstock.sql.engine import Answer, Engine
+    from penstock.sql.engine import SqlEngine, SqlResult
 
 T = TypeVar("T")
 
@@ -21,10 +21,10 @@ T = TypeVar("T")
 AGAIN_S = 0.1
 
 
-class Aside:
+class InterruptibleEngine:
     """An engine whose work a KeyboardInterrupt ends; raised when it has ended."""
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: SqlEngine) -> None:
         self._engine = engine
         self._thread = ThreadPoolExecutor(1, "penstock-sql")
 
@@ -34,7 +34,7 @@ class Aside:
     def statements(self, query: str) -> list[str]:
         return self._engine.statements(query)
 
-    def answer(self, query: str) -> Answer:
+    def answer(self, query: str) -> SqlResult:
         """Raises InvalidQuery."""
         found = self._done(lambda: self._engine.answer(query))
         return replace(found, batches=self._each(found.batches))

@@ -14,7 +14,7 @@ from penstock import sql
 from penstock.cli import show
 from penstock.cli.output import say, say_text
 from penstock.cli.sql import print_csv, print_json, table
-from penstock.cli.sql_tables import Found, Tables
+from penstock.cli.sql_tables import QueryResult, Tables
 from penstock.errors import PenstockError
 from penstock.model.printable import printable
 from penstock.spark import cache
@@ -82,7 +82,7 @@ class Shell:
         else:
             self._show(found)
 
-    def _show(self, found: Found) -> None:
+    def _show(self, found: QueryResult) -> None:
         rows = list(found.rows(self.most + 1))
         lines = table(found.columns, rows[: self.most])
         if len(rows) > self.most:
@@ -175,13 +175,13 @@ def is_whole(typed: str) -> bool:
 def _completer(names: Callable[[], Iterable[str]]) -> Completer:
     from prompt_toolkit.completion import Completer, Completion
 
-    class Words(Completer):
+    class SqlCompleter(Completer):
         def get_completions(self, document: Any, _: Any) -> Iterator[Completion]:
             before = document.get_word_before_cursor(WORD=False)
             for word in words(before, names()):
                 yield Completion(word, start_position=-len(before))
 
-    return Words()
+    return SqlCompleter()
 
 
 def words(before: str, names: Iterable[str]) -> list[str]:

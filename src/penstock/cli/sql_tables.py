@@ -20,7 +20,7 @@ from penstock.cli.connect import (
     no_token,
     whereabouts,
 )
-from penstock.cli.sql_aside import Aside
+from penstock.cli.sql_aside import InterruptibleEngine
 from penstock.client import Client
 from penstock.client.address import Local
 from penstock.client.tls import Tls
@@ -30,8 +30,8 @@ from penstock.errors import NotAllowed, ServerRefused, UnknownSchema
 from penstock.spark import missing
 
 if TYPE_CHECKING:
-    from penstock.sql.engine import Engine
-    from penstock.table.connection import Connection
+    from penstock.sql.engine import SqlEngine
+    from penstock.table.connection import BrokerAccess
 
 # A broker that is away is waited for, but a person does not wait long.
 RETRY_S = 5.0
@@ -41,7 +41,7 @@ MAX_WORDS = 100
 _WORD = re.compile(r"""([A-Za-z_]\w*)|["`]((?:[^"`]|"")+)["`]""")
 
 
-class Found(Protocol):
+class QueryResult(Protocol):
     """The answer to a query."""
 
     @property
@@ -61,14 +61,14 @@ class Tables(Protocol):
     def statements(self, query: str) -> list[str]:
         """What is asked, one by one."""
 
-    def answer(self, query: str) -> Found:
+    def answer(self, query: str) -> QueryResult:
         """Raises InvalidQuery."""
 
     def write_parquet(self, query: str, file: str, most: int | None) -> None:
         """Write the answer to a new file; raises InvalidQuery."""
 
 
-def with_duckdb() -> AbstractContextManager[Aside]:
+def with_duckdb() -> AbstractContextManager[InterruptibleEngine]:
     """The topics of the broker that the options name; raises MissingExtra."""
     try:
         engine = import_module("penstock.sql.engine")
@@ -78,18 +78,20 @@ def with_duckdb() -> AbstractContextManager[Aside]:
 
 
 @contextmanager
-def _with_duckdb(engine: Callable[..., Engine]) -> Iterator[Aside]:
+def _with_duckdb(engine: Callable[..., SqlEngine]) -> Iterator[InterruptibleEngine]:
     with catalog() as known, engine(_connection(), known) as tables:
-        yield Aside(tables)
+        yield InterruptibleEngine(tables)
 
 
-def _connection() -> Connection:
-    from penstock.table.connection import Connection
+def _connection() -> BrokerAccess:
+    from penstock.table.connection import BrokerAccess
 
     where, user, password, token = credentials()
     if isinstance(where, Local):
-        return Connection(servers=(), path=where.directory, retry_s=RETRY_S, name=NAME)
-    return Connection(
+        return BrokerAccess(
+            servers=(), path=where.directory, retry_s=RETRY_S, name=NAME
+        )
+    return BrokerAccess(
         servers=(str(where),),
         path=None,
         user=user,
@@ -102,7 +104,7 @@ def _connection() -> Connection:
 
 
 @dataclass(frozen=True, slots=True)
-class Desk:
+class BrokerTables:
     """What a running broker says."""
 
     desk: Asker
@@ -129,7 +131,7 @@ class Desk:
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class DirectoryTables:
     """What a directory holds that no broker runs on; nobody else writes it here."""
 
     topics: list[str]
@@ -143,10 +145,10 @@ class Kept:
 
 
 @contextmanager
-def catalog() -> Iterator[Desk | Kept]:
+def catalog() -> Iterator[BrokerTables | DirectoryTables]:
     """What topics there are; files are let go of as soon as that is known."""
     with at_desk() as desk:
-        known = Desk(desk)
+        known = BrokerTables(desk)
         if isinstance(desk, Client):
             yield known
             return
@@ -154,7 +156,7 @@ def catalog() -> Iterator[Desk | Kept]:
             topic: ask(desk, SchemaView, "schemas.show", topic=topic).schema
             for topic in _with_schema(desk)
         }
-        kept = Kept(known.names(), schemas)
+        kept = DirectoryTables(known.names(), schemas)
     yield kept
 
 
@@ -193,8 +195,8 @@ class OnSpark:
     def statements(self, query: str) -> list[str]:
         return [query]  # of several Spark says itself that it is one too many
 
-    def answer(self, query: str) -> Found:
-        found: Found = self._spark_sql.Answer(self._frame(query))
+    def answer(self, query: str) -> QueryResult:
+        found: QueryResult = self._spark_sql.Answer(self._frame(query))
         return found
 
     def write_parquet(self, query: str, file: str, most: int | None) -> None:

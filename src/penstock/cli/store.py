@@ -8,11 +8,11 @@ import click
 
 from penstock.cli import show
 from penstock.cli.output import say, write_line
-from penstock.cli.part import Part, part, part_options
+from penstock.cli.part import PartReport, part, part_options
 from penstock.cli.refusal import Refusal
 from penstock.store import store as stores
 from penstock.store.own import OwnPostgres
-from penstock.store.watch import Watch
+from penstock.store.watch import DocumentWatch
 
 # How often the server is looked at.
 LOOK_S = 1.0
@@ -63,7 +63,7 @@ def run_command(
     with part(ready_file, status_file) as self:
         try:
             url = server.start()
-            with Watch(url) as watch:
+            with DocumentWatch(url) as watch:
                 self.tell(events=watch.look())
                 write_line(url.encode())
                 self.ready(url=url, data=str(server.directory), port=server.port)
@@ -110,7 +110,7 @@ def show_command(url: str, collection: str, limit: int | None) -> None:
             write_line(json.dumps(told, ensure_ascii=False).encode())
 
 
-def _watch(self: Part, server: OwnPostgres, watch: Watch) -> None:
+def _watch(self: PartReport, server: OwnPostgres, watch: DocumentWatch) -> None:
     """Tell what is written until it is to stop; raises Refusal if PostgreSQL ends."""
     while not self.stopping.wait(LOOK_S):
         if (code := server.wait(0)) is not None:

@@ -14,7 +14,7 @@ from penstock.cli.duration import Duration
 from penstock.cli.interrupts import unbroken
 from penstock.cli.jsonl import line_of
 from penstock.cli.output import StandardOutput, say
-from penstock.cli.rates import Rates, show_rates
+from penstock.cli.rates import RateCounter, show_rates
 from penstock.cli.refusal import Refusal
 from penstock.cli.start import start_of
 from penstock.client import Client, Subscription
@@ -117,7 +117,7 @@ def subscribe(
             _note_where(subscription, place, known)
             if rates:
                 acks = DelayedAcks(subscription, ack_delay_s or 0.0)
-                show_rates(acks, count, ack=ack, rates=Rates())
+                show_rates(acks, count, ack=ack, rates=RateCounter())
             elif ack_delay_s is not None:
                 _print_slowly(
                     subscription, DelayedAcks(subscription, ack_delay_s), count

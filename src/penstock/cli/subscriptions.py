@@ -21,7 +21,7 @@ from penstock.cli.connect import (
 from penstock.cli.output import say
 from penstock.cli.start import start_of
 from penstock.desk.views.subscriptions import (
-    Moved,
+    MovedSubscription,
     SubscriptionPage,
     SubscriptionRow,
     SubscriptionView,
@@ -154,7 +154,7 @@ def seek_command(subscriber: str, topic: str, start: str, **_: object) -> None:
     with at_desk() as client:
         moved = ask(
             client,
-            Moved,
+            MovedSubscription,
             "subscriptions.seek",
             subscriber=subscriber,
             topic=topic,

@@ -25,7 +25,7 @@ from penstock.http.key_file import (
     Key,
     KeyFile,
     KeyScope,
-    Wanted,
+    TokenRequest,
     row_of,
 )
 from penstock.http.links import login_link
@@ -138,7 +138,7 @@ def add_command(
     """
     now_ms = _now_ms()
     chosen = scope or ("topics" if publish or subscribe else "admin")
-    wanted = Wanted(
+    wanted = TokenRequest(
         name=name,
         scope=cast(KeyScope, chosen),  # one of SCOPES, as click has seen to
         publish=publish,

@@ -10,10 +10,10 @@ from rich.console import Console
 from penstock.cli.output import say
 from penstock.pipeline import checkpoint
 from penstock.supervisor.checks import check_master, check_store, check_trigger
-from penstock.supervisor.figures import Row
+from penstock.supervisor.figures import StageCounts
 from penstock.supervisor.outcome import Outcome, Times
 from penstock.supervisor.part import Places
-from penstock.supervisor.plan import Ports, Wanted
+from penstock.supervisor.plan import PipelinePorts, PipelineRequest
 from penstock.supervisor.run import Up
 from penstock.supervisor.table import Display, LiveTable, PlainLines, number
 
@@ -47,7 +47,7 @@ def run(
     check_trigger(trigger_s)
     if store is not None:
         check_store(store)
-    wanted = Wanted(
+    wanted = PipelineRequest(
         rate=rate,
         count=count,
         seed=seed,
@@ -60,7 +60,7 @@ def run(
         ack_delay_s=ack_delay_s,
         login=login,
         ca_file=ca_file,
-        ports=Ports(
+        ports=PipelinePorts(
             line=line_port,
             native=native_port,
             control=control_port,
@@ -115,13 +115,13 @@ def _shown(times: Times) -> str:
     )
 
 
-def _events(row: Row) -> str:
+def _events(row: StageCounts) -> str:
     if row.new is None or row.new == row.events:
         return f"{number(row.events)} events"
     return f"{number(row.new)} events, {number(row.events)} with earlier runs"
 
 
-def _again(row: Row) -> str:
+def _again(row: StageCounts) -> str:
     if not row.restarts:
         return ""
     often = "once" if row.restarts == 1 else f"{row.restarts} times"

@@ -124,7 +124,7 @@ def list_command(file: str | None, *, as_json: bool) -> None:
         say(line)
 
 
-def _kind(user: users_file.User) -> str:
+def _kind(user: users_file.UserEntry) -> str:
     if user.grants.admin:
         return "administer"
     if user.grants.rules is None:

@@ -33,7 +33,7 @@ from penstock.client.aio_subscription import AsyncSubscription
 from penstock.client.deliveries import Inbox, Offsets
 from penstock.client.fetching import FETCH_BYTES, Range, checked
 from penstock.client.outgoing import Item, Outgoing, traced
-from penstock.client.session import Session, Wish, refusal
+from penstock.client.session import NativeSession, SubscribeOptions, refusal
 from penstock.client.tls import Tls, failed
 from penstock.errors import Backlogged, ConnectionLost, PenstockError, ServerRefused
 from penstock.model.columns import PublishColumns
@@ -112,7 +112,7 @@ class AsyncClient:
         self._reader = reader
         self._writer = writer
         self._timeout_s = timeout_s
-        self._session = Session(str(where))
+        self._session = NativeSession(str(where))
         self._answers: dict[int, asyncio.Future[None]] = {}
         self._arrivals: dict[Inbox, asyncio.Event] = {}
         """An event for each subscription: something came, or it is over."""
@@ -194,8 +194,11 @@ class AsyncClient:
         in_order: bool = False,
         prefetch: int = 0,
     ) -> AsyncSubscription:
-        """Consume a topic; see ``Wish``. Raises ServerRefused, ConnectionLost."""
-        wish = Wish(
+        """Consume a topic, see ``SubscribeOptions``.
+
+        Raises ServerRefused, ConnectionLost.
+        """
+        wish = SubscribeOptions(
             subscriber=subscriber,
             start=start,
             order=order,

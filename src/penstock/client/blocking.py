@@ -35,8 +35,8 @@ from penstock.client.address import (
 from penstock.client.blocking_subscription import Subscription
 from penstock.client.deliveries import Offsets
 from penstock.client.fetching import FETCH_BYTES, Range, checked
-from penstock.client.outgoing import Item, Outgoing, Staged, traced
-from penstock.client.session import Session, Wish, refusal
+from penstock.client.outgoing import Item, Outgoing, StagedEvents, traced
+from penstock.client.session import NativeSession, SubscribeOptions, refusal
 from penstock.client.tls import Tls, failed
 from penstock.errors import Backlogged, ConnectionLost, PenstockError, ServerRefused
 from penstock.model.columns import PublishColumns
@@ -103,7 +103,7 @@ class Client:
         self._where = where
         self._socket = sock
         self._timeout_s = timeout_s
-        self._session = Session(str(where))
+        self._session = NativeSession(str(where))
         self._tracing: Tracing | None = None
         self._name = ""
 
@@ -174,8 +174,11 @@ class Client:
         in_order: bool = False,
         prefetch: int = 0,
     ) -> Subscription:
-        """Consume a topic; see ``Wish``. Raises ServerRefused, ConnectionLost."""
-        wish = Wish(
+        """Consume a topic, see ``SubscribeOptions``.
+
+        Raises ServerRefused, ConnectionLost.
+        """
+        wish = SubscribeOptions(
             subscriber=subscriber,
             start=start,
             order=order,
@@ -246,7 +249,9 @@ class Client:
             piece += 1
         return piece
 
-    def store(self, stages: Sequence[Staged], commit: Mapping[str, object]) -> object:
+    def store(
+        self, stages: Sequence[StagedEvents], commit: Mapping[str, object]
+    ) -> object:
         """Stage events and commit their epoch; what ``sinks.commit`` answers.
 
         All in one go, if each part is one piece: a commit fails for a part that is not

@@ -30,7 +30,7 @@ class Delivery:
 
 
 @dataclass(frozen=True, slots=True)
-class _Part:
+class _MessagePart:
     """What the server said of one message."""
 
     count: int
@@ -51,7 +51,7 @@ class Offsets(Sequence[int]):
 
     __slots__ = ("_offsets", "_parts")
 
-    def __init__(self, offsets: Sequence[int], parts: list[_Part]) -> None:
+    def __init__(self, offsets: Sequence[int], parts: list[_MessagePart]) -> None:
         self._offsets = offsets
         self._parts = parts
 
@@ -63,7 +63,7 @@ class Offsets(Sequence[int]):
         said = message.offsets
         offsets = range(said, said + count) if isinstance(said, int) else said
         first_id = message.ids[0] if message.ids else None
-        return cls(offsets, [_Part(count, given, first_id)])
+        return cls(offsets, [_MessagePart(count, given, first_id)])
 
     @classmethod
     def joined(cls, parts: list[Offsets]) -> Offsets:

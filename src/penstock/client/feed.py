@@ -23,8 +23,8 @@ from typing import Any, Self, cast
 from penstock.client import line
 from penstock.client.address import Address
 from penstock.client.blocking import Client, connect
-from penstock.client.line import Line
-from penstock.client.outgoing import Outgoing, Staged
+from penstock.client.line import LastingConnection
+from penstock.client.outgoing import Outgoing, StagedEvents
 from penstock.errors import FeedMoved, MissingStage
 
 # How long a server may be away.
@@ -32,7 +32,7 @@ RETRY_S = 60.0
 
 
 @dataclass(frozen=True, slots=True)
-class Events:
+class FeedEvents:
     """Events of one topic; entry ``i`` of a column belongs to payload ``i``."""
 
     topic: str
@@ -70,7 +70,7 @@ class Feed:
         self.name = name
         self._gateway = gateway
         self._retry_s = retry_s
-        self._line = Line(opener, retry_s)
+        self._line = LastingConnection(opener, retry_s)
         last = self._ask("sinks.last", query=name)
         self._epoch = -1 if last["epoch"] is None else int(last["epoch"])
         self.note = str(last["note"])
@@ -87,7 +87,7 @@ class Feed:
 
     def put(
         self,
-        batches: Sequence[Events],
+        batches: Sequence[FeedEvents],
         *,
         note: str,
         letters: Sequence[tuple[str, bytes]] = (),
@@ -114,11 +114,16 @@ class Feed:
         self.note = note
 
     def _store(
-        self, batches: Sequence[Events], note: str, letters: Sequence[tuple[str, bytes]]
+        self,
+        batches: Sequence[FeedEvents],
+        note: str,
+        letters: Sequence[tuple[str, bytes]],
     ) -> dict[str, Any]:
         epoch, attempt = self._epoch + 1, secrets.randbits(48)
         stages = [
-            Staged((self.name, epoch, part, attempt), events.topic, _outgoing(events))
+            StagedEvents(
+                (self.name, epoch, part, attempt), events.topic, _outgoing(events)
+            )
             for part, events in enumerate(batches)
         ]
         commit = {
@@ -137,7 +142,7 @@ class Feed:
         return cast(dict[str, Any], answer)
 
 
-def _outgoing(events: Events) -> Outgoing:
+def _outgoing(events: FeedEvents) -> Outgoing:
     return Outgoing.of(
         events.payloads,
         ids=events.ids,

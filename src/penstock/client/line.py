@@ -25,7 +25,7 @@ T = TypeVar("T")
 PAUSE_S = 0.2
 
 
-class Line:
+class LastingConnection:
     """Opened when it is first needed; close it, or use it as a context manager."""
 
     def __init__(self, opener: Callable[[], Client], retry_s: float) -> None:

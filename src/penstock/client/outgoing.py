@@ -100,7 +100,7 @@ def _columns_of(events: list[Event], payloads: list[bytes]) -> Columns:
 
 
 @dataclass(frozen=True, slots=True)
-class Staged:
+class StagedEvents:
     """Events that are left at a place (query, epoch, partition, try) until a commit."""
 
     place: tuple[str, int, int, int]

@@ -1,7 +1,7 @@
 """Work of many steps at the desk, told apart from how its steps are carried out.
 
-A plan is a generator: it yields a Question, and is sent the answer; or a Pause, and is
-resumed when it is over. Whoever blocks and whoever awaits drive the same plan.
+A plan is a generator: it yields a PageQuestion, and is sent the answer; or a Pause, and
+is resumed when it is over. Blocking and async callers drive the same plan.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ PAGE_ROWS = 1000
 MAX_ROWS = 500
 
 
-class Page(Protocol):
+class RowPage(Protocol):
     """Rows behind a name or number; ``more`` says that there are others."""
 
     @property
@@ -34,12 +34,12 @@ class NumberedPage(Protocol):
 Result = TypeVar("Result")
 Row = TypeVar("Row")
 View = TypeVar("View")
-AnyPage = TypeVar("AnyPage", bound=Page)
+AnyPage = TypeVar("AnyPage", bound=RowPage)
 AnyNumbered = TypeVar("AnyNumbered", bound=NumberedPage)
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class PageQuestion:
     verb: str
     arguments: Mapping[str, object] = field(default_factory=dict)
 
@@ -49,7 +49,7 @@ class Pause:
     seconds: float
 
 
-Plan = Generator[Question | Pause, object, Result]
+Plan = Generator[PageQuestion | Pause, object, Result]
 
 Ask = Callable[[str, Mapping[str, object]], object]
 AskLater = Callable[[str, Mapping[str, object]], Awaitable[object]]
@@ -58,7 +58,7 @@ AskLater = Callable[[str, Mapping[str, object]], Awaitable[object]]
 def question(view: type[View], verb: str, **arguments: object) -> Plan[View]:
     """The answer to a question, as the type it has. ``yield from`` it."""
     said = {name: value for name, value in arguments.items() if value is not None}
-    answer = yield Question(verb, _plain(said))
+    answer = yield PageQuestion(verb, _plain(said))
     return msgspec.convert(_plain(answer), view)
 
 
@@ -110,7 +110,7 @@ def drive_blocking(
     try:
         while True:
             match plan.send(answer):
-                case Question(verb, arguments):
+                case PageQuestion(verb, arguments):
                     answer = ask(verb, arguments)
                 case Pause(seconds):
                     sleep(seconds)
@@ -130,7 +130,7 @@ async def drive(
     try:
         while True:
             match plan.send(answer):
-                case Question(verb, arguments):
+                case PageQuestion(verb, arguments):
                     answer = await ask(verb, arguments)
                 case Pause(seconds):
                     await sleep(seconds)

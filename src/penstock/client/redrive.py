@@ -70,7 +70,7 @@ class Progress:
 OnProgress = Callable[[Progress], object]
 
 
-class Pace:
+class RedrivePace:
     """So many letters a second, evenly: the next may go when the last had its time."""
 
     def __init__(
@@ -161,7 +161,7 @@ def republish_all(
 ) -> Plan[Progress]:
     """Send the events of open letters again, at most ``rate`` of them a second."""
     more = {"dry_run": dry_run, "by": by}
-    work = _Work("dead-letters.republish", more, Pace(rate, clock), on_progress)
+    work = _Work("dead-letters.republish", more, RedrivePace(rate, clock), on_progress)
     return work.plan(which)
 
 
@@ -175,7 +175,7 @@ def drop_all(
 ) -> Plan[Progress]:
     """Close open letters, for a reason."""
     more = {"dry_run": dry_run, "by": by, "reason": reason}
-    return _Work("dead-letters.drop", more, Pace(None), on_progress).plan(which)
+    return _Work("dead-letters.drop", more, RedrivePace(None), on_progress).plan(which)
 
 
 class _Work:
@@ -185,7 +185,7 @@ class _Work:
         self,
         verb: str,
         more: Mapping[str, object],
-        pace: Pace,
+        pace: RedrivePace,
         on_progress: OnProgress | None,
     ) -> None:
         self._verb = verb

@@ -20,6 +20,7 @@ from penstock.model.remote_errors import remote_error
 from penstock.wire.native import (
     Answer,
     Ask,
+    ChannelMoved,
     ClientMessage,
     Ended,
     Events,
@@ -28,11 +29,10 @@ from penstock.wire.native import (
     Finish,
     FrameSplitter,
     Hello,
-    Moved,
-    Problem,
     Publish,
     Published,
     Refuse,
+    RequestRefused,
     ServerMessage,
     Settle,
     Stage,
@@ -53,7 +53,7 @@ HELLO = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wish:
+class SubscribeOptions:
     """How a subscription is wanted.
 
     subscriber: a name keeps position and unsettled events; without one it is temporary.
@@ -90,7 +90,7 @@ class Wish:
     prefetch: int = 0
 
 
-class Session:
+class NativeSession:
     """``where`` is what errors call the server."""
 
     def __init__(self, where: str = "the server") -> None:
@@ -106,7 +106,7 @@ class Session:
         self._successors: dict[int, int] = {}
         """Channels that others took the place of."""
         self._begun = False
-        self.farewell: Problem | None = None
+        self.farewell: RequestRefused | None = None
         """Why the server ends the connection, if it said so."""
 
     # What goes out
@@ -135,7 +135,7 @@ class Session:
         self._put(Finish(seq, channel, offsets, publishes))
         return seq
 
-    def subscribe(self, topic: str, wish: Wish) -> int:
+    def subscribe(self, topic: str, wish: SubscribeOptions) -> int:
         seq = next(self._seqs)
         self._put(
             Subscribe(
@@ -250,7 +250,7 @@ class Session:
     def answer(self, seq: int) -> ServerMessage | None:
         """The answer, once; None if there is none yet. Raises ServerRefused."""
         found = self._answers.pop(seq, None)
-        if isinstance(found, Problem):
+        if isinstance(found, RequestRefused):
             raise refusal(found)
         return found
 
@@ -283,9 +283,9 @@ class Session:
                 self.inboxes[message.channel] = Inbox(topic, message.channel)
                 self._answers[message.seq] = message
                 answered.append(message.seq)
-            case Problem(0) if self.version:
+            case RequestRefused(0) if self.version:
                 self.farewell = message
-            case Problem():
+            case RequestRefused():
                 self._topics.pop(message.seq, None)
                 self._answers[message.seq] = message
                 answered.append(message.seq)
@@ -293,7 +293,7 @@ class Session:
                 self.version = message.version
                 self._answers[HELLO] = message
                 answered.append(HELLO)
-            case Moved():
+            case ChannelMoved():
                 inbox = self.inboxes.pop(message.channel, None)
                 if inbox is not None:
                     self._successors[message.channel] = message.to
@@ -306,7 +306,7 @@ class Session:
                 assert_never(message)
 
 
-def refusal(problem: Problem) -> ServerRefused:
+def refusal(problem: RequestRefused) -> ServerRefused:
     """What the server raised, to be raised here."""
     return remote_error(problem.error, problem.text, problem.hint, problem.fields)
 

@@ -22,6 +22,12 @@ class Outlet(Protocol):
         """The subscription was moved: what was delivered so far counts for nothing."""
 
 
+class Member(Protocol):
+    """Acts once a turn of the engine in which its outlet was woken; no connection."""
+
+    def flush(self, now_s: float) -> None: ...
+
+
 class Consumer:
     """Takes events of a subscription; several may share one.
 

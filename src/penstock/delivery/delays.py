@@ -193,7 +193,7 @@ def _bytes(offsets: Iterable[int]) -> bytes:
     return array("q", offsets).tobytes()
 
 
-class Row(msgspec.Struct, array_like=True, frozen=True):
+class DelayedTopic(msgspec.Struct, array_like=True, frozen=True):
     """The delayed events of a topic, as far as it was looked at."""
 
     topic_id: int
@@ -205,7 +205,7 @@ class Row(msgspec.Struct, array_like=True, frozen=True):
 
 _encode = msgspec.msgpack.Encoder().encode
 _decode_marks = msgspec.msgpack.Decoder(dict[str, Mark]).decode
-_decode_rows = msgspec.msgpack.Decoder(dict[str, Row]).decode
+_decode_rows = msgspec.msgpack.Decoder(dict[str, DelayedTopic]).decode
 
 Followers = Callable[[str], "Iterable[Subscription]"]
 
@@ -358,7 +358,7 @@ class Delays(Kept):
                 heap = self._heaps.get(topic, Heap())
                 id_ = self._log.topic(topic).id
                 end = self._ends.get(topic, 0)
-                rows[topic] = Row(id_, end, self.mark(topic), *heap.packed())
+                rows[topic] = DelayedTopic(id_, end, self.mark(topic), *heap.packed())
         return _encode(rows)
 
     def restore(self, snapshot: bytes) -> None:

@@ -19,7 +19,7 @@ from itertools import repeat
 from operator import itemgetter
 from typing import NamedTuple, cast
 
-from penstock.delivery.handshake import Answer, next_state
+from penstock.delivery.handshake import Reply, next_state
 from penstock.delivery.states import OwedState
 
 MAX_ID = 0xFFFF
@@ -99,7 +99,7 @@ class Flights:
         self._next = (first + count - 1) % MAX_ID + 1
         return ids
 
-    def answered(self, answer: Answer, ids: Iterable[int]) -> list[Flight]:
+    def answered(self, answer: Reply, ids: Iterable[int]) -> list[Flight]:
         """Deliveries that the client has now, by PUBACK or PUBREC."""
         out = self.out
         ids = list(ids)
@@ -115,11 +115,11 @@ class Flights:
                     del out[id_]
                 if OwedState.RELEASED in states:
                     self.released.update(dict.fromkeys(ids))
-                self._note(RELEASED if answer is Answer.PUBREC else FREED, ids)
+                self._note(RELEASED if answer is Reply.PUBREC else FREED, ids)
                 return flights
         return self._answered_singly(answer, ids)
 
-    def _answered_singly(self, answer: Answer, ids: list[int]) -> list[Flight]:
+    def _answered_singly(self, answer: Reply, ids: list[int]) -> list[Flight]:
         out = self.out
         done: list[Flight] = []
         moved: list[int] = []
@@ -136,10 +136,10 @@ class Flights:
             if state is OwedState.RELEASED:
                 self.released[id_] = None
         if moved:
-            self._note(RELEASED if answer is Answer.PUBREC else FREED, moved)
+            self._note(RELEASED if answer is Reply.PUBREC else FREED, moved)
         return done
 
-    def out_of_turn(self, answer: Answer, ids: Iterable[int]) -> int | None:
+    def out_of_turn(self, answer: Reply, ids: Iterable[int]) -> int | None:
         """The first id in use whose delivery does not stand where this is an answer.
 
         Ids that are not in use are not looked at: what they stood for may be over.
@@ -182,7 +182,7 @@ class Flights:
     def completed(self, ids: Iterable[int]) -> int:
         """PUBCOMP has come; how many ids are free now."""
         released = self.released
-        state = next_state(2, OwedState.RELEASED, Answer.PUBCOMP)
+        state = next_state(2, OwedState.RELEASED, Reply.PUBCOMP)
         assert state is OwedState.SETTLED, "as the table has it"
         free = [id_ for id_ in ids if released.pop(id_, id_) is None]
         if free:

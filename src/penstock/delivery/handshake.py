@@ -26,7 +26,7 @@ from enum import IntEnum
 from penstock.delivery.states import ALONE, RELEASED, SENT, SETTLED, OwedState
 
 
-class Answer(IntEnum):
+class Reply(IntEnum):
     """What a consumer says about a delivery."""
 
     ACK = 1
@@ -34,16 +34,16 @@ class Answer(IntEnum):
     PUBCOMP = 3
 
 
-OUTBOUND: dict[tuple[int, OwedState, Answer], OwedState] = {
-    (1, SENT, Answer.ACK): SETTLED,
-    (1, ALONE, Answer.ACK): SETTLED,
-    (2, SENT, Answer.PUBREC): RELEASED,
-    (2, ALONE, Answer.PUBREC): RELEASED,
-    (2, RELEASED, Answer.PUBREC): RELEASED,
-    (2, RELEASED, Answer.PUBCOMP): SETTLED,
+OUTBOUND: dict[tuple[int, OwedState, Reply], OwedState] = {
+    (1, SENT, Reply.ACK): SETTLED,
+    (1, ALONE, Reply.ACK): SETTLED,
+    (2, SENT, Reply.PUBREC): RELEASED,
+    (2, ALONE, Reply.PUBREC): RELEASED,
+    (2, RELEASED, Reply.PUBREC): RELEASED,
+    (2, RELEASED, Reply.PUBCOMP): SETTLED,
 }
 
 
-def next_state(qos: int, state: OwedState, answer: Answer) -> OwedState | None:
+def next_state(qos: int, state: OwedState, answer: Reply) -> OwedState | None:
     """Where the answer takes a delivery; None if it makes no sense there."""
     return OUTBOUND.get((qos, state, answer))

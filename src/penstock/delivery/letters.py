@@ -20,7 +20,7 @@ from penstock.delivery.amend import EventCopy, amended_page, event_at
 from penstock.delivery.closings import Closings, Run, Verdict
 from penstock.delivery.kept import Kept
 from penstock.delivery.owed import Failed, Owed
-from penstock.delivery.pending import Message
+from penstock.delivery.pending import PendingMessage
 from penstock.delivery.subscription import Subscription
 from penstock.delivery.unconfirmed import Unconfirmed
 from penstock.errors import LogError
@@ -109,7 +109,7 @@ def _delivered(subscription: Subscription, failed: Failed) -> EventCopy | None:
     return EventCopy.of(event_at(page, index))
 
 
-def stale(message: Message, now_s: float) -> DeadLetter:
+def stale(message: PendingMessage, now_s: float) -> DeadLetter:
     """The letter of a message that waited too long for its PUBREL."""
     return DeadLetter(
         gateway="json",
@@ -120,7 +120,7 @@ def stale(message: Message, now_s: float) -> DeadLetter:
     )
 
 
-def unfit(message: Message, reason: str, now_s: float) -> DeadLetter:
+def unfit(message: PendingMessage, reason: str, now_s: float) -> DeadLetter:
     """The letter of a message that no longer fits the schema of its topic."""
     return DeadLetter(
         gateway="json",
@@ -230,7 +230,7 @@ class Closed(msgspec.Struct, array_like=True, frozen=True):
     verdict: Verdict
 
 
-class State(msgspec.Struct, array_like=True, frozen=True):
+class LettersState(msgspec.Struct, array_like=True, frozen=True):
     """``closed`` was written by older versions, which knew no runs."""
 
     floor: int
@@ -240,7 +240,7 @@ class State(msgspec.Struct, array_like=True, frozen=True):
 
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(list[Closed]).decode
-_decode_state = msgspec.msgpack.Decoder(State).decode
+_decode_state = msgspec.msgpack.Decoder(LettersState).decode
 # JSON, so that the topic can be read as a table like any other.
 _encode_letter = msgspec.json.Encoder().encode
 decode_letter = msgspec.json.Decoder(DeadLetter).decode
@@ -309,7 +309,7 @@ class Letters(Kept):
                     self._closed.discard(number)
 
     def snapshot(self) -> bytes:
-        return _encode(State(self.floor, {}, self._closed.runs()))
+        return _encode(LettersState(self.floor, {}, self._closed.runs()))
 
     def restore(self, snapshot: bytes) -> None:
         state = _decode_state(snapshot)

@@ -18,7 +18,7 @@ from penstock.errors import OffsetOutOfRange
 from penstock.log import Batch, BrokerLog
 
 
-class Row(msgspec.Struct, array_like=True, frozen=True):
+class LeveledTopic(msgspec.Struct, array_like=True, frozen=True):
     """How far a topic was looked at, and its index if it has one."""
 
     topic_id: int
@@ -28,7 +28,7 @@ class Row(msgspec.Struct, array_like=True, frozen=True):
 
 
 _encode = msgspec.msgpack.Encoder().encode
-_decode = msgspec.msgpack.Decoder(dict[str, Row]).decode
+_decode = msgspec.msgpack.Decoder(dict[str, LeveledTopic]).decode
 
 
 class LevelBook(Kept):
@@ -38,7 +38,7 @@ class LevelBook(Kept):
 
     def __init__(self) -> None:
         self._indexes: dict[str, Levels] = {}
-        self._restored: dict[str, Row] = {}
+        self._restored: dict[str, LeveledTopic] = {}
         self._read: Callable[[str, Batch], object]
         self._log: BrokerLog | None = None
         self._pages: Pages | None = None
@@ -56,9 +56,9 @@ class LevelBook(Kept):
         self._log, self._pages, self._read = log, pages, read
         for topic in log.each_topic():
             name = topic.name
-            row = self._restored.get(name, Row(topic.id, 0))
+            row = self._restored.get(name, LeveledTopic(topic.id, 0))
             if row.topic_id != topic.id:
-                row = Row(topic.id, 0)  # another topic of that name
+                row = LeveledTopic(topic.id, 0)  # another topic of that name
             if row.first >= 0:
                 index = self._indexes[name] = Levels(name, pages, row.first)
                 index.end = row.end
@@ -105,10 +105,12 @@ class LevelBook(Kept):
         for topic in self._log.each_topic():
             index = self._indexes.get(topic.name)
             if index is None:
-                rows[topic.name] = Row(topic.id, topic.end_offset)
+                rows[topic.name] = LeveledTopic(topic.id, topic.end_offset)
             else:
                 blocks = {k: v.tobytes() for k, v in index.blocks.items()}
-                rows[topic.name] = Row(topic.id, index.end, index.first, blocks)
+                rows[topic.name] = LeveledTopic(
+                    topic.id, index.end, index.first, blocks
+                )
         return _encode(rows)
 
     def restore(self, snapshot: bytes) -> None:

@@ -45,7 +45,7 @@ class Owed:
         """Whether the journal has heard of it."""
 
 
-class Notes:
+class JournalNotes:
     """What subscriptions have to say to the journal, shared by all of them."""
 
     __slots__ = ("dirty", "sync", "urgent")

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 _LO = attrgetter("lo")
 
 
-class Run:
+class SentRun:
     """Events ``lo`` to ``hi`` (exclusive) in flight for the first time."""
 
     __slots__ = ("due_s", "hi", "holder", "level", "lo")
@@ -79,7 +79,7 @@ class OwedBook:
     def __init__(self) -> None:
         self._singles: dict[int, Owed] = {}
         self._out = 0
-        self._runs: list[Run] = []
+        self._runs: list[SentRun] = []
         self._in_runs = 0
         self.paused = 0
         """How many events wait for the time of their next try."""
@@ -213,7 +213,7 @@ class OwedBook:
                 one.state = MOVES[one.state, move_of(one)]
         self.queue.line_up(self.singles())
 
-    def add_run(self, run: Run) -> None:
+    def add_run(self, run: SentRun) -> None:
         """Runs come in the order of their offsets."""
         last = self._runs[-1] if self._runs else None
         self._in_runs += run.hi - run.lo
@@ -267,7 +267,7 @@ class OwedBook:
         singles = self._singles
         return [offset for offset in offsets if offset in singles] if singles else []
 
-    def break_up(self, which: Iterable[Run]) -> list[Owed]:
+    def break_up(self, which: Iterable[SentRun]) -> list[Owed]:
         """Let the events of runs stand for themselves."""
         events: list[Owed] = []
         for run in list(which):
@@ -320,14 +320,14 @@ class OwedBook:
         self._in_runs = self._out = self.paused = 0
         self.queue.clear()
 
-    def _find(self, offset: int) -> Run | None:
+    def _find(self, offset: int) -> SentRun | None:
         at = bisect_right(self._runs, offset, key=_LO) - 1
         if at < 0:
             return None
         run = self._runs[at]
         return run if offset < run.hi else None
 
-    def _cut(self, run: Run, lo: int, hi: int) -> None:
+    def _cut(self, run: SentRun, lo: int, hi: int) -> None:
         """Take a part out of a run, which may leave two."""
         self._in_runs -= hi - lo
         if lo == run.lo and hi == run.hi:
@@ -337,6 +337,6 @@ class OwedBook:
         elif hi == run.hi:
             run.hi = lo
         else:
-            rest = Run(hi, run.hi, run.level, run.due_s, run.holder)
+            rest = SentRun(hi, run.hi, run.level, run.due_s, run.holder)
             run.hi = lo
             self._runs.insert(self._runs.index(run) + 1, rest)

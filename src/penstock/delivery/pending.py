@@ -19,7 +19,7 @@ from penstock.errors import LimitReached
 from penstock.log import Record
 
 
-class Message(msgspec.Struct, array_like=True, frozen=True):
+class PendingMessage(msgspec.Struct, array_like=True, frozen=True):
     """A message on its way in."""
 
     id: int
@@ -30,15 +30,17 @@ class Message(msgspec.Struct, array_like=True, frozen=True):
     """Times of the event, by the names of their columns."""
 
 
-class Changes(msgspec.Struct, array_like=True, frozen=True):
-    added: list[Message]
+class PendingChanges(msgspec.Struct, array_like=True, frozen=True):
+    added: list[PendingMessage]
     removed: list[int]
     given_up: list[int] = []
 
 
 _encode = msgspec.msgpack.Encoder().encode
-_decode = msgspec.msgpack.Decoder(Changes).decode
-_decode_snapshot = msgspec.msgpack.Decoder(tuple[int, list[Message], list[int]]).decode
+_decode = msgspec.msgpack.Decoder(PendingChanges).decode
+_decode_snapshot = msgspec.msgpack.Decoder(
+    tuple[int, list[PendingMessage], list[int]]
+).decode
 
 # Ids of messages given up that are remembered, so that a late PUBREL is told.
 MAX_GIVEN_UP = 10_000
@@ -61,10 +63,10 @@ class Pending(Kept):
         self._max_messages = max_messages
         self._max_bytes = max_bytes
         self._next_id = 1
-        self._messages: dict[int, Message] = {}
+        self._messages: dict[int, PendingMessage] = {}
         self._bytes = 0
         self._given_up: dict[int, None] = {}
-        self._changes: Unconfirmed[tuple[Step, Message]] = Unconfirmed()
+        self._changes: Unconfirmed[tuple[Step, PendingMessage]] = Unconfirmed()
 
     def __len__(self) -> int:
         return len(self._messages)
@@ -87,21 +89,23 @@ class Pending(Kept):
             raise LimitReached(
                 "bytes of pending messages", self._max_bytes, "max_pending_bytes"
             )
-        message = Message(self._next_id, topic, payload, int(now_s * 1000), times or {})
+        message = PendingMessage(
+            self._next_id, topic, payload, int(now_s * 1000), times or {}
+        )
         self._next_id += 1
         self._put(message)
         self._changes.add((Step.ADDED, message))
         return message.id
 
-    def get(self, id_: int) -> Message | None:
+    def get(self, id_: int) -> PendingMessage | None:
         return self._messages.get(id_)
 
-    def remove(self, message: Message) -> None:
+    def remove(self, message: PendingMessage) -> None:
         """Forget a message that was published, in the same group."""
         self._take_out(message.id)
         self._changes.add((Step.REMOVED, message))
 
-    def give_up(self, message: Message) -> None:
+    def give_up(self, message: PendingMessage) -> None:
         """Forget a message that became a dead letter, in the same group."""
         self._take_out(message.id)
         self._note_given_up(message.id)
@@ -111,7 +115,7 @@ class Pending(Kept):
         """Whether a message became a dead letter, as far as is remembered."""
         return id_ in self._given_up
 
-    def expired(self, before_s: float) -> list[Message]:
+    def expired(self, before_s: float) -> list[PendingMessage]:
         """Those that have waited since before then."""
         old = []
         for message in self._messages.values():  # oldest first
@@ -124,7 +128,7 @@ class Pending(Kept):
         """What the committed group changed stays so."""
         self._changes.confirm()
 
-    def _put(self, message: Message) -> None:
+    def _put(self, message: PendingMessage) -> None:
         self._messages[message.id] = message
         self._bytes += len(message.payload)
 
@@ -146,7 +150,7 @@ class Pending(Kept):
         added = [message for step, message in closed if step is Step.ADDED]
         removed = [message.id for step, message in closed if step is Step.REMOVED]
         given_up = [message.id for step, message in closed if step is Step.GIVEN_UP]
-        return [(_encode(Changes(added, removed, given_up)), True)]
+        return [(_encode(PendingChanges(added, removed, given_up)), True)]
 
     def taken_back(self) -> None:
         """Undo: a release can be repeated, a message that failed is not here."""

@@ -17,7 +17,7 @@ class TryAgain:
 
 
 @dataclass(frozen=True, slots=True)
-class GiveUp:
+class NoMoreTries:
     """The last try has failed: do what the policy says."""
 
     then: Exhausted
@@ -25,10 +25,10 @@ class GiveUp:
 
 def after_failure(
     policy: Policy, tries: int, now_s: float, offset: int
-) -> TryAgain | GiveUp:
+) -> TryAgain | NoMoreTries:
     """The decision after ``tries`` failed tries of the event at ``offset``."""
     if policy.tries is not None and tries >= policy.tries:
-        return GiveUp(policy.exhausted)
+        return NoMoreTries(policy.exhausted)
     if not policy.backoff_s:
         return TryAgain(now_s)
     # The exponent is bounded so that a large number of tries does not overflow.

@@ -5,7 +5,7 @@ events in front of it that are still *owed* (owed_book.py), each in a state of
 states.py. Everything else in front of the cursor is settled, or put aside until its
 time. So memory grows with the window and never with the backlog, and the whole state
 fits into a few numbers that the journal can keep. Changes are noted in
-``owed.touched`` and ``Notes``.
+``owed.touched`` and ``JournalNotes``.
 
 ``take`` hands events to a consumer within the window; ``settle`` and ``answer`` finish
 them; ``refuse``, ``give_back`` and ``overdue`` end tries that failed: refused, lost
@@ -30,13 +30,13 @@ from typing import TYPE_CHECKING
 from penstock.delivery.amend import amended_page
 from penstock.delivery.cursor import ALL, TAKE_BYTES, GetLevels
 from penstock.delivery.fresh import MAX_LOOKS, Fresh, GetMark, Rank, no_delays
-from penstock.delivery.handshake import Answer, next_state
+from penstock.delivery.handshake import Reply, next_state
 from penstock.delivery.isolation import SendAgain, is_suspect
 from penstock.delivery.key_order import KeyOrder
-from penstock.delivery.owed import Failed, Notes, Overdue, Owed, Portion
-from penstock.delivery.owed_book import OwedBook, Run
+from penstock.delivery.owed import Failed, JournalNotes, Overdue, Owed, Portion
+from penstock.delivery.owed_book import OwedBook, SentRun
 from penstock.delivery.pages import Page, Pages
-from penstock.delivery.retry import GiveUp, TryAgain, after_failure
+from penstock.delivery.retry import NoMoreTries, TryAgain, after_failure
 from penstock.delivery.states import (
     ALONE,
     HELD,
@@ -76,7 +76,7 @@ class Subscription:
         start: int,
         *,
         temporary: bool,
-        notes: Notes,
+        notes: JournalNotes,
     ) -> None:
         self.number = number
         self.subscriber = subscriber
@@ -421,7 +421,7 @@ class Subscription:
         due_s = self._due(now_s)
         if page.batch.dense and hi - lo > 1:
             first, end = page.base + lo, page.base + hi
-            self.owed.add_run(Run(first, end, level, due_s, consumer))
+            self.owed.add_run(SentRun(first, end, level, due_s, consumer))
             return
         for offset in (
             page.batch.offsets()[lo:hi] if hi - lo > 1 else (page.batch.offset_of(lo),)
@@ -468,7 +468,7 @@ class Subscription:
         self.misses += 1
         one.tries += 1
         why = Failure(0, 0, GONE, "retention or compaction took it before this try")
-        self._gone.append(self._fail(one, why, now_s, GiveUp("dead-letter")))
+        self._gone.append(self._fail(one, why, now_s, NoMoreTries("dead-letter")))
 
     def missed(self, now_s: float) -> list[Failed]:
         """Events that were to be taken and are gone, for a dead letter each."""
@@ -538,7 +538,7 @@ class Subscription:
             self.note(urgent=urgent)
         return settled
 
-    def answer(self, offset: int, answer: Answer, now_s: float) -> OwedState | None:
+    def answer(self, offset: int, answer: Reply, now_s: float) -> OwedState | None:
         """Move a handshake on; None if the answer makes no sense."""
         one = self.owed.get(offset)
         if one is None:
@@ -596,7 +596,7 @@ class Subscription:
         if one is None or one.state not in (SENT, ALONE):
             return None
         self.note(urgent=True)
-        decision = GiveUp("dead-letter") if final else self._decide(one, now_s)
+        decision = NoMoreTries("dead-letter") if final else self._decide(one, now_s)
         return self._fail(one, failure, now_s, decision)
 
     def give_back(self, consumer: Consumer, now_s: float) -> list[Failed]:
@@ -660,7 +660,7 @@ class Subscription:
         if one is not None and (one.state in QUEUED or one.state is PAUSED):
             self.owed.move(one, Move.PAUSE, max(one.due_s, at_s))
 
-    def _decide(self, one: Owed, now_s: float) -> TryAgain | GiveUp:
+    def _decide(self, one: Owed, now_s: float) -> TryAgain | NoMoreTries:
         return after_failure(self.policy, one.tries, now_s, one.offset)
 
     def _lose(self, one: Owed, message: str, now_s: float) -> Failed:
@@ -670,14 +670,18 @@ class Subscription:
         return self._fail(one, Failure(0, 0, LOST, message), now_s, decision)
 
     def _fail(
-        self, one: Owed, failure: Failure, now_s: float, decision: TryAgain | GiveUp
+        self,
+        one: Owed,
+        failure: Failure,
+        now_s: float,
+        decision: TryAgain | NoMoreTries,
     ) -> Failed:
         """A try has failed: queue the next one, or tell what follows the last."""
         offset = one.offset
         errors = self.errors.setdefault(offset, [])
         errors.append(failure.noted(one.tries, now_s))
         _shorten(errors)
-        then = decision.then if isinstance(decision, GiveUp) else None
+        then = decision.then if isinstance(decision, NoMoreTries) else None
         amended = self.amended.get(offset)
         payer = None if one.holder is None else one.holder.payer
         kept = list(errors)

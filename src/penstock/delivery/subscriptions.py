@@ -20,7 +20,7 @@ import msgspec
 from penstock.delivery.cursor import GetLevels
 from penstock.delivery.fresh import GetMark
 from penstock.delivery.kept import Kept
-from penstock.delivery.owed import Notes, Owed
+from penstock.delivery.owed import JournalNotes, Owed
 from penstock.delivery.pages import Pages
 from penstock.delivery.states import READY, RELEASED, OwedState
 from penstock.delivery.subscription import Subscription
@@ -60,7 +60,7 @@ class Full(msgspec.Struct, array_like=True, frozen=True):
     expired: int = 0
 
 
-class Change(msgspec.Struct, array_like=True, frozen=True):
+class SubscriptionChange(msgspec.Struct, array_like=True, frozen=True):
     """What is different since the record before."""
 
     number: int
@@ -84,16 +84,16 @@ class Change(msgspec.Struct, array_like=True, frozen=True):
     expired: int = 0
 
 
-class Changes(msgspec.Struct, array_like=True, frozen=True):
+class SubscriptionChanges(msgspec.Struct, array_like=True, frozen=True):
     full: list[Full] = []
-    changed: list[Change] = []
+    changed: list[SubscriptionChange] = []
     gone: list[int] = []
     whole: bool = False
     """Whether ``full`` is all there is: others are gone."""
 
 
 _encode = msgspec.msgpack.Encoder().encode
-_decode_changes = msgspec.msgpack.Decoder(Changes).decode
+_decode_changes = msgspec.msgpack.Decoder(SubscriptionChanges).decode
 _decode_snapshot = msgspec.msgpack.Decoder(tuple[int, list[Full]]).decode
 
 
@@ -110,7 +110,7 @@ class Subscriptions(Kept):
         self._by_subscriber: dict[str, dict[str, Subscription]] = {}
         self.owners: Counter[str] = Counter()
         """How many each user has made that are still there, temporary ones too."""
-        self._notes = Notes()
+        self._notes = JournalNotes()
         self._unsaid: dict[Subscription, None] = {}
         self._gone: list[int] = []
         self._whole = False
@@ -250,7 +250,7 @@ class Subscriptions(Kept):
         sync = self._notes.sync or self._unsaid_anything
         full = [_full(one) for one in self._unsaid]
         changed = [_change(one) for one in self._notes.dirty if one not in self._unsaid]
-        data = _encode(Changes(full, changed, self._gone, self._whole))
+        data = _encode(SubscriptionChanges(full, changed, self._gone, self._whole))
         for new in self._unsaid:
             new.owed.said(everything=True)
             new.fresh.due.said()
@@ -327,7 +327,7 @@ def _full(one: Subscription) -> Full:
     )
 
 
-def _change(one: Subscription) -> Change:
+def _change(one: Subscription) -> SubscriptionChange:
     rows: list[OwedRow] = []
     settled: list[int] = []
     for offset in one.owed.touched:
@@ -336,7 +336,7 @@ def _change(one: Subscription) -> Change:
             settled.append(offset)
         else:
             rows.append(_row(found))
-    return Change(
+    return SubscriptionChange(
         one.number,
         one.cursor.sent,
         one.active,
@@ -369,7 +369,7 @@ def _owed(
         yield offset, level, tries, state, kept == _UNSENT
 
 
-def _apply(one: Subscription, change: Change) -> None:
+def _apply(one: Subscription, change: SubscriptionChange) -> None:
     one.active, one.suspended = change.active, change.suspended
     one.cursor.sent, one.cursor.places = change.sent, change.places
     one.fresh.aside, one.fresh.expired = change.aside, change.expired
@@ -378,7 +378,7 @@ def _apply(one: Subscription, change: Change) -> None:
     one.take_up(change.settled, _owed(change.owed), change.runs)
 
 
-def _take_up_texts(one: Subscription, row: Full | Change) -> None:
+def _take_up_texts(one: Subscription, row: Full | SubscriptionChange) -> None:
     for offset, failures in row.errors.items():
         one.errors[offset] = of_lines(failures)
         if not failures:

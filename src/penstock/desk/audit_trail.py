@@ -17,7 +17,7 @@ from msgspec import Meta
 from penstock.broker.broker import Broker
 from penstock.desk.scan import Budget, backwards, forwards, since
 from penstock.desk.verbs import verb
-from penstock.desk.views.audit import AuditFilter, AuditPage, AuditRow, Entry
+from penstock.desk.views.audit import AuditEntry, AuditFilter, AuditPage, AuditRow
 from penstock.log import Columns
 
 TOPIC = "$audit"
@@ -35,14 +35,14 @@ Reason = Annotated[str, Meta(min_length=1, max_length=2000)]
 
 # JSON, so that the topic can be read as a table like any other.
 _encode = msgspec.json.Encoder().encode
-_decode = msgspec.json.Decoder(Entry).decode
+_decode = msgspec.json.Decoder(AuditEntry).decode
 
 
 class AuditDesk:
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
 
-    def note(self, entries: Iterable[Entry]) -> None:
+    def note(self, entries: Iterable[AuditEntry]) -> None:
         """Have entries stored with the open group; do what they say right after.
 
         Raises what the log raises; then nothing may be done.
@@ -109,9 +109,9 @@ def edit_of(
     reason: str,
     old: bytes,
     new: bytes,
-) -> Entry:
+) -> AuditEntry:
     """The entry of a letter that was sent with another payload."""
-    return Entry(
+    return AuditEntry(
         at_ms=at_ms,
         by=by,
         action="edited",
@@ -125,6 +125,6 @@ def edit_of(
     )
 
 
-def _row(number: int, entry: Entry) -> AuditRow:
+def _row(number: int, entry: AuditEntry) -> AuditRow:
     fields = msgspec.structs.asdict(entry)
     return AuditRow(entry=number, **fields)

@@ -7,8 +7,8 @@ from typing import Annotated, Literal
 from msgspec import Meta
 
 from penstock.broker.broker import Broker
-from penstock.chains import Question, Walk
-from penstock.chains.walk import Found
+from penstock.chains import ChainQuestion, Walk
+from penstock.chains.walk import ChainStep
 from penstock.desk.verbs import verb
 from penstock.desk.views.chains import ChainEvent, ChainPage
 from penstock.errors import InvalidArgument
@@ -57,7 +57,7 @@ class ChainDesk:
             return self._page(next, walk)
         if (id is None) == (topic is None) or (topic is None) != (offset is None):
             raise InvalidArgument(VERB, "say either id, or topic and offset")
-        question = Question(
+        question = ChainQuestion(
             id=id,
             topic=topic or "",
             offset=offset or 0,
@@ -77,7 +77,7 @@ class ChainDesk:
         )
 
 
-def _event(found: Found) -> ChainEvent:
+def _event(found: ChainStep) -> ChainEvent:
     hit = found.hit
     (key,), (payload,) = hit.event.keys(), hit.event.payloads()
     return ChainEvent(

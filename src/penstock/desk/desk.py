@@ -36,7 +36,7 @@ from penstock.desk.users import UserDesk
 from penstock.desk.verbs import Promise, Verb, call, find, verb, verbs_of
 from penstock.desk.views import MAX_ROWS
 from penstock.desk.views.subscriptions import (
-    Moved,
+    MovedSubscription,
     OwedRow,
     State,
     SubscriptionPage,
@@ -266,14 +266,16 @@ class Desk:
         return row
 
     @verb("subscriptions.seek", Promise.KEPT)
-    def seek(self, *, subscriber: str, topic: str, start: str | int) -> Moved:
+    def seek(
+        self, *, subscriber: str, topic: str, start: str | int
+    ) -> MovedSubscription:
         """Move a subscription; what it owes is forgotten.
 
         Raises UnknownSubscription, InvalidOption.
         """
         start = accepted_start(start)
         position = self._broker.seek(subscriber, topic, start)
-        return Moved(subscriber=subscriber, topic=topic, position=position)
+        return MovedSubscription(subscriber=subscriber, topic=topic, position=position)
 
     @verb("subscriptions.resume", Promise.KEPT)
     def resume(self, *, subscriber: str, topic: str) -> SubscriptionRow:
@@ -290,13 +292,15 @@ class Desk:
     @verb("subscriptions.progress", Promise.KEPT)
     def progress(
         self, *, subscriber: str, topic: str, offset: Number, by: str = ""
-    ) -> Moved:
+    ) -> MovedSubscription:
         """Note where a reader stands that keeps its place itself.
 
         Raises UnknownTopic, NotMoved if somebody consumes the subscription.
         """
         one = progress(self._broker, subscriber, topic, offset)
-        return Moved(subscriber=subscriber, topic=topic, position=one.position())
+        return MovedSubscription(
+            subscriber=subscriber, topic=topic, position=one.position()
+        )
 
 
 def _subscription(one: Subscription) -> SubscriptionRow:

@@ -16,10 +16,10 @@ from penstock.desk.views.errors import (
     ErrorFilter,
     ErrorGroup,
     ErrorGroupPage,
+    ErrorHead,
     ErrorPage,
     ErrorRow,
     ErrorView,
-    Head,
 )
 from penstock.errors import UnknownFailure
 
@@ -33,7 +33,7 @@ Limit = Annotated[int, Meta(ge=1, le=MAX_ROWS)]
 Number = Annotated[int, Meta(ge=0)]
 
 
-_decode = msgspec.json.Decoder(Head).decode
+_decode = msgspec.json.Decoder(ErrorHead).decode
 
 
 class ErrorDesk:
@@ -86,7 +86,7 @@ class ErrorDesk:
         if end is None:
             end = log.topic(TOPIC).end_offset if log.has_topic(TOPIC) else 0
         budget = Budget(MAX_GROUPED)
-        found: dict[_Key, ErrorGroup] = {}
+        found: dict[_ErrorKey, ErrorGroup] = {}
         first = max(start, since(log, TOPIC, filter.since_ms))
         next_ = None
         for number, data in forwards(log, TOPIC, first, end):
@@ -109,14 +109,14 @@ class ErrorDesk:
         return backwards(log, TOPIC, None if start is None else start + 1, least)
 
 
-class _Key(NamedTuple):
+class _ErrorKey(NamedTuple):
     subscriber: str
     topic: str
     kind: str
 
 
-def _count(found: dict[_Key, ErrorGroup], number: int, entry: Head) -> None:
-    key = _Key(entry.subscriber, entry.topic, entry.kind)
+def _count(found: dict[_ErrorKey, ErrorGroup], number: int, entry: ErrorHead) -> None:
+    key = _ErrorKey(entry.subscriber, entry.topic, entry.kind)
     known = found.get(key)
     found[key] = ErrorGroup(
         **key._asdict(),
@@ -127,7 +127,7 @@ def _count(found: dict[_Key, ErrorGroup], number: int, entry: Head) -> None:
     )
 
 
-def _row(number: int, entry: Head) -> ErrorRow:
+def _row(number: int, entry: ErrorHead) -> ErrorRow:
     fields = msgspec.structs.asdict(entry)
     fields["message"] = entry.message[:MESSAGE_CHARACTERS]
     return ErrorRow(number=number, **fields)

@@ -8,7 +8,7 @@ from typing import Annotated
 from msgspec import Meta
 
 from penstock.broker.broker import Broker
-from penstock.chains import Question, Walk
+from penstock.chains import ChainQuestion, Walk
 from penstock.delivery.letters import TOPIC as LETTERS
 from penstock.delivery.letters import DeadLetter, decode_letter
 from penstock.delivery.states import IN_FLIGHT
@@ -76,7 +76,7 @@ class EventDesk:
         if (id is None) == (next is None):
             raise InvalidArgument(FIND, "say either id, or next")
         if next is None:
-            question = Question(id=id, depth=0, limit=limit, direction="up")
+            question = ChainQuestion(id=id, depth=0, limit=limit, direction="up")
             return self._found(*chains.ask(question))
         walk = chains.go_on(next)
         if walk is None:

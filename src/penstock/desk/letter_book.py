@@ -31,7 +31,7 @@ LOOK_LETTERS = 2_000
 MAX_KNOWN = 100_000
 
 
-class Head(msgspec.Struct, frozen=True, kw_only=True):
+class LetterHead(msgspec.Struct, frozen=True, kw_only=True):
     """What lists and filters need of a letter."""
 
     gateway: str
@@ -47,12 +47,12 @@ class Head(msgspec.Struct, frozen=True, kw_only=True):
     raw: bytes | None = None
 
 
-Found = tuple[int, Head]
+Found = tuple[int, LetterHead]
 
-decode_head = msgspec.json.Decoder(Head).decode
+decode_head = msgspec.json.Decoder(LetterHead).decode
 
 
-class Letters(NamedTuple):
+class FoundLetters(NamedTuple):
     """Letters that were found, and where to go on if there may be more."""
 
     found: list[Found]
@@ -80,7 +80,7 @@ class LetterBook:
         """What became of a letter; of old ones only the audit trail may know."""
         return self._broker.letters.verdict(number) or "open"
 
-    def head(self, number: int) -> Head:
+    def head(self, number: int) -> LetterHead:
         """The head of one letter; raises UnknownDeadLetter."""
         return decode_head(self._data(number))
 
@@ -97,7 +97,7 @@ class LetterBook:
         status: Status | Literal["done"] | None = "open",
         *,
         newest: bool = False,
-    ) -> Letters:
+    ) -> FoundLetters:
         """Letters that the filter takes; None: whatever became of them.
 
         ``done``: all that are not open. ``newest``: the newest first, and what is to go
@@ -116,7 +116,7 @@ class LetterBook:
         )
         for number, data in look:
             if len(found) >= limit or budget.spent:
-                return Letters(found, number + newest)
+                return FoundLetters(found, number + newest)
             if status is not None and not self._is(number, status):
                 budget.spend(0)
                 continue
@@ -124,13 +124,13 @@ class LetterBook:
             head = decode_head(data)
             if filter.takes(head):
                 found.append((number, head))
-        return Letters(found, None)
+        return FoundLetters(found, None)
 
     def _is(self, number: int, status: Status | Literal["done"]) -> bool:
         known = self.status(number)
         return known != "open" if status == "done" else known == status
 
-    def row(self, number: int, head: Head) -> LetterRow:
+    def row(self, number: int, head: LetterHead) -> LetterRow:
         raw = head.raw
         return LetterRow(
             number=number,
@@ -149,7 +149,7 @@ class LetterBook:
             raw_bytes=0 if raw is None else len(raw),
         )
 
-    def event(self, number: int, head: Head) -> Located | None:
+    def event(self, number: int, head: LetterHead) -> Located | None:
         """The event as it was delivered: from its topic, or from the letter's copy.
 
         The topic may have lost it to retention; then the letter has it. An event that
@@ -163,12 +163,12 @@ class LetterBook:
         copied = self.copied(number)
         return None if copied is None else Located(copied, "letter")
 
-    def stored_priority(self, head: Head) -> int | None:
+    def stored_priority(self, head: LetterHead) -> int | None:
         """The priority of a letter's event; None if its topic has not that event."""
         stored = self._stored(head)
         return None if stored is None else stored[0].priorities[stored[1]]
 
-    def _stored(self, head: Head) -> tuple[Page, int] | None:
+    def _stored(self, head: LetterHead) -> tuple[Page, int] | None:
         """Where the event is, if it is still there as it was delivered."""
         topic, offset = head.topic, head.offset
         if topic is None or offset is None or head.amended or head.kind == GONE:

@@ -13,7 +13,7 @@ from msgspec import Meta
 from penstock.broker.broker import Broker
 from penstock.delivery.letters import DeadLetter
 from penstock.desk.audit_trail import AuditDesk
-from penstock.desk.letter_book import Head, LetterBook
+from penstock.desk.letter_book import LetterBook, LetterHead
 from penstock.desk.verbs import verb
 from penstock.desk.views.events import EventView, TryRow
 from penstock.desk.views.letters import (
@@ -79,7 +79,7 @@ class LetterDesk:
         """
         end = self._book.end if end is None else end
         page = self._book.scan(filter, start, end, MAX_GROUPED)
-        found: dict[_Key, _Group] = {}
+        found: dict[_LetterKey, _Group] = {}
         for number, head in page.found:
             _group_of(found, head).add(number, head.at_ms)
         rows = [group.row(key) for key, group in found.items()]
@@ -108,7 +108,7 @@ class LetterDesk:
         )
 
 
-class _Key(NamedTuple):
+class _LetterKey(NamedTuple):
     subscriber: str | None
     topic: str | None
     gateway: str
@@ -132,7 +132,7 @@ class _Group:
         self.first_ms = min(self.first_ms, at_ms)
         self.last_ms = max(self.last_ms, at_ms)
 
-    def row(self, key: _Key) -> GroupRow:
+    def row(self, key: _LetterKey) -> GroupRow:
         return GroupRow(
             **key._asdict(),
             count=self.count,
@@ -143,8 +143,8 @@ class _Group:
         )
 
 
-def _group_of(found: dict[_Key, _Group], head: Head) -> _Group:
-    key = _Key(
+def _group_of(found: dict[_LetterKey, _Group], head: LetterHead) -> _Group:
+    key = _LetterKey(
         head.subscriber,
         head.topic,
         head.gateway,

@@ -18,9 +18,9 @@ from penstock.broker.broker import Broker
 from penstock.delivery.amend import amended_frame
 from penstock.delivery.subscription import Subscription
 from penstock.desk.audit_trail import AuditDesk, By, Reason, edit_of
-from penstock.desk.letter_book import Found, Head, LetterBook, Letters
+from penstock.desk.letter_book import Found, FoundLetters, LetterBook, LetterHead
 from penstock.desk.verbs import Promise, verb
-from penstock.desk.views.audit import Action, Entry
+from penstock.desk.views.audit import Action, AuditEntry
 from penstock.desk.views.letters import Done, DonePage, Filter
 from penstock.errors import InvalidBatch
 from penstock.model.event import Event
@@ -44,7 +44,7 @@ _DONE_BEFORE = {
 }
 
 
-class Place(NamedTuple):
+class OffsetAndPriority(NamedTuple):
     """Where an event is in its topic."""
 
     offset: int
@@ -55,7 +55,7 @@ class _Act(NamedTuple):
     """Something to be done with a letter, found to be possible."""
 
     number: int
-    head: Head
+    head: LetterHead
     do: Callable[[], None]
 
 
@@ -157,23 +157,23 @@ class RedriveDesk:
         start: int,
         end: int | None,
         limit: int,
-    ) -> Letters:
+    ) -> FoundLetters:
         if numbers is None:
             return self._book.scan(filter or Filter(), start, end, limit)
         found: list[Found] = [
             (number, self._book.head(number)) for number in dict.fromkeys(numbers)
         ]
-        return Letters(found, None)
+        return FoundLetters(found, None)
 
     # Judging: nothing is changed yet
 
-    def _judge_drop(self, number: int, head: Head) -> Judged:
+    def _judge_drop(self, number: int, head: LetterHead) -> Judged:
         status = self._book.status(number)
         if status != "open":
             return Done(number=number, done=True, text=_DONE_BEFORE[status])
         return _Act(number, head, _nothing)
 
-    def _judge_send(self, number: int, head: Head, room: _Room) -> Judged:
+    def _judge_send(self, number: int, head: LetterHead, room: _Room) -> Judged:
         status = self._book.status(number)
         if status != "open":
             done = status == "republished"
@@ -192,7 +192,7 @@ class RedriveDesk:
                 return Done(number=number, done=False, text=_full(one))
         return _Act(number, head, lambda: self._send(one, place, frame))
 
-    def _judge_edit(self, number: int, head: Head, payload: bytes) -> Judged:
+    def _judge_edit(self, number: int, head: LetterHead, payload: bytes) -> Judged:
         status = self._book.status(number)
         if status != "open":
             return Done(number=number, done=False, text=_DONE_BEFORE[status])
@@ -209,7 +209,7 @@ class RedriveDesk:
         return _Act(number, head, lambda: self._send(one, place, frame))
 
     def _cannot_edit(
-        self, one: Subscription, event: Event, place: Place, payload: bytes
+        self, one: Subscription, event: Event, place: OffsetAndPriority, payload: bytes
     ) -> str | None:
         where = f"event {event.offset} of {event.topic}"
         if event.offset in one.owed:
@@ -225,8 +225,8 @@ class RedriveDesk:
         return None if _Room().has(one, len(payload)) else _full(one)
 
     def _where(
-        self, number: int, head: Head
-    ) -> tuple[Subscription, Place, Event | None] | str:
+        self, number: int, head: LetterHead
+    ) -> tuple[Subscription, OffsetAndPriority, Event | None] | str:
         """The subscription, the event's place, and a copy if its topic has it not.
 
         Or why it cannot be sent.
@@ -238,13 +238,13 @@ class RedriveDesk:
             return f"{head.subscriber} has no subscription to {head.topic} any more"
         priority = self._book.stored_priority(head)
         if priority is not None:
-            return one, Place(head.offset, priority), None
+            return one, OffsetAndPriority(head.offset, priority), None
         copied = self._book.copied(number)
         if copied is None:
             return f"event {head.offset} of {head.topic} is gone"
         if head.offset >= self._broker.log.topic(head.topic).end_offset:
             return f"topic {head.topic} is another one than it was"
-        return one, Place(head.offset, copied.priority), copied
+        return one, OffsetAndPriority(head.offset, copied.priority), copied
 
     # Doing
 
@@ -287,7 +287,9 @@ class RedriveDesk:
                 extra={"action": "dead_letters_republished", "numbers": numbers},
             )
 
-    def _send(self, one: Subscription, place: Place, frame: bytes | None) -> None:
+    def _send(
+        self, one: Subscription, place: OffsetAndPriority, frame: bytes | None
+    ) -> None:
         """Have a subscription owe the event, unless it comes to it anyway.
 
         It is sent when that is stored: a commit that fails is to have done nothing.
@@ -299,7 +301,7 @@ class RedriveDesk:
             self._broker.parcels.add(self._broker.group, one, held)
 
 
-def _in_front(one: Subscription, place: Place) -> bool:
+def _in_front(one: Subscription, place: OffsetAndPriority) -> bool:
     """Whether a subscription that was moved back will come to an event anyway."""
     cursor = one.cursor
     level = cursor.level_of(place.priority)
@@ -338,14 +340,14 @@ def _nothing() -> None:
 
 def _entries(
     acts: list[_Act], action: Action, by: str, reason: str, at_ms: int
-) -> Iterable[Entry]:
+) -> Iterable[AuditEntry]:
     """An entry for each subscription that is concerned."""
     found: dict[tuple[str | None, str | None], list[int]] = {}
     for act in acts:
         whose = (act.head.subscriber, act.head.topic)
         found.setdefault(whose, []).append(act.number)
     for (subscriber, topic), numbers in found.items():
-        yield Entry(
+        yield AuditEntry(
             at_ms=at_ms,
             by=by,
             action=action,

@@ -24,8 +24,8 @@ from penstock.desk.views.sessions import (
 )
 from penstock.errors import UnknownSession
 from penstock.model.topic_filter import check_filter, overlap
-from penstock.sessions import Session, Share, Wish
-from penstock.sessions.session import Holder
+from penstock.sessions import Session, Share, TopicFilter
+from penstock.sessions.session import SessionHolder
 
 MAX_ROWS = 1000
 # Filters of a session that a list shows; the session itself shows all.
@@ -99,7 +99,7 @@ class SessionDesk:
         session, sessions = self._session(client), self._broker.sessions
         row = self._row(session)
         session.expiry_s = 0.0
-        if isinstance(session.outlet, Holder):
+        if isinstance(session.outlet, SessionHolder):
             session.outlet.sent_away(self._now_s())
         elif session.will is not None:
             sessions.changed(session)
@@ -149,7 +149,7 @@ def _wishes_for(session: Session, matching: str) -> bool:
 
 
 def _wishes(session: Session, limit: int) -> list[WishRow]:
-    wishes: Iterable[Wish] = islice(session.wishes.values(), limit)
+    wishes: Iterable[TopicFilter] = islice(session.wishes.values(), limit)
     return [
         WishRow(
             filter=wish.filter,

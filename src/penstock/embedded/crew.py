@@ -12,14 +12,14 @@ import logging
 from collections.abc import Callable, Iterable
 from typing import Protocol
 
-from penstock.embedded.run import Run
+from penstock.embedded.run import HandlerRun
 
 logger = logging.getLogger(__name__)
 
-NextRun = Callable[[], Run | None]
+NextRun = Callable[[], HandlerRun | None]
 Waiting = Callable[[], bool]
 Ahead = Callable[[], int]
-Ended = Callable[[Run], None]
+Ended = Callable[[HandlerRun], None]
 
 
 class Crew(Protocol):
@@ -28,13 +28,13 @@ class Crew(Protocol):
     def wake(self) -> None:
         """There may be something to do."""
 
-    def running(self) -> Iterable[Run]:
+    def running(self) -> Iterable[HandlerRun]:
         """Calls under way, those that began first in front."""
 
-    def give_up(self, run: Run) -> None:
+    def give_up(self, run: HandlerRun) -> None:
         """The time of a call is over: stop it if possible, and go on without it."""
 
-    def withdraw(self) -> list[Run]:
+    def withdraw(self) -> list[HandlerRun]:
         """Calls that have not begun, and will not begin any more."""
 
     @property
@@ -53,7 +53,7 @@ class Crew(Protocol):
         """Begin nothing more, and stop what is under way as far as that goes."""
 
 
-def following(next_run: NextRun) -> Run | None:
+def following(next_run: NextRun) -> HandlerRun | None:
     """The next call; none for now if a mistake of ours is in its way."""
     try:
         return next_run()
@@ -62,7 +62,7 @@ def following(next_run: NextRun) -> Run | None:
         return None
 
 
-def tell(ended: Ended, run: Run) -> None:
+def tell(ended: Ended, run: HandlerRun) -> None:
     """Tell what became of a call; a mistake of ours must not cost who made it.
 
     The events are not settled then: they come again when the program does.
@@ -95,7 +95,7 @@ class TaskCrew:
         self._waiting = waiting
         self._next_run = next_run
         self._ended = ended
-        self._runs: dict[Run, None] = {}
+        self._runs: dict[HandlerRun, None] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._working = 0
         """Tasks that take calls."""
@@ -123,17 +123,17 @@ class TaskCrew:
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
 
-    def running(self) -> Iterable[Run]:
+    def running(self) -> Iterable[HandlerRun]:
         return list(self._runs)
 
-    def give_up(self, run: Run) -> None:
+    def give_up(self, run: HandlerRun) -> None:
         del self._runs[run]
         self.stuck += 1
         self._working -= 1
         if run.stop is not None:
             run.stop()
 
-    def withdraw(self) -> list[Run]:
+    def withdraw(self) -> list[HandlerRun]:
         return []  # a call is taken when it begins
 
     async def stop(self) -> None:

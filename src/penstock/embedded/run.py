@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from penstock.tracing.spans import Handling, Tracing
 
 
-class Run:
+class HandlerRun:
     """A call for one event, or for a batch of them."""
 
     __slots__ = (
@@ -133,7 +133,7 @@ class Run:
         ]
 
 
-class Traced:
+class TracedCalls:
     """Whoever makes calls, and has them traced if somebody wants that."""
 
     tracer: Tracing | None = None

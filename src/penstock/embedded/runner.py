@@ -22,7 +22,7 @@ from penstock.embedded.job import Job
 from penstock.embedded.lanes import Lanes
 from penstock.embedded.link import Book, Channel
 from penstock.embedded.options import MAX_AT_HAND
-from penstock.embedded.run import Run, Traced, failure_of, unfit
+from penstock.embedded.run import HandlerRun, TracedCalls, failure_of, unfit
 from penstock.embedded.threads import ThreadCrew
 from penstock.embedded.topic import Topic
 from penstock.errors import GiveUp, PenstockError, UnfitPayload
@@ -43,7 +43,7 @@ MAX_STUCK = 64
 _WEIGHT = 0.1
 
 
-class Runner(Traced):
+class Runner(TracedCalls):
     """Takes events of a channel, has them handled, and tells the channel."""
 
     def __init__(
@@ -150,13 +150,15 @@ class Runner(Traced):
         """How many calls may wait for a thread: none unless they are short."""
         return int(min(QUEUED_S / max(self._mean_s, 1e-9), MAX_QUEUED))
 
-    def _next(self) -> Run | None:
+    def _next(self) -> HandlerRun | None:
         """The next call, if there is one to be made now."""
         ready = self._lanes.ready
         while ready and not self._closing:
             jobs = self._lanes.pick(self._options.batch)
             try:
-                run = Run(jobs, self.handler, self.subscriber, self._clock, self.tracer)
+                run = HandlerRun(
+                    jobs, self.handler, self.subscriber, self._clock, self.tracer
+                )
             except UnfitPayload as error:
                 self._sort_out(jobs, error)
             else:
@@ -180,7 +182,7 @@ class Runner(Traced):
                 self._refuse(job, unfit(problem, job, now_s), final=True)
         self._lanes.ready.extendleft(reversed(fine))
 
-    def _ended(self, run: Run) -> None:
+    def _ended(self, run: HandlerRun) -> None:
         """A call has ended by itself."""
         run.context.over = True
         self._one_ended.set()
@@ -206,7 +208,7 @@ class Runner(Traced):
         else:
             self.channel.finish(run.jobs, intents)
 
-    async def _tell_types(self, run: Run, topics: list[Topic[Any]]) -> None:
+    async def _tell_types(self, run: HandlerRun, topics: list[Topic[Any]]) -> None:
         """Have the types of topics known before the first event is published there."""
         try:
             for topic in topics:
@@ -254,7 +256,7 @@ class Runner(Traced):
             self._said_stuck = False
             self.channel.wake()
 
-    def running(self) -> list[Run]:
+    def running(self) -> list[HandlerRun]:
         """Calls under way, those that began first in front."""
         return list(self._crew.running())
 
@@ -282,7 +284,7 @@ class Runner(Traced):
         if gone:
             self._crew.wake()
 
-    def _fail(self, run: Run, failures: list[Failure]) -> None:
+    def _fail(self, run: HandlerRun, failures: list[Failure]) -> None:
         # In a batch nobody knows which event was meant: each is tried alone.
         final = isinstance(run.error, GiveUp) and len(run.jobs) == 1
         for job, failure in zip(run.jobs, failures, strict=True):

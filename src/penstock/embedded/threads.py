@@ -16,7 +16,7 @@ from collections.abc import Iterable
 from queue import Empty, SimpleQueue
 
 from penstock.embedded.crew import Ahead, Ended, NextRun, following, tell
-from penstock.embedded.run import Run
+from penstock.embedded.run import HandlerRun
 
 
 class ThreadCrew:
@@ -38,10 +38,10 @@ class ThreadCrew:
         self._next_run = next_run
         self._ended = ended
         self._name = name
-        self._inbox: SimpleQueue[Run | None] = SimpleQueue()
-        self._done: deque[tuple[Run, bool]] = deque()
+        self._inbox: SimpleQueue[HandlerRun | None] = SimpleQueue()
+        self._done: deque[tuple[HandlerRun, bool]] = deque()
         self._told = False
-        self._runs: dict[Run, None] = {}
+        self._runs: dict[HandlerRun, None] = {}
         self._threads = 0
         """Threads that take calls."""
         self._stopping = False
@@ -68,16 +68,16 @@ class ThreadCrew:
         while self._threads < min(len(self._runs), self._limit) and not self._stopping:
             self._start()
 
-    def running(self) -> Iterable[Run]:
+    def running(self) -> Iterable[HandlerRun]:
         return [run for run in list(self._runs) if run.begun]
 
-    def give_up(self, run: Run) -> None:
+    def give_up(self, run: HandlerRun) -> None:
         del self._runs[run]
         self.stuck += 1
         self._threads -= 1  # its thread ends with it
 
-    def withdraw(self) -> list[Run]:
-        found: list[Run] = []
+    def withdraw(self) -> list[HandlerRun]:
+        found: list[HandlerRun] = []
         try:
             while (run := self._inbox.get_nowait()) is not None:
                 del self._runs[run]

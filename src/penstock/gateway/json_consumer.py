@@ -14,7 +14,7 @@ from typing import assert_never
 from penstock.broker.acceptance import RESERVED
 from penstock.broker.broker import Broker
 from penstock.delivery.consumer import Consumer
-from penstock.delivery.handshake import Answer
+from penstock.delivery.handshake import Reply
 from penstock.delivery.owed import Owed
 from penstock.delivery.states import RELEASED
 from penstock.gateway.gateway import LOGIN_BYTES, LoginRequest
@@ -24,10 +24,10 @@ from penstock.model.event import TIMES
 from penstock.model.policy import Policy
 from penstock.wire.jsonq import (
     ConsumerPacket,
+    LineRefusal,
     Login,
     Pubcomp,
     Pubrec,
-    Refusal,
     Sub,
     Unsub,
     parse_consumer,
@@ -41,7 +41,7 @@ _LOST = replies.error("not stored: the write failed, send it again")
 MSG_ID_STEP = 1_000_000
 
 
-class Share:
+class JsonShare:
     """A connection's share in one topic."""
 
     __slots__ = ("blocked", "consumer")
@@ -52,7 +52,7 @@ class Share:
         """Answers that have to go before the next PUB."""
 
 
-class ConsumerGateway(JsonGateway[ConsumerPacket, Share]):
+class ConsumerGateway(JsonGateway[ConsumerPacket, JsonShare]):
     """One connection of a consumer."""
 
     side = "consumer"
@@ -72,7 +72,7 @@ class ConsumerGateway(JsonGateway[ConsumerPacket, Share]):
         """Who is connected; shared by all connections."""
         self._authenticate = authenticate
         self._user: str | None = None
-        self._shares: dict[str, Share] = {}
+        self._shares: dict[str, JsonShare] = {}
 
     def connected(self, now_s: float) -> None:
         self._outbox.now(replies.PLEASE_LOGIN)
@@ -120,7 +120,7 @@ class ConsumerGateway(JsonGateway[ConsumerPacket, Share]):
         """Nothing is said: the protocol has no word for it."""
         self._shares.pop(consumer.subscription.topic, None)
 
-    def _push(self, share: Share, now_s: float) -> list[bytes]:
+    def _push(self, share: JsonShare, now_s: float) -> list[bytes]:
         sent: list[bytes] = []
         for portion in self._broker.take(share.consumer, now_s, 1):
             page, index = portion.page, portion.lo
@@ -139,7 +139,7 @@ class ConsumerGateway(JsonGateway[ConsumerPacket, Share]):
 
     # Lines
 
-    def _parse(self, line: bytes) -> ConsumerPacket | Refusal:
+    def _parse(self, line: bytes) -> ConsumerPacket | LineRefusal:
         return parse_consumer(line)
 
     def _try_login(self, login: Login | None, now_s: float) -> None:
@@ -179,9 +179,9 @@ class ConsumerGateway(JsonGateway[ConsumerPacket, Share]):
             case Unsub(topic):
                 self._unsub(topic)
             case Pubrec(msg_id, topic):
-                self._answer(topic, msg_id, Answer.PUBREC, now_s)
+                self._answer(topic, msg_id, Reply.PUBREC, now_s)
             case Pubcomp(msg_id, topic):
-                self._answer(topic, msg_id, Answer.PUBCOMP, now_s)
+                self._answer(topic, msg_id, Reply.PUBCOMP, now_s)
             case _:
                 assert_never(packet)
 
@@ -195,11 +195,11 @@ class ConsumerGateway(JsonGateway[ConsumerPacket, Share]):
         share = self._attach(topic, now_s, answer=replies.OK)
         share.blocked += 1
 
-    def _attach(self, topic: str, now_s: float, answer: bytes = b"") -> Share:
+    def _attach(self, topic: str, now_s: float, answer: bytes = b"") -> JsonShare:
         assert self._user is not None, "only after login"
         subscription = self._broker.subscribe(self._user, topic, self._policy())
         consumer = self._broker.attach(subscription, self)
-        share = self._shares[topic] = Share(consumer)
+        share = self._shares[topic] = JsonShare(consumer)
         if answer:
             # A topic that is taken back takes the subscription along.
             lost = None if self._broker.log.topic(topic).committed else _LOST
@@ -216,7 +216,7 @@ class ConsumerGateway(JsonGateway[ConsumerPacket, Share]):
             self._broker.deactivate(self._user, topic)
         self._outbox.after(self._broker.promised, replies.OK)
 
-    def _answer(self, topic: str, msg_id: int, answer: Answer, now_s: float) -> None:
+    def _answer(self, topic: str, msg_id: int, answer: Reply, now_s: float) -> None:
         share = self._shares.get(topic)
         state = None
         if share is not None:

@@ -16,13 +16,13 @@ from penstock.broker.broker import Broker
 from penstock.errors import InvalidPayload, PenstockError
 from penstock.gateway.options import JsonOptions
 from penstock.log import Columns
-from penstock.wire.jsonq import Refusal
+from penstock.wire.jsonq import LineRefusal
 
 logger = logging.getLogger(__name__)
 
 _REASONS = {
-    Refusal.INVALID_JSON: "invalid JSON",
-    Refusal.UNKNOWN_COMMAND: "unknown command",
+    LineRefusal.INVALID_JSON: "invalid JSON",
+    LineRefusal.UNKNOWN_COMMAND: "unknown command",
 }
 
 
@@ -35,7 +35,7 @@ class RawLetters:
         self._limit = options.max_line_bytes
         broker.bound(self._topic)
 
-    def add(self, line: bytes, side: str, refusal: Refusal, sender: Grants) -> None:
+    def add(self, line: bytes, side: str, refusal: LineRefusal, sender: Grants) -> None:
         """Keep a line that could not be understood."""
         self._keep(line, side, _REASONS[refusal], sender)
 

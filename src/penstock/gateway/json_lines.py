@@ -11,7 +11,7 @@ from penstock.gateway.held_lines import NEW_TOPICS, HeldLines
 from penstock.gateway.json_letters import RawLetters
 from penstock.gateway.options import JsonOptions
 from penstock.gateway.outbox import Outbox
-from penstock.wire.jsonq import Login, Refusal, parse_login, replies
+from penstock.wire.jsonq import LineRefusal, Login, parse_login, replies
 from penstock.wire.lines import TOO_LONG, LineSplitter
 
 Packet = TypeVar("Packet")
@@ -75,7 +75,7 @@ class JsonGateway(HeldLines, Generic[Packet, Mark]):
         self._outbox.now(replies.error(reason))
         self.closing = True
 
-    def _parse(self, line: bytes) -> Packet | Refusal:
+    def _parse(self, line: bytes) -> Packet | LineRefusal:
         raise NotImplementedError
 
     def _packet(self, packet: Packet, now_s: float) -> None:
@@ -146,7 +146,7 @@ class JsonGateway(HeldLines, Generic[Packet, Mark]):
             self._outbox.now(replies.INVALID_JSON)
             return
         packet = self._parse(line)
-        if isinstance(packet, Refusal):
+        if isinstance(packet, LineRefusal):
             self._letters.add(line, self.side, packet, self.grants)
             self._outbox.now(packet.value)
             self._wrong += 1

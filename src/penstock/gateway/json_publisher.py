@@ -16,11 +16,11 @@ from penstock.gateway.gateway import LOGIN_BYTES, LoginRequest
 from penstock.gateway.json_lines import JsonGateway
 from penstock.gateway.options import JsonOptions
 from penstock.wire.jsonq import (
+    LineRefusal,
     Login,
     Pub,
     PublisherPacket,
     Pubrel,
-    Refusal,
     parse_publisher,
     replies,
 )
@@ -61,7 +61,7 @@ class PublisherGateway(JsonGateway[PublisherPacket, None]):
         """Pending messages stay: the PUBREL may come over another connection."""
         self._held = []
 
-    def _parse(self, line: bytes) -> PublisherPacket | Refusal:
+    def _parse(self, line: bytes) -> PublisherPacket | LineRefusal:
         return parse_publisher(line)
 
     def _try_login(self, login: Login | None, now_s: float) -> None:

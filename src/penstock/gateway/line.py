@@ -22,15 +22,15 @@ from penstock.delivery.subscription import Subscription
 from penstock.errors import PenstockError, RemoteProtocolError
 from penstock.gateway.gateway import LOGIN_BYTES, WRONG_LINES, LoginRequest
 from penstock.gateway.held_lines import NEW_TOPICS, HeldLines
-from penstock.gateway.line_pub import Publisher
-from penstock.gateway.line_share import Share
+from penstock.gateway.line_pub import LinePublishing
+from penstock.gateway.line_share import LineShare
 from penstock.gateway.options import LineOptions
 from penstock.gateway.outbox import Outbox
 from penstock.model.policy import MAX_WINDOW, Policy
 from penstock.wire.line import (
     ARITY,
-    Word,
-    Words,
+    Command,
+    CommandWords,
     command_run,
     ids_of,
     publishes,
@@ -48,9 +48,9 @@ STRAY_LINES = 16
 
 
 @lru_cache(maxsize=8)
-def words_of(options: LineOptions) -> Words:
+def words_of(options: LineOptions) -> CommandWords:
     """What clients say for the commands, by the settings."""
-    return Words(
+    return CommandWords(
         pub=options.pub_word.encode(),
         sub=options.sub_word.encode(),
         unsub=options.unsub_word.encode(),
@@ -82,9 +82,9 @@ class LineGateway(HeldLines):
         self._name: str | None = None
         self._number = next(_connections)
         self._window = options.window
-        self._shares: dict[str, Share] = {}
-        self._outbox: Outbox[Share] = Outbox(broker.log)
-        self._publisher = Publisher(broker, self._outbox)
+        self._shares: dict[str, LineShare] = {}
+        self._outbox: Outbox[LineShare] = Outbox(broker.log)
+        self._publisher = LinePublishing(broker, self._outbox)
         self._held: list[bytes] = []
         self._attempts = 0
         self._strays = 0
@@ -180,7 +180,7 @@ class LineGateway(HeldLines):
             topic = name.decode()
         except UnicodeDecodeError:
             return False
-        if word == Word.PUB:
+        if word == Command.PUB:
             return self._publisher.publish_run(topic, rests, now_s)
         share, ids = self._shares.get(topic), ids_of(rests)
         if share is None or ids is None or not share.ack_run(ids):
@@ -219,27 +219,27 @@ class LineGateway(HeldLines):
             return
         parts = split(line)
         word = self._words.meant.get(parts[0])
-        if word == Word.AS and len(parts) in (2, 3):
+        if word == Command.AS and len(parts) in (2, 3):
             self._guarded(self._as, parts)
         elif word is None or ARITY[word] != len(parts):
             self._no_command(parts)
-        elif word == Word.HELP:
+        elif word == Command.HELP:
             self._outbox.now(replies.help_text(self._words))
         elif not self.settled:
             self._outbox.now(replies.error("log in first: as <name> <password>"))
-        elif word == Word.PUB:
+        elif word == Command.PUB:
             self._publisher.publish([parts[1]], [parts[2]], now_s)
-        elif word == Word.ACK:
+        elif word == Command.ACK:
             self._acks([line], 0, now_s)
-        elif word == Word.SUB:
+        elif word == Command.SUB:
             self._guarded(self._sub, parts)
-        elif word == Word.UNSUB:
+        elif word == Command.UNSUB:
             self._guarded(self._unsub, parts)
-        elif word == Word.CONFIRM and parts[1] in (b"on", b"off"):
+        elif word == Command.CONFIRM and parts[1] in (b"on", b"off"):
             self._publisher.confirm = parts[1] == b"on"
             on = self._publisher.confirm
             self._outbox.now(replies.CONFIRM_ON if on else replies.CONFIRM_OFF)
-        elif word == Word.WINDOW:
+        elif word == Command.WINDOW:
             self._guarded(self._set_window, parts)
         else:
             self._no_command(parts)
@@ -308,7 +308,7 @@ class LineGateway(HeldLines):
             return
         end = self._broker.log.topic(topic).next_offset
         consumer = self._broker.attach(self._subscribe(topic), self)
-        share = self._shares[topic] = Share(self._broker, consumer, end)
+        share = self._shares[topic] = LineShare(self._broker, consumer, end)
         self._promise(done, share)
 
     def _subscribe(self, topic: str) -> Subscription:
@@ -334,7 +334,7 @@ class LineGateway(HeldLines):
     def _acks(self, lines: list[bytes], at: int, now_s: float) -> int:
         """Settle a run of ``ack`` lines; where it ends."""
         answers: list[bytes] = []
-        asked: dict[str, Share] = {}
+        asked: dict[str, LineShare] = {}
         while at < len(lines):
             parts = split(lines[at])
             if parts[0] != self._words.ack or len(parts) != 3:
@@ -359,7 +359,7 @@ class LineGateway(HeldLines):
             self._answer_acks(b"".join(answers), list(asked.values()))
         return at
 
-    def _answer_acks(self, data: bytes, shares: list[Share]) -> None:
+    def _answer_acks(self, data: bytes, shares: list[LineShare]) -> None:
         if not shares:
             self._outbox.now(data)
             return
@@ -369,7 +369,7 @@ class LineGateway(HeldLines):
         for share in shares:
             share.asked = True
 
-    def _promise(self, data: bytes, share: Share) -> None:
+    def _promise(self, data: bytes, share: LineShare) -> None:
         """An answer that the next event of the share has to follow."""
         share.blocked += 1
         if share.consumer.subscription.temporary:

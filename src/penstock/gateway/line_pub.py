@@ -29,7 +29,7 @@ class _Answers:
         self.groups = [0] * count
 
 
-class Publisher:
+class LinePublishing:
     def __init__(self, broker: Broker, outbox: Outbox[Any]) -> None:
         self.confirm = False
         self.grants = OPEN

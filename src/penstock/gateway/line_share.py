@@ -19,7 +19,7 @@ _SINGLES = 4
 _FORMAT = "line"
 
 
-class Share:
+class LineShare:
     __slots__ = (
         "_broker",
         "_delivered",

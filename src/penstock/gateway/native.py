@@ -32,7 +32,7 @@ from penstock.errors import LoginRefused, PenstockError, RemoteProtocolError
 from penstock.gateway.gateway import LOGIN_BYTES, Gateway, LoginRequest
 from penstock.gateway.native_events import messages
 from penstock.gateway.native_fetch import Fetcher
-from penstock.gateway.native_pub import Publisher, not_stored, problem
+from penstock.gateway.native_pub import NativePublishing, not_stored, problem
 from penstock.gateway.native_stage import stage
 from penstock.gateway.options import NativeOptions
 from penstock.gateway.outbox import Outbox
@@ -41,13 +41,13 @@ from penstock.model.policy import Order, Policy
 from penstock.wire.native import (
     Answer,
     Ask,
+    ChannelMoved,
     Ended,
     Fetch,
     Finish,
     FrameSplitter,
     Hello,
     LargeAsk,
-    Moved,
     Publish,
     Received,
     Refuse,
@@ -71,7 +71,7 @@ _MANY = 1 << 20
 _connections = count(1)
 
 
-class Channel:
+class NativeChannel:
     """A connection's share in one subscription."""
 
     __slots__ = ("blocked", "consumer")
@@ -79,7 +79,7 @@ class Channel:
     def __init__(self, consumer: Consumer) -> None:
         self.consumer = consumer
         self.blocked = True
-        """Until Subscribed, or Moved, has left."""
+        """Until Subscribed, or ChannelMoved, has left."""
 
 
 class NativeGateway(Gateway):
@@ -105,10 +105,10 @@ class NativeGateway(Gateway):
         limit = min(login_bytes, options.max_message_bytes)
         self._splitter = FrameSplitter(limit)
         self._number = next(_connections)
-        self._outbox: Outbox[Channel] = Outbox(broker.log)
-        self._publisher = Publisher(broker, self._outbox)
+        self._outbox: Outbox[NativeChannel] = Outbox(broker.log)
+        self._publisher = NativePublishing(broker, self._outbox)
         self._fetcher = Fetcher(broker, options)
-        self._channels: dict[int, Channel] = {}
+        self._channels: dict[int, NativeChannel] = {}
         self._last_channel = 0
         self._successors: dict[int, int] = {}
         """Channels that others took the place of, as their subscription was moved."""
@@ -211,7 +211,9 @@ class NativeGateway(Gateway):
                 self._channels[self._last_channel] = channel
                 self._successors[number] = self._last_channel
                 channel.blocked = True
-                self._outbox.now(encode(Moved(number, self._last_channel)), channel)
+                self._outbox.now(
+                    encode(ChannelMoved(number, self._last_channel)), channel
+                )
                 return
 
     def ended(self, consumer: Consumer, reason: str) -> None:
@@ -351,7 +353,7 @@ class NativeGateway(Gateway):
         )
         self._last_channel = number
         consumer = broker.attach(subscription, self, message.prefetch)
-        channel = self._channels[number] = Channel(consumer)
+        channel = self._channels[number] = NativeChannel(consumer)
         done = encode(Subscribed(message.seq, number, subscription.position()))
         if temporary:
             self._outbox.now(done, channel)

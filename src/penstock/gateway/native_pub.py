@@ -8,7 +8,7 @@ from penstock.access.grants import OPEN
 from penstock.broker.acceptance import check_ids
 from penstock.broker.broker import Broker
 from penstock.broker.finish import finish
-from penstock.broker.publishing import Piece
+from penstock.broker.publishing import StoredPiece
 from penstock.delivery.consumer import Consumer
 from penstock.errors import InvalidBatch, PenstockError, WriteFailed
 from penstock.gateway.outbox import Outbox
@@ -18,15 +18,15 @@ from penstock.model.remote_errors import fields_told
 from penstock.wire.native import (
     Answer,
     Finish,
-    Problem,
     Publish,
     Published,
+    RequestRefused,
     encode,
     is_plain,
 )
 
 
-class Publisher:
+class NativePublishing:
     """Publishes in the name of ``producer``; answers go to the outbox."""
 
     def __init__(self, broker: Broker, outbox: Outbox[Any]) -> None:
@@ -145,7 +145,7 @@ class Publisher:
         check_given(message)
 
 
-def _published(run: list[Publish], piece: Piece) -> list[bytes]:
+def _published(run: list[Publish], piece: StoredPiece) -> list[bytes]:
     """The answers to those of a run that were stored together."""
     appended = piece.appended
     assert appended is not None, "no ids were given to tell them by"
@@ -163,13 +163,13 @@ def _published(run: list[Publish], piece: Piece) -> list[bytes]:
 def problem(seq: int, error: PenstockError) -> bytes:
     """The answer to what was not done."""
     name, fields = type(error).__name__, fields_told(error)
-    return encode(Problem(seq, name, error.told, error.hint, fields or None))
+    return encode(RequestRefused(seq, name, error.told, error.hint, fields or None))
 
 
 def not_stored(seq: int) -> bytes:
     """The answer to what was done and then lost."""
     text = "not stored: the write failed, try again"
-    return encode(Problem(seq, WriteFailed.__name__, text))
+    return encode(RequestRefused(seq, WriteFailed.__name__, text))
 
 
 def columns_of(message: Publish, now_s: float, producer: str | None) -> Columns:

@@ -6,11 +6,11 @@ from penstock.broker import epochs
 from penstock.broker.broker import Broker
 from penstock.desk.access import check_owner, check_writes, owner_of
 from penstock.errors import InvalidBatch
-from penstock.gateway.native_pub import Publisher, check_given, columns_of
+from penstock.gateway.native_pub import NativePublishing, check_given, columns_of
 from penstock.wire.native import Stage
 
 
-def stage(broker: Broker, message: Stage, by: Publisher, now_s: float) -> bool:
+def stage(broker: Broker, message: Stage, by: NativePublishing, now_s: float) -> bool:
     """Keep the events of a message; False if their epoch is committed already.
 
     Raises what publishing them would be refused for, NotAllowed if the query is of

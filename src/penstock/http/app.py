@@ -25,7 +25,7 @@ from penstock.http.guard import Guard
 from penstock.http.house import House
 from penstock.http.names import segments_of
 from penstock.http.openapi import document
-from penstock.http.pages import Pages
+from penstock.http.pages import StaticFiles
 from penstock.http.router import Router
 from penstock.http.routes import ROUTES, SPECIAL
 
@@ -47,7 +47,7 @@ class App:
     def __init__(self, house: House) -> None:
         self._house = house
         self._guard = Guard(house)
-        self._pages = Pages()
+        self._pages = StaticFiles()
         self._routes: Router[Target] = Router()
         self._sockets: Router[SpecialSocket] = Router()
         self._asking = [Asking(route, house.desk.find(route.verb)) for route in ROUTES]

@@ -23,7 +23,7 @@ def _null() -> Raw:
     return _NULL
 
 
-class Body(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+class RequestBody(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """What a body says, as the arguments of its verb.
 
     What may be anything is text until it is known that it may be said. ``most``: bytes
@@ -36,7 +36,7 @@ class Body(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
         raise NotImplementedError
 
 
-class EditBody(Body):
+class EditBody(RequestBody):
     """The payload to send instead: one of ``payload``, ``text`` and ``base64``."""
 
     most: ClassVar[int | None] = None
@@ -54,7 +54,7 @@ class EditBody(Body):
         }
 
 
-class CheckBody(Body):
+class CheckBody(RequestBody):
     """A ``schema`` that could follow, and ``payloads`` that are to fit it."""
 
     # Payloads that are checked may have as much as a question by themselves.

@@ -16,7 +16,7 @@ from penstock.errors import LoginRefused, TooLarge, TooSlow
 from penstock.http.access import Access, Who
 from penstock.http.guard import NOBODY, Guard
 from penstock.http.house import House
-from penstock.http.sessions import Session
+from penstock.http.sessions import WebSession
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,7 +32,7 @@ class Call:
     request: Request
     path: Mapping[str, str]
     who: Who
-    session: Session | None = None
+    session: WebSession | None = None
 
     async def body(self, most: int | None = None) -> bytes:
         """The whole body, within the limits; raises TooLarge, TooSlow.
@@ -110,7 +110,7 @@ class SocketCall:
     socket: WebSocket
     path: Mapping[str, str]
     who: Who
-    session: Session | None = None
+    session: WebSession | None = None
 
     @property
     def account(self) -> Account | None:

@@ -19,7 +19,7 @@ from penstock.http.events import (
 )
 from penstock.http.incoming import Incoming
 from penstock.http.ndjson import MEDIA_TYPE as NDJSON
-from penstock.http.publishing import Published, PublishedMany, publish
+from penstock.http.publishing import PublishedEvent, PublishedMany, publish
 from penstock.http.pull import Pull, Pulled, pull
 from penstock.http.ranges import ARROW, events
 from penstock.http.socket import SocketQuery, socket
@@ -113,7 +113,7 @@ EVENTS: tuple[Special | SpecialSocket, ...] = (
             "responses": {
                 "201": {
                     "description": "Stored.",
-                    "answer": (Published, PublishedMany),
+                    "answer": (PublishedEvent, PublishedMany),
                 },
                 "200": {
                     "description": "Lines in answer to lines.",

@@ -24,7 +24,7 @@ from penstock.http.call import Call
 from penstock.http.event_json import CUT_BYTES, EventJson, view_json
 from penstock.http.house import House
 from penstock.http.reading import query_of, typed
-from penstock.http.scanning import MAX_ANSWER_BYTES, Look, backwards, forwards
+from penstock.http.scanning import MAX_ANSWER_BYTES, Scanned, backwards, forwards
 from penstock.http.sieve import Sieve
 from penstock.log import StoredTopic
 
@@ -103,7 +103,7 @@ async def page_of(house: House, name: str, query: PageQuery) -> EventPage:
     _check_one(query)
     if query.id is not None:
         return await _page_of_id(house, topic, query)
-    look = Look(
+    look = Scanned(
         sieve=sieve_of(query.key, query.type, query.search),
         limit=query.tail or query.limit,
         max_scan=house.options.search_events,
@@ -131,7 +131,7 @@ async def page_of(house: House, name: str, query: PageQuery) -> EventPage:
 
 
 async def _previous(
-    house: House, name: str, low: int, first: int, look: Look
+    house: House, name: str, low: int, first: int, look: Scanned
 ) -> int | None:
     """Where the page in front of ``first`` begins, as far as one looks for that."""
     if first <= low:
@@ -139,7 +139,7 @@ async def _previous(
     if not look.sieve:
         return max(low, first - look.limit)
     share = max(look.max_scan // SHARE_TO_LOOK_BACK, 1)
-    back = Look(sieve=look.sieve, limit=look.limit, max_scan=share, dry=True)
+    back = Scanned(sieve=look.sieve, limit=look.limit, max_scan=share, dry=True)
     return await backwards(house.broker.log, name, low, first, back)
 
 

@@ -11,7 +11,7 @@ from starlette.types import Receive, Scope, Send
 from penstock.http.access import Access
 from penstock.http.call import Call, Special
 from penstock.http.house import House
-from penstock.http.live import Looker, Wish
+from penstock.http.live import LiveView, Looker
 from penstock.http.opened import Guest
 from penstock.http.reading import query_of, typed
 from penstock.http.watching import watched
@@ -32,7 +32,7 @@ class LiveQuery(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 async def live(call: Call) -> Response:
     """Look every second; raises LimitReached."""
     query = typed(query_of(call.request.scope["query_string"]), LiveQuery, "live")
-    wish = Wish(topics=query.topics, flow=query.flow)
+    wish = LiveView(topics=query.topics, flow=query.flow)
     with ExitStack() as stack:
         guest = stack.enter_context(call.house.opened.one(call.still, call.account))
         looker = stack.enter_context(call.house.live.look(wish))

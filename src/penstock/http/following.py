@@ -24,7 +24,7 @@ Window = Annotated[int, Meta(ge=1, le=MAX_WINDOW)]
 WINDOW = 1000
 
 
-class Terms(msgspec.Struct, frozen=True, kw_only=True):
+class FollowTerms(msgspec.Struct, frozen=True, kw_only=True):
     """How a subscriber wants its events; None: as it is, or as it is by default."""
 
     window: Window | None = None
@@ -67,7 +67,7 @@ async def follow(
     subscriber: str | None,
     *,
     start: str | int,
-    terms: Terms,
+    terms: FollowTerms,
     default: Policy,
     address: str = "",
     account: Account | None = None,

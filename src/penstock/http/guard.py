@@ -26,7 +26,7 @@ from penstock.http.house import House
 from penstock.http.key_file import Key
 from penstock.http.keys import who_has
 from penstock.http.places import LOCAL, address_in, host_in, networks_in, within
-from penstock.http.sessions import COOKIE, CSRF_HEADER, Session
+from penstock.http.sessions import COOKIE, CSRF_HEADER, WebSession
 
 # Where the server leaves what it has verified of a client, in the state of a scope.
 PEER_CERTIFICATE = "peercert"
@@ -40,11 +40,11 @@ FORWARDED = ("forwarded", "via", "x-forwarded-for", "x-forwarded-host", "x-real-
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class Visitor:
     """Somebody at the door; with a session if a cookie said who it is."""
 
     who: Who
-    session: Session | None = None
+    session: WebSession | None = None
 
 
 class Guard:
@@ -54,13 +54,13 @@ class Guard:
         public = house.options.public_url
         self._public = None if public is None else urlsplit(public)
 
-    async def enter(self, scope: Scope, access: Access, topic: str | None) -> Entry:
+    async def enter(self, scope: Scope, access: Access, topic: str | None) -> Visitor:
         """Who it is, if they may have that access.
 
         Raises LoginRefused, NotAllowed, Forged, TooManyAttempts, Busy.
         """
         if access is Access.NONE:
-            return Entry(who=NOBODY)
+            return Visitor(who=NOBODY)
         entry = await self.recognise(scope)
         if entry is None:
             raise LoginRefused("a token is needed")
@@ -70,25 +70,25 @@ class Guard:
         entry.who.need(access, topic)
         return entry
 
-    async def recognise(self, scope: Scope) -> Entry | None:
+    async def recognise(self, scope: Scope) -> Visitor | None:
         """Who it is; None if nobody says so. Raises as ``enter`` does."""
         headers = Headers(scope=scope)
         if scope["type"] == "websocket":
             self.check_origin(headers)
         said = headers.get("authorization")
         if said is not None:
-            return Entry(who=await self._authorized(said, scope))
+            return Visitor(who=await self._authorized(said, scope))
         session = self._session(headers)
         if session is not None:
             self._check_page(scope, headers, session)
-            return Entry(who=session.who, session=session)
+            return Visitor(who=session.who, session=session)
         named = self._named(scope)
         if named is not None:
             self.check_origin(headers)  # browsers show certificates by themselves
-            return Entry(who=named)
+            return Visitor(who=named)
         if self._house.options.open_on_loopback and self._is_local(scope, headers):
             self.check_origin(headers)
-            return Entry(who=Who(name="", scope="open"))
+            return Visitor(who=Who(name="", scope="open"))
         return None
 
     async def check_password(self, user: str, password: str, scope: Scope) -> Who:
@@ -105,12 +105,12 @@ class Guard:
         grants = await check(user, password, address_of(scope))
         return replace(user_with(grants), by=by)
 
-    def begin(self, token: str, scope: Scope) -> Session:
+    def begin(self, token: str, scope: Scope) -> WebSession:
         """Log a browser in by its token; raises LoginRefused, TooManyAttempts."""
         key = self._key(token, scope)
         return self._house.sessions.begin(who_has(key), key)
 
-    def still(self, who: Who, session: Session | None = None) -> bool:
+    def still(self, who: Who, session: WebSession | None = None) -> bool:
         """Whether somebody who was let in would be let in now, with that session."""
         house = self._house
         if session is not None and not house.sessions.has(session):
@@ -164,7 +164,7 @@ class Guard:
         by = None if house.find_user is None else house.find_user(grants.user)
         return replace(user_with(grants), by=by)
 
-    def _session(self, headers: Headers) -> Session | None:
+    def _session(self, headers: Headers) -> WebSession | None:
         cookies = cookie_parser(headers.get("cookie", ""))
         session = self._house.sessions.find(cookies.get(COOKIE, ""))
         if session is None:
@@ -174,7 +174,7 @@ class Guard:
             return None
         return session
 
-    def _check_page(self, scope: Scope, headers: Headers, session: Session) -> None:
+    def _check_page(self, scope: Scope, headers: Headers, session: WebSession) -> None:
         self.check_origin(headers)
         unsafe = scope["type"] == "http" and scope["method"] not in SAFE
         if unsafe and session.forged(headers.get(CSRF_HEADER)):

@@ -12,11 +12,11 @@ from penstock.clock import Clock
 from penstock.desk.desk import Desk
 from penstock.desk.figures import Figures
 from penstock.errors import LoginRefused, PenstockError
-from penstock.http.keys import Keys
-from penstock.http.opened import Opened
+from penstock.http.keys import Tokens
+from penstock.http.opened import OpenStreams
 from penstock.http.options import HttpOptions
 from penstock.http.promises import Promises
-from penstock.http.sessions import Sessions
+from penstock.http.sessions import WebSessions
 
 if TYPE_CHECKING:
     from penstock.http.live import Live
@@ -54,7 +54,7 @@ class House:
     desk: Desk
     options: HttpOptions
     promises: Promises
-    keys: Keys
+    keys: Tokens
     clock: Clock
     figures: Figures
     check_user: CheckUser | None = None
@@ -62,8 +62,8 @@ class House:
     wrong_token: WrongToken = unknown_token
     vouched: Vouched | None = None
     questions: Questions | None = None
-    opened: Opened = field(init=False)
-    sessions: Sessions = field(init=False)
+    opened: OpenStreams = field(init=False)
+    sessions: WebSessions = field(init=False)
     seats: Seats = field(init=False)
     live: Live = field(init=False)
     metrics: Metrics = field(init=False)
@@ -76,8 +76,8 @@ class House:
 
         options, figures = self.options, self.figures
         made = {
-            "opened": Opened(options.max_streams),
-            "sessions": Sessions(options, self.clock),
+            "opened": OpenStreams(options.max_streams),
+            "sessions": WebSessions(options, self.clock),
             "seats": Seats(options.pull_idle_s),
             "live": Live(figures),
             "metrics": Metrics(self.broker, figures, options.metrics_topics),

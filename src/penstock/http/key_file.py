@@ -97,7 +97,7 @@ class _Content(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class TokenRequest:
     """A token to be made; checked when it is."""
 
     name: str
@@ -164,7 +164,7 @@ class KeyFile:
             with suppress(FileNotFoundError, PermissionError):
                 path.chmod(MODE)
 
-    def add(self, wanted: Wanted, now_ms: int) -> str:
+    def add(self, wanted: TokenRequest, now_ms: int) -> str:
         """Make a token; raises InvalidToken if it cannot be, or is there already."""
         wanted.check()
         with self._locked():
@@ -204,7 +204,7 @@ class KeyFile:
         return token if key is not None and key.fits(token) else None
 
     def _put_admin(self, keys: dict[str, Key], now_ms: int) -> str:
-        token, key = _made(Wanted(name=ADMIN), now_ms)
+        token, key = _made(TokenRequest(name=ADMIN), now_ms)
         # First what can be shown: shown and not counting, it is made anew by renewing.
         path = str(self.admin_path)
         replace_file(PrivateFiles(), path, f"{token}\n".encode())
@@ -227,7 +227,7 @@ class KeyFile:
             os.close(handle)
 
 
-def _made(wanted: Wanted, now_ms: int) -> tuple[str, Key]:
+def _made(wanted: TokenRequest, now_ms: int) -> tuple[str, Key]:
     token = PREFIX + secrets.token_urlsafe(SECRET_BYTES)
     salt = secrets.token_bytes(SALT_BYTES)
     key = Key(

@@ -7,7 +7,7 @@ import logging
 from penstock.access.grants import Grants
 from penstock.errors import BadTokenFile
 from penstock.http.access import Who
-from penstock.http.key_file import PREFIX, Key, KeyFile, Wanted
+from penstock.http.key_file import PREFIX, Key, KeyFile, TokenRequest
 
 logger = logging.getLogger(__name__)
 
@@ -19,7 +19,7 @@ MAX_KNOWN = 4096
 Stamp = tuple[int, int, int]
 
 
-class Keys:
+class Tokens:
     """Follows changes of the file, which ``penstock token`` makes from outside.
 
     A file that becomes unusable is reported, and the tokens stay as they were.
@@ -55,7 +55,7 @@ class Keys:
     def all(self) -> list[Key]:
         return sorted(self._current().values(), key=lambda key: key.name)
 
-    def add(self, wanted: Wanted, now_ms: int) -> str:
+    def add(self, wanted: TokenRequest, now_ms: int) -> str:
         """Make a token; raises InvalidToken, OSError."""
         return self.file.add(wanted, now_ms)
 

@@ -19,7 +19,7 @@ from penstock.errors import InvalidPayload, PenstockError, TooLarge, WriteFailed
 from penstock.http.house import House
 from penstock.http.incoming import Arrived, Incoming, arrived, arrived_lines, read_one
 from penstock.http.pacing import paced
-from penstock.http.storing import Stored, store_each, store_in_time
+from penstock.http.storing import StoredEvents, store_each, store_in_time
 from penstock.http.trace_context import put_into
 from penstock.wire.lines import TOO_LONG, LineSplitter
 
@@ -45,7 +45,7 @@ class Answers(NamedTuple):
     lost: Callable[[WriteFailed], bytes]
 
 
-class Intake:
+class LineIntake:
     """Stores lines as they come; answers are about those that ended."""
 
     def __init__(
@@ -116,7 +116,7 @@ class Intake:
 
     async def _one_by_one(self, lines: Sequence[bytes]) -> Answers | None:
         """Lines of which some are bad: the others are stored, each answer in place."""
-        places: dict[int, tuple[Stored, int]] = {}
+        places: dict[int, tuple[StoredEvents, int]] = {}
         refusals: dict[int, bytes] = {}
         for first in range(0, len(lines), SLICE):
             await self._house.promises.room()
@@ -149,7 +149,7 @@ class Intake:
 
     def _stored_of(
         self, rows: list[tuple[int, Incoming]], refusals: dict[int, bytes]
-    ) -> dict[int, tuple[Stored, int]]:
+    ) -> dict[int, tuple[StoredEvents, int]]:
         """Store good rows: line -> where it is; those that are refused are added."""
         promises = self._house.promises
         now_s = promises.now_s()
@@ -191,7 +191,7 @@ class Intake:
         return found
 
     def _answers(
-        self, places: dict[int, tuple[Stored, int]], refusals: dict[int, bytes]
+        self, places: dict[int, tuple[StoredEvents, int]], refusals: dict[int, bytes]
     ) -> Answers | None:
         if not places and not refusals:
             return None
@@ -215,7 +215,7 @@ class Intake:
 
         return Answers(len(places) + len(refusals), group, said_, lost)
 
-    def _said_of(self, places: dict[int, tuple[Stored, int]]) -> dict[int, bytes]:
+    def _said_of(self, places: dict[int, tuple[StoredEvents, int]]) -> dict[int, bytes]:
         """Line -> what is said of it."""
         lines: dict[int, list[str]] = {}
         broker = self._house.broker

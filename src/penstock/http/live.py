@@ -30,7 +30,7 @@ LATE_TIMES = 6
 _encode = msgspec.json.Encoder().encode
 
 
-class Wish(msgspec.Struct, frozen=True, kw_only=True):
+class LiveView(msgspec.Struct, frozen=True, kw_only=True):
     """What somebody looks at besides the numbers of all together."""
 
     topics: bool = True
@@ -40,7 +40,7 @@ class Wish(msgspec.Struct, frozen=True, kw_only=True):
 class Looker:
     """One who looks; the bell rings when there is another frame."""
 
-    def __init__(self, live: Live, wish: Wish) -> None:
+    def __init__(self, live: Live, wish: LiveView) -> None:
         self.bell = Bell()
         self._live = live
         self._wish = wish
@@ -71,7 +71,7 @@ class Live:
         """Parts of the current frame as they are sent, by what they tell."""
 
     @contextmanager
-    def look(self, wish: Wish) -> Iterator[Looker]:
+    def look(self, wish: LiveView) -> Iterator[Looker]:
         """Look while the block runs."""
         if self._task is None:
             self._make()
@@ -119,7 +119,7 @@ class Live:
         for looker in self._lookers:
             looker.bell.ring()
 
-    def text(self, wish: Wish, *, whole: bool) -> bytes:
+    def text(self, wish: LiveView, *, whole: bool) -> bytes:
         """The current frame for somebody."""
         text = self._part("topics" if wish.topics else "totals", whole=whole)
         return text + self._part("flow", whole=True) if wish.flow else text

@@ -25,7 +25,7 @@ from penstock.errors import Ending, WriteFailed
 from penstock.http.bell import Bell
 from penstock.http.call import Call
 from penstock.http.house import House
-from penstock.http.line_intake import Answers, Intake, refusal
+from penstock.http.line_intake import Answers, LineIntake, refusal
 from penstock.http.pacing import paced
 from penstock.http.trace_context import context_of
 
@@ -181,8 +181,8 @@ class LinesResponse(Response):
                     return False
 
 
-def _intake(call: Call, most_s: float | None = None) -> Intake:
-    return Intake(
+def _intake(call: Call, most_s: float | None = None) -> LineIntake:
+    return LineIntake(
         call.house,
         call.path["topic"],
         call.who.name or None,

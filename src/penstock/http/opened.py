@@ -31,7 +31,7 @@ class Guest:
         return self.ended.is_set()
 
 
-class Opened:
+class OpenStreams:
     """Counts streams, sockets, long polls and questions in SQL.
 
         with house.opened.one(call.still, call.account) as guest:

@@ -37,7 +37,7 @@ _TYPES = {
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class StaticFile:
     """A file in memory."""
 
     data: bytes
@@ -46,13 +46,13 @@ class Page:
     keep: str
 
 
-class Pages:
+class StaticFiles:
     """Read when they are first asked for, and again when they were built again."""
 
     def __init__(self, directory: Path = STATIC) -> None:
         self._directory = directory
         self._built: tuple[int, int] | None = None
-        self._files: dict[tuple[str, ...], Page] = {}
+        self._files: dict[tuple[str, ...], StaticFile] = {}
 
     def find(self, scope: Scope, segments: tuple[str, ...]) -> Response | None:
         """The answer to a request for a page or file; None if it is for none."""
@@ -84,7 +84,7 @@ class Pages:
             self._files = {} if built is None else _read(self._directory)
 
 
-def _read(directory: Path) -> dict[tuple[str, ...], Page]:
+def _read(directory: Path) -> dict[tuple[str, ...], StaticFile]:
     found = {}
     for path in sorted(directory.rglob("*")):
         if path.is_file() and not path.is_symlink():
@@ -93,14 +93,14 @@ def _read(directory: Path) -> dict[tuple[str, ...], Page]:
     return found
 
 
-def _page(path: Path, keep: str) -> Page:
+def _page(path: Path, keep: str) -> StaticFile:
     data = path.read_bytes()
     guess = mimetypes.guess_type(path.name)[0] or "application/octet-stream"
     etag = f'"{hashlib.sha256(data).hexdigest()[:32]}"'
-    return Page(data, _TYPES.get(path.suffix, guess), etag, keep)
+    return StaticFile(data, _TYPES.get(path.suffix, guess), etag, keep)
 
 
-def _answer(page: Page, headers: Headers) -> Response:
+def _answer(page: StaticFile, headers: Headers) -> Response:
     told = {"cache-control": page.keep, "etag": page.etag}
     if headers.get("if-none-match") == page.etag:
         return Response(status_code=304, headers=told)

@@ -8,13 +8,8 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from penstock.delivery.consumer import Member
 from penstock.errors import InDoubt, WriteFailed
-
-
-class Member(Protocol):
-    """Whoever has something to do when the broker has woken it."""
-
-    def flush(self, now_s: float) -> None: ...
 
 
 class Promises(Protocol):

@@ -18,7 +18,7 @@ from penstock.http.incoming import Arrived, Incoming, arrived, read_array, read_
 from penstock.http.ndjson import MEDIA_TYPES as NDJSON
 from penstock.http.ndjson import publish_lines
 from penstock.http.pacing import paced
-from penstock.http.storing import Stored, store_in_time
+from penstock.http.storing import StoredEvents, store_in_time
 from penstock.http.trace_context import context_of, put_into
 from penstock.log import Columns
 from penstock.model.event import MAX_PRIORITY, SETTABLE
@@ -31,7 +31,7 @@ _FIELDS = tuple(
 ) + ("dedup-id",)
 
 
-class Published(msgspec.Struct, frozen=True, kw_only=True):
+class PublishedEvent(msgspec.Struct, frozen=True, kw_only=True):
     """Where an event went; ``id`` is None if it is gone already."""
 
     topic: str
@@ -67,7 +67,7 @@ async def publish(call: Call) -> Response:
         new = _raw(call, body)
     stored = await _stored(call, new)
     (id_,) = stored.ids(call.house.broker)
-    answer = Published(topic=stored.topic, offset=stored.offsets[0], id=id_)
+    answer = PublishedEvent(topic=stored.topic, offset=stored.offsets[0], id=id_)
     return _created(answer)
 
 
@@ -96,7 +96,7 @@ async def _publish_many(call: Call, rows: list[Incoming]) -> Response:
     )
 
 
-async def _stored(call: Call, new: Arrived) -> Stored:
+async def _stored(call: Call, new: Arrived) -> StoredEvents:
     put_into(new.columns, context_of(call.request.headers.raw))
     most_s = call.house.options.body_s
     stored = await store_in_time(

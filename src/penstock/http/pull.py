@@ -20,7 +20,7 @@ from penstock.delivery.owed import Portion
 from penstock.http.answers import json_answer
 from penstock.http.call import Call
 from penstock.http.event_json import EventJson, portion_json, with_tries
-from penstock.http.following import WINDOW, Terms, Window, start_in
+from penstock.http.following import WINDOW, FollowTerms, Window, start_in
 from penstock.http.house import House
 from penstock.http.opened import Guest
 from penstock.http.options import MAX_WAIT_S
@@ -28,7 +28,7 @@ from penstock.http.pacing import paced
 from penstock.http.reading import json_body
 from penstock.http.seats import Seat
 from penstock.http.tap import Tap, offsets_of
-from penstock.http.watching import Watch, watched
+from penstock.http.watching import PeerWatch, watched
 from penstock.model.failure import REFUSED, Failure
 from penstock.model.policy import MAX_WINDOW, Order, Policy
 
@@ -78,8 +78,8 @@ class Pull(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     order: Order | None = None
 
     @property
-    def terms(self) -> Terms:
-        return Terms(
+    def terms(self) -> FollowTerms:
+        return FollowTerms(
             window=self.window,
             ack_timeout_s=self.ack_timeout_s,
             tries=self.tries,
@@ -87,7 +87,7 @@ class Pull(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         )
 
 
-class Delivery(EventJson, kw_only=True):
+class PulledEvent(EventJson, kw_only=True):
     """An event, and the try that this is: 1 is the first."""
 
     tries: int
@@ -99,7 +99,7 @@ class Pulled(msgspec.Struct, kw_only=True):
     ``ended``: why there is no such subscription any more; a pull begins it anew.
     """
 
-    events: list[Delivery]
+    events: list[PulledEvent]
     settled: int
     ended: str | None
 
@@ -143,7 +143,7 @@ async def _pull(call: Call, guest: Guest, seat: Seat, wish: Pull) -> Response:
     return json_answer(
         Pulled(
             # JSON already, which the encoder takes as it is.
-            events=cast("list[Delivery]", events),
+            events=cast("list[PulledEvent]", events),
             settled=settled,
             ended=tap.ended_by,
         )
@@ -169,7 +169,7 @@ def refused(house: House, tap: Tap, nack: Nack, now_s: float) -> bool:
     return done
 
 
-async def _taken(tap: Tap, wish: Pull, watch: Watch) -> list[Portion]:
+async def _taken(tap: Tap, wish: Pull, watch: PeerWatch) -> list[Portion]:
     """Up to as many events as are wanted, as soon as there is one."""
     loop = asyncio.get_running_loop()
     until_s = loop.time() + wish.wait_s

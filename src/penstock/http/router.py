@@ -14,18 +14,18 @@ from penstock.errors import NoRoute, WrongMethod
 Target = TypeVar("Target")
 
 
-class _Node(Generic[Target]):
+class _RouteNode(Generic[Target]):
     __slots__ = ("any", "targets", "written")
 
     def __init__(self) -> None:
-        self.written: dict[str, _Node[Target]] = {}
-        self.any: _Node[Target] | None = None
+        self.written: dict[str, _RouteNode[Target]] = {}
+        self.any: _RouteNode[Target] | None = None
         self.targets: dict[str, tuple[Target, tuple[str, ...]]] = {}
 
 
 class Router(Generic[Target]):
     def __init__(self) -> None:
-        self._root: _Node[Target] = _Node()
+        self._root: _RouteNode[Target] = _RouteNode()
 
     def add(self, method: str, path: str, target: Target) -> None:
         """Lead requests of that kind to a target, of which there is none yet."""
@@ -33,10 +33,10 @@ class Router(Generic[Target]):
         for part in path.split("/")[1:]:
             if part.startswith("{"):
                 names.append(part[1:-1])
-                node.any = node.any or _Node()
+                node.any = node.any or _RouteNode()
                 node = node.any
             else:
-                node = node.written.setdefault(part, _Node())
+                node = node.written.setdefault(part, _RouteNode())
         assert method not in node.targets, f"two routes for {method} {path}"
         node.targets[method] = target, tuple(names)
 
@@ -60,8 +60,8 @@ class Router(Generic[Target]):
 
 
 def _leaves(
-    node: _Node[Target], segments: tuple[str, ...], values: tuple[str, ...]
-) -> Iterator[tuple[_Node[Target], tuple[str, ...]]]:
+    node: _RouteNode[Target], segments: tuple[str, ...], values: tuple[str, ...]
+) -> Iterator[tuple[_RouteNode[Target], tuple[str, ...]]]:
     """The nodes that a path may mean, the most exact first."""
     if not segments:
         if node.targets:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from penstock.http.access import Access
-from penstock.http.bodies import Body, CheckBody, EditBody
+from penstock.http.bodies import CheckBody, EditBody, RequestBody
 from penstock.http.call import Special, SpecialSocket
 from penstock.http.event_routes import EVENTS
 from penstock.http.figure_routes import FIGURES
@@ -47,7 +47,7 @@ class Route:
     without: frozenset[str] = frozenset()
     required: frozenset[str] = frozenset()
     changing: frozenset[str] = frozenset()
-    body: type[Body] | None = None
+    body: type[RequestBody] | None = None
     arrange: Callable[[Arguments], Arguments] | None = None
     topic: str = "topic"
 

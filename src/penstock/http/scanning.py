@@ -25,7 +25,7 @@ MAX_STEP_BYTES = 16 << 20
 
 
 @dataclass(slots=True, kw_only=True)
-class Look:
+class Scanned:
     """What is wanted, and what was found of it so far."""
 
     sieve: Sieve
@@ -86,7 +86,9 @@ async def batches(
         offset = found[-1].header.end_offset
 
 
-async def forwards(log: BrokerLog, topic: str, start: int, end: int, look: Look) -> int:
+async def forwards(
+    log: BrokerLog, topic: str, start: int, end: int, look: Scanned
+) -> int:
     """Fill the look from ``start`` on; where to go on, ``end`` if that is all."""
     async for batch in batches(log, topic, start, end):
         rest = batch
@@ -98,7 +100,7 @@ async def forwards(log: BrokerLog, topic: str, start: int, end: int, look: Look)
 
 
 async def backwards(
-    log: BrokerLog, topic: str, start: int, end: int, look: Look
+    log: BrokerLog, topic: str, start: int, end: int, look: Scanned
 ) -> int:
     """Fill the look with the last events in front of ``end``; where they begin.
 
@@ -135,7 +137,7 @@ def _fewer(log: BrokerLog, topic: str, step: int) -> int:
     return max(1, min(step, MAX_STEP_BYTES * events // max(size, 1)))
 
 
-def _begin(batch: Batch, look: Look) -> Batch:
+def _begin(batch: Batch, look: Scanned) -> Batch:
     """Take a part of a batch into the look; what is left of the batch."""
     room = look.limit - len(look.events)
     most = look.max_scan - look.scanned if look.sieve else room
@@ -156,7 +158,7 @@ def _begin(batch: Batch, look: Look) -> Batch:
     return _part(batch, behind, batch.hi)
 
 
-def _last(view: Batch, look: Look, taken: int) -> Batch:
+def _last(view: Batch, look: Scanned, taken: int) -> Batch:
     """As many of the last events of a view as there is room for."""
     room = look.limit - len(look.events) - taken
     lo = max(view.lo, view.hi - room)
@@ -168,7 +170,7 @@ def _last(view: Batch, look: Look, taken: int) -> Batch:
     return _part(view, first, view.hi)
 
 
-def _fitting(view: Batch, look: Look) -> int:
+def _fitting(view: Batch, look: Scanned) -> int:
     """How many of the first events of a view there is room for; one at least."""
     room, size = look.limit - len(look.events), look.size
     for count, payload in enumerate(view.payloads()):

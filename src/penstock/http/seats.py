@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from penstock.access.account import Account
-from penstock.http.following import Terms, follow
+from penstock.http.following import FollowTerms, follow
 from penstock.http.tap import Tap
 from penstock.model.policy import Policy
 
@@ -56,7 +56,7 @@ class Seats:
         house: House,
         subscriber: str,
         topic: str,
-        terms: Terms,
+        terms: FollowTerms,
         default: Policy,
         start: str | int,
         account: Account | None = None,
@@ -64,7 +64,7 @@ class Seats:
         """The consumer of a subscription, attached; raises what subscribing raises."""
         known = self._known(subscriber, topic)
         if known is not None:
-            if terms != Terms():
+            if terms != FollowTerms():
                 policy = terms.policy(known.tap.subscription, default)
                 house.broker.subscribe(subscriber, topic, policy)
                 house.promises.kick()

@@ -11,14 +11,14 @@ from penstock.http.access import Access, Scope
 from penstock.http.answers import json_answer
 from penstock.http.call import Call, Special
 from penstock.http.reading import json_body
-from penstock.http.sessions import COOKIE, Session
+from penstock.http.sessions import COOKIE, WebSession
 
 PATH = "/v1/session"
 # Of a login, which anybody may try.
 MAX_BYTES = 1 << 14
 
 
-class Login(msgspec.Struct, forbid_unknown_fields=True):
+class LoginBody(msgspec.Struct, forbid_unknown_fields=True):
     """A token, or a user of the users file with the password."""
 
     token: str | None = None
@@ -42,7 +42,7 @@ class SessionView(msgspec.Struct, frozen=True, kw_only=True):
 async def log_in(call: Call) -> Response:
     guard, scope = call.guard, call.request.scope
     guard.check_origin(call.request.headers)
-    said = await json_body(call, Login, PATH, MAX_BYTES)
+    said = await json_body(call, LoginBody, PATH, MAX_BYTES)
     if said.token is not None and said.user is None and said.password is None:
         session = guard.begin(said.token, scope)
     elif said.token is None and said.user is not None and said.password is not None:
@@ -76,7 +76,7 @@ async def log_out(call: Call) -> Response:
     return answer
 
 
-def _view(session: Session) -> SessionView:
+def _view(session: WebSession) -> SessionView:
     return SessionView(
         scope=session.who.scope,
         name=session.who.name,
@@ -93,7 +93,7 @@ SESSION = (
         handle=log_in,
         describe={
             "summary": "Log in with a browser: a cookie, and a word against forgery.",
-            "body": Login,
+            "body": LoginBody,
             "responses": {"200": {"description": "Logged in.", "answer": SessionView}},
         },
     ),

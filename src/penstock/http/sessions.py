@@ -25,7 +25,7 @@ _MAX_CHARACTERS = 100
 
 
 @dataclass(slots=True, kw_only=True)
-class Session:
+class WebSession:
     """``key`` is None for a user of the users file."""
 
     id: str
@@ -40,20 +40,20 @@ class Session:
         return not hmac.compare_digest(said, self.csrf.encode())
 
 
-class Sessions:
+class WebSessions:
     def __init__(self, options: HttpOptions, clock: Clock) -> None:
         self._options = options
         self._clock = clock
-        self._sessions: dict[str, Session] = {}
+        self._sessions: dict[str, WebSession] = {}
 
     def __len__(self) -> int:
         return len(self._sessions)
 
-    def begin(self, who: Who, key: Key | None) -> Session:
+    def begin(self, who: Who, key: Key | None) -> WebSession:
         """Log somebody in; if there are too many, the one unused for longest goes."""
         while len(self._sessions) >= self._options.max_sessions:
             del self._sessions[next(iter(self._sessions))]
-        session = Session(
+        session = WebSession(
             id=secrets.token_urlsafe(_SECRET_BYTES),
             who=who,
             key=key,
@@ -63,7 +63,7 @@ class Sessions:
         self._sessions[session.id] = session
         return session
 
-    def find(self, id_: str) -> Session | None:
+    def find(self, id_: str) -> WebSession | None:
         """The session of a cookie, which then lasts anew, unless it is a user's."""
         if len(id_) > _MAX_CHARACTERS:
             return None
@@ -75,7 +75,7 @@ class Sessions:
         self._sessions[id_] = session  # last in the row
         return session
 
-    def has(self, session: Session) -> bool:
+    def has(self, session: WebSession) -> bool:
         """Whether a session has neither ended nor expired; it does not last anew."""
         known = self._sessions.get(session.id)
         return known is session and session.expires_ms > self._now_ms()

@@ -22,7 +22,7 @@ from penstock.http.call import SocketCall
 from penstock.http.event_json import portion_json, with_tries
 from penstock.http.following import (
     WINDOW,
-    Terms,
+    FollowTerms,
     Window,
     address_of,
     follow,
@@ -84,7 +84,7 @@ async def socket(call: SocketCall) -> None:
             topic,
             query.subscriber,
             start=start_in(query.start),
-            terms=Terms(window=query.window, order=query.order),
+            terms=FollowTerms(window=query.window, order=query.order),
             default=_DEFAULT,
             address=address_of(call.socket),
             account=call.account,

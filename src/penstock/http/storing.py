@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from penstock.access.account import Account
 from penstock.broker.broker import Broker
-from penstock.broker.publishing import Accepted, Piece, ids_at
+from penstock.broker.publishing import Accepted, StoredPiece, ids_at
 from penstock.errors import Backlogged, PenstockError
 from penstock.http.house import House
 from penstock.http.incoming import Arrived
@@ -18,11 +18,11 @@ MOST_WAITS = 20
 
 
 @dataclass(slots=True)
-class Stored:
+class StoredEvents:
     """Events in the log: true once their group is committed."""
 
     topic: str
-    piece: Piece
+    piece: StoredPiece
     _given: list[str | None] | None
 
     @property
@@ -56,14 +56,14 @@ def store(
     new: Arrived,
     now_s: float,
     account: Account | None = None,
-) -> Stored:
+) -> StoredEvents:
     """Append events, each once if it has a dedup id, for the user of an account.
 
     Raises InvalidName, ReservedName, LimitReached, InvalidBatch, InvalidPayload,
     Backlogged, WriteFailed: then none of them is stored.
     """
     outcome = _accepted(broker, topic, new, now_s, account, [len(new.columns)])
-    return Stored(topic, outcome.whole(), new.columns.ids)
+    return StoredEvents(topic, outcome.whole(), new.columns.ids)
 
 
 def store_each(
@@ -72,7 +72,7 @@ def store_each(
     new: Arrived,
     now_s: float,
     account: Account | None = None,
-) -> tuple[list[tuple[Sequence[int], Stored]], dict[int, PenstockError]]:
+) -> tuple[list[tuple[Sequence[int], StoredEvents]], dict[int, PenstockError]]:
     """As ``store``, of events that have nothing to do with one another.
 
     Those that were stored, by their places and together, and why the others were not.
@@ -85,7 +85,7 @@ def store_each(
     stored = []
     for piece in outcome.pieces:
         mine = None if given is None else [given[place] for place in piece.units]
-        stored.append((piece.units, Stored(topic, piece, mine)))
+        stored.append((piece.units, StoredEvents(topic, piece, mine)))
     return stored, outcome.refused
 
 
@@ -110,7 +110,7 @@ async def store_in_time(
     account: Account | None = None,
     most_s: float | None = None,
     check_still: Callable[[], None] | None = None,
-) -> Stored:
+) -> StoredEvents:
     """As ``store``, when there is room for it; raises Backlogged after a while.
 
     Not before the user may publish more; raises QuotaReached if that takes longer than

@@ -22,13 +22,13 @@ from penstock.delivery.owed import Portion
 from penstock.http.call import Call
 from penstock.http.event_json import portion_json
 from penstock.http.events import sieve_of
-from penstock.http.following import WINDOW, Terms, address_of, follow, start_in
+from penstock.http.following import WINDOW, FollowTerms, address_of, follow, start_in
 from penstock.http.house import House
 from penstock.http.opened import Guest
 from penstock.http.reading import query_of, typed
 from penstock.http.sieve import Sieve
 from penstock.http.tap import Tap, offsets_of
-from penstock.http.watching import Watch, watched
+from penstock.http.watching import PeerWatch, watched
 from penstock.log import Batch
 from penstock.model.policy import Policy
 from penstock.wire.sse.rendering import KEEP_ALIVE
@@ -97,7 +97,7 @@ async def _tap(call: Call, topic: str, query: StreamQuery, last: int | None) -> 
             topic,
             None,
             start=start,
-            terms=Terms(),
+            terms=FollowTerms(),
             default=_READER,
             address=address_of(call.request),
             account=call.account,
@@ -108,7 +108,7 @@ async def _tap(call: Call, topic: str, query: StreamQuery, last: int | None) -> 
         topic,
         query.subscriber,
         start=start,
-        terms=Terms(),
+        terms=FollowTerms(),
         default=_NAMED,
         address=address_of(call.request),
         account=call.account,
@@ -177,7 +177,7 @@ class StreamResponse(Response):
                     return
             await send({"type": "http.response.body", "body": b""})
 
-    async def _stream(self, send: Send, watch: Watch) -> None:
+    async def _stream(self, send: Send, watch: PeerWatch) -> None:
         tap, idle_s = self._tap, self._house.options.stream_idle_s
         await watch.write(send, RETRY, idle_s)
         while not watch.over and tap.ended_by is None:

@@ -16,8 +16,8 @@ from penstock.http.key_file import (
     MAX_DAYS,
     MAX_PATTERNS,
     KeyScope,
+    TokenRequest,
     TokenRow,
-    Wanted,
     row_of,
 )
 from penstock.http.reading import json_body
@@ -60,7 +60,7 @@ async def add_token(call: Call) -> Response:
     said = await json_body(call, NewToken, PATH)
     now_ms = int(call.house.clock.now_s() * 1000)
     expires_ms = None if said.days is None else now_ms + int(said.days * DAY_MS)
-    wanted = Wanted(
+    wanted = TokenRequest(
         name=said.name,
         scope=said.scope,
         publish=said.publish,

@@ -16,7 +16,7 @@ from penstock.http.bell import Bell
 from penstock.http.opened import Guest
 
 
-class Watch:
+class PeerWatch:
     """What is known of the other side of a stream."""
 
     __slots__ = ("_bell", "_guest", "_rung", "gone")
@@ -61,9 +61,9 @@ class Watch:
 @asynccontextmanager
 async def watched(
     receive: Receive, guest: Guest, bell: Bell | None = None
-) -> AsyncIterator[Watch]:
+) -> AsyncIterator[PeerWatch]:
     """Watch while the block runs, and ring when it may be over."""
-    watch = Watch(guest, bell)
+    watch = PeerWatch(guest, bell)
     tasks = [
         asyncio.create_task(_until_gone(receive, watch)),
         asyncio.create_task(_until_ended(guest, watch)),
@@ -75,13 +75,13 @@ async def watched(
             task.cancel()
 
 
-async def _until_gone(receive: Receive, watch: Watch) -> None:
+async def _until_gone(receive: Receive, watch: PeerWatch) -> None:
     while (await receive())["type"] != "http.disconnect":
         pass
     watch.gone = True
     watch.ring()
 
 
-async def _until_ended(guest: Guest, watch: Watch) -> None:
+async def _until_ended(guest: Guest, watch: PeerWatch) -> None:
     await guest.ended.wait()
     watch.ring()

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 from penstock.ingest.options import LINGER_S
-from penstock.wire.sse import Event
+from penstock.wire.sse import ServerSentEvent
 
 # Of one batch.
 MAX_EVENTS = 1000
@@ -21,7 +21,7 @@ MAX_BYTES = 1 << 20
 BATCHES = 4
 
 
-class Intake:
+class StreamBuffer:
     """Has one reader and one storer, both in the same loop."""
 
     def __init__(
@@ -34,7 +34,7 @@ class Intake:
         self._max_events = max_events
         self._max_bytes = max_bytes
         self._linger_s = linger_s
-        self._events: deque[Event] = deque()
+        self._events: deque[ServerSentEvent] = deque()
         self._bytes = 0
         self._ended = False
         self._first_s = 0.0
@@ -45,7 +45,7 @@ class Intake:
     def __len__(self) -> int:
         return len(self._events)
 
-    async def put(self, events: Sequence[Event]) -> None:
+    async def put(self, events: Sequence[ServerSentEvent]) -> None:
         """Add events, and wait until there is room for more."""
         if not events:
             return
@@ -67,7 +67,7 @@ class Intake:
         self._ended = True
         self._changed.set()
 
-    async def take(self) -> list[Event]:
+    async def take(self) -> list[ServerSentEvent]:
         """The next batch; empty when there will be none."""
         while not self._events and not self._ended:
             await self._change(None)
@@ -91,7 +91,7 @@ class Intake:
             or self._bytes >= batches * self._max_bytes
         )
 
-    def _cut(self) -> list[Event]:
+    def _cut(self) -> list[ServerSentEvent]:
         """As many as a batch may have; one that is larger is a batch of its own."""
         if len(self._events) <= self._max_events and self._bytes <= self._max_bytes:
             batch, size = list(self._events), self._bytes
@@ -103,9 +103,9 @@ class Intake:
         self._room.set()
         return batch
 
-    def _first(self) -> tuple[list[Event], int]:
+    def _first(self) -> tuple[list[ServerSentEvent], int]:
         """The events of one of several batches, and their bytes."""
-        batch: list[Event] = []
+        batch: list[ServerSentEvent] = []
         size = 0
         while self._events and len(batch) < self._max_events:
             length = len(self._events[0].data)

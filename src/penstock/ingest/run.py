@@ -23,9 +23,9 @@ from penstock.client.address import Address as Place
 from penstock.client.feed import RETRY_S, Feed
 from penstock.client.line import PAUSE_S
 from penstock.errors import ConnectionLost, NotRunning
-from penstock.ingest.intake import Intake
+from penstock.ingest.intake import StreamBuffer
 from penstock.ingest.options import Address, SseOptions
-from penstock.ingest.source import Source
+from penstock.ingest.source import StreamSource
 from penstock.ingest.storing import Storer
 
 logger = logging.getLogger(__name__)
@@ -37,7 +37,7 @@ WATCH_S = 0.05
 TRY_S = 5.0
 
 
-class Watched(Protocol):
+class IngestReport(Protocol):
     """Who starts it: says when to end, and is told how far it is."""
 
     @property
@@ -47,7 +47,7 @@ class Watched(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Server:
+class TargetServer:
     """Where the events go."""
 
     address: str | os.PathLike[str] | Place
@@ -94,7 +94,10 @@ class Server:
 
 
 def run(
-    streams: Sequence[Address], options: SseOptions, server: Server, watched: Watched
+    streams: Sequence[Address],
+    options: SseOptions,
+    server: TargetServer,
+    watched: IngestReport,
 ) -> None:
     """Take in streams until told to stop, or until all are over if that is wanted.
 
@@ -120,10 +123,10 @@ class Connector:
     def __init__(self, address: Address, feed: Feed, options: SseOptions) -> None:
         self.address = address
         self.storer = Storer(feed, options, address.shown)
-        self.source = Source(
+        self.source = StreamSource(
             address, self.storer.note.last_event_id, silence_s=options.silence_s
         )
-        self.intake = Intake(linger_s=options.linger_s)
+        self.intake = StreamBuffer(linger_s=options.linger_s)
         self.storing = 0
         self.over = False
 
@@ -160,7 +163,7 @@ class Connector:
 
 
 async def _run(
-    connectors: Sequence[Connector], options: SseOptions, watched: Watched
+    connectors: Sequence[Connector], options: SseOptions, watched: IngestReport
 ) -> None:
     stop = asyncio.Event()
     tasks = [asyncio.create_task(one.run(stop)) for one in connectors]
@@ -179,7 +182,7 @@ async def _run(
 
 
 def _is_done(
-    tasks: Sequence[asyncio.Task[None]], options: SseOptions, watched: Watched
+    tasks: Sequence[asyncio.Task[None]], options: SseOptions, watched: IngestReport
 ) -> bool:
     """All are over, or one has failed."""
     if any(task.done() and task.exception() for task in tasks):
@@ -188,7 +191,7 @@ def _is_done(
     return may_end and all(task.done() for task in tasks)
 
 
-def _tell(connectors: Sequence[Connector], watched: Watched) -> None:
+def _tell(connectors: Sequence[Connector], watched: IngestReport) -> None:
     notes = [one.storer.note for one in connectors]
     panics = sum(note.panics for note in notes)
     malformed = sum(note.malformed for note in notes)

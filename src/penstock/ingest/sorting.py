@@ -12,11 +12,11 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from penstock.client.feed import Events
+from penstock.client.feed import FeedEvents
 from penstock.ingest.keys import KeyReader, NoObject
 from penstock.ingest.options import SseOptions
 from penstock.wire.json_text import NOT_JSON, all_utf8, why_not_json
-from penstock.wire.sse import Event
+from penstock.wire.sse import ServerSentEvent
 from penstock.wire.sse.parsing import MESSAGE
 
 PANIC = "panic"
@@ -28,7 +28,7 @@ _UNFIT = (NoObject, *NOT_JSON)
 Letter = tuple[str, bytes]
 
 
-class Note(msgspec.Struct, frozen=True, omit_defaults=True):
+class StreamNote(msgspec.Struct, frozen=True, omit_defaults=True):
     """How far a stream is: stored with its events, so it is true whatever happens."""
 
     last_event_id: str = ""
@@ -40,21 +40,21 @@ class Note(msgspec.Struct, frozen=True, omit_defaults=True):
     the same counts with different events, and a feed tells writers by their notes."""
 
     @classmethod
-    def of(cls, text: str) -> Note:
+    def of(cls, text: str) -> StreamNote:
         return _decode(text) if text else cls()
 
     def text(self) -> str:
         return msgspec.json.encode(self).decode()
 
 
-_decode = msgspec.json.Decoder(Note).decode
+_decode = msgspec.json.Decoder(StreamNote).decode
 
 
 @dataclass(slots=True)
 class Sorted:
     """What to store at once."""
 
-    note: Note
+    note: StreamNote
     """How far the stream is with it."""
     panics: int = 0
     payloads: list[bytes] = field(default_factory=list)
@@ -68,16 +68,18 @@ class Sorted:
         self.keys.append(key)
         self.headers.append(headers)
 
-    def batches(self, options: SseOptions, at_ms: int) -> list[Events]:
+    def batches(self, options: SseOptions, at_ms: int) -> list[FeedEvents]:
         """The events by topic, with a sample if there were panics."""
         found = []
         if self.payloads:
             keys = self.keys if any(self.keys) else None
-            found.append(Events(options.topic, self.payloads, keys, None, self.headers))
+            found.append(
+                FeedEvents(options.topic, self.payloads, keys, None, self.headers)
+            )
         if self.panics and options.samples is not None:
             sample = {"kind": "panics", "ms": None, "count": self.panics}
             text = msgspec.json.encode({**sample, "at_ms": at_ms})
-            found.append(Events(options.samples, [text]))
+            found.append(FeedEvents(options.samples, [text]))
         return found
 
 
@@ -91,7 +93,7 @@ class Sorter:
         self._keys = KeyReader(options.key)
         self._run = secrets.token_hex(4)
 
-    def sort(self, events: Sequence[Event], before: Note) -> Sorted:
+    def sort(self, events: Sequence[ServerSentEvent], before: StreamNote) -> Sorted:
         """What comes of events behind ``before``."""
         good_text = all_utf8([event.data for event in events])
         sorted_ = Sorted(before)
@@ -107,14 +109,18 @@ class Sorter:
                 self._one(event, sorted_)
         return self._noted(events, before, sorted_)
 
-    def refused(self, event: Event, before: Note, reason: str) -> Sorted:
+    def refused(
+        self, event: ServerSentEvent, before: StreamNote, reason: str
+    ) -> Sorted:
         """The same for one event that the broker does not take."""
         letter = (reason, event.data[:MAX_LETTER_BYTES])
         return self._noted([event], before, Sorted(before, letters=[letter]))
 
-    def _noted(self, events: Sequence[Event], before: Note, found: Sorted) -> Sorted:
+    def _noted(
+        self, events: Sequence[ServerSentEvent], before: StreamNote, found: Sorted
+    ) -> Sorted:
         letters = len(found.letters)
-        found.note = Note(
+        found.note = StreamNote(
             last_event_id=events[-1].id,
             received=before.received + len(events),
             panics=before.panics + found.panics,
@@ -123,7 +129,7 @@ class Sorter:
         )
         return found
 
-    def _one(self, event: Event, found: Sorted) -> None:
+    def _one(self, event: ServerSentEvent, found: Sorted) -> None:
         """The same for any event, with the reason if it is a dead letter."""
         data = event.data
         if event.is_cut:

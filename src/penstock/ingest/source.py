@@ -18,7 +18,7 @@ import aiohttp
 from penstock.errors import UnfitSource
 from penstock.ingest.backoff import Backoff
 from penstock.ingest.options import Address
-from penstock.wire.sse import Event, Parser
+from penstock.wire.sse import ServerSentEvent, SseParser
 
 logger = logging.getLogger(__name__)
 
@@ -32,7 +32,7 @@ ENDED = "the server ended it"
 PASSING = frozenset({408, 425, 429})
 
 
-class Source:
+class StreamSource:
     """One stream. ``connected`` and ``failures`` are for whoever watches."""
 
     def __init__(
@@ -53,7 +53,7 @@ class Source:
         self._backoff = Backoff(random or Random())
         self._known = False
 
-    async def events(self) -> AsyncGenerator[list[Event], None]:
+    async def events(self) -> AsyncGenerator[list[ServerSentEvent], None]:
         """Events as they come, until the stream is over. Raises UnfitSource."""
         async with aiohttp.ClientSession(
             timeout=self._timeout, read_bufsize=READ_BYTES
@@ -105,8 +105,8 @@ class Source:
 
     async def _read(
         self, response: aiohttp.ClientResponse
-    ) -> AsyncGenerator[list[Event], None]:
-        parser = Parser(MAX_EVENT_BYTES, self._last_event_id)
+    ) -> AsyncGenerator[list[ServerSentEvent], None]:
+        parser = SseParser(MAX_EVENT_BYTES, self._last_event_id)
         async for data in response.content.iter_any():
             events = parser.feed(data)
             self._last_event_id = parser.last_event_id

@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from penstock.client.feed import Feed
 from penstock.errors import InvalidBatch, InvalidPayload, TooLarge
 from penstock.ingest.options import SseOptions
-from penstock.ingest.sorting import Note, Sorted, Sorter
-from penstock.wire.sse import Event
+from penstock.ingest.sorting import Sorted, Sorter, StreamNote
+from penstock.wire.sse import ServerSentEvent
 
 # Errors of a broker that lie in an event, and not in what surrounds it.
 UNFIT = (InvalidBatch, InvalidPayload, TooLarge)
@@ -25,12 +25,12 @@ class Storer:
     """Stores what comes; blocking, for one thread at a time."""
 
     def __init__(self, feed: Feed, options: SseOptions, source: str) -> None:
-        self.note = Note.of(feed.note)
+        self.note = StreamNote.of(feed.note)
         self._feed = feed
         self._options = options
         self._sorter = Sorter(options, source)
 
-    def store(self, events: Sequence[Event]) -> None:
+    def store(self, events: Sequence[ServerSentEvent]) -> None:
         """It is on disk when this returns. Raises what ``Feed.put`` does."""
         try:
             self._put(self._sorter.sort(events, self.note))
@@ -42,7 +42,7 @@ class Storer:
             self.store(events[:half])
             self.store(events[half:])
 
-    def _bury(self, event: Event, reason: str) -> None:
+    def _bury(self, event: ServerSentEvent, reason: str) -> None:
         try:
             self._put(self._sorter.refused(event, self.note, reason))
         except UNFIT:

@@ -22,8 +22,7 @@ from penstock.log.interface import (
     StoredTopic,
     StoreWork,
 )
-from penstock.log.journal import Entry as JournalEntry
-from penstock.log.journal import Journal
+from penstock.log.journal import Journal, JournalEntry
 from penstock.log.layout import INDEX_SUFFIX, JOURNAL_SUFFIX, SEGMENT_SUFFIX, Layout
 from penstock.log.lock import DirectoryLock, holder_pid, is_held, is_locked, lock_holder
 from penstock.log.log import Log

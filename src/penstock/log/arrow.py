@@ -18,7 +18,7 @@ from typing import Protocol
 from penstock.errors import InvalidOption, MissingExtra
 from penstock.files import Buffer
 from penstock.log.batch import Batch, split_maps
-from penstock.log.frame import Column, Encoding, Flag
+from penstock.log.frame import Column, Encoding, FrameFlag
 from penstock.model.event import FIELDS, OPTIONAL, Field
 from penstock.model.ids import event_id
 
@@ -78,13 +78,13 @@ def record_batch(batch: Batch, columns: Sequence[str] | None = None) -> pa.Recor
     return pa.RecordBatch.from_struct_array(rows)
 
 
-class Sink(Protocol):
+class ByteSink(Protocol):
     """Where a file goes: standard output will do, it need not seek."""
 
     def write(self, data: bytes, /) -> object: ...
 
 
-def write_arrow(sink: Sink, topic: str, batches: Iterable[Batch]) -> None:
+def write_arrow(sink: ByteSink, topic: str, batches: Iterable[Batch]) -> None:
     """Write batches as an Arrow IPC file (that is, Feather 2), uncompressed."""
     schema = _schema_of(topic)
     with pa.ipc.new_file(pa.PythonFile(_Unseekable(sink), "w"), schema) as writer:
@@ -93,7 +93,7 @@ def write_arrow(sink: Sink, topic: str, batches: Iterable[Batch]) -> None:
             writer.write_table(table.combine_chunks().replace_schema_metadata(None))
 
 
-def write_parquet(sink: Sink, topic: str, batches: Iterable[Batch]) -> None:
+def write_parquet(sink: ByteSink, topic: str, batches: Iterable[Batch]) -> None:
     """Write batches as a Parquet file, one row group a chunk."""
     schema = _schema_of(topic)
     with pq.ParquetWriter(_Unseekable(sink), schema, compression="zstd") as writer:
@@ -133,7 +133,7 @@ class _Unseekable:
 
     closed = False
 
-    def __init__(self, sink: Sink) -> None:
+    def __init__(self, sink: ByteSink) -> None:
         self._sink = sink
 
     def write(self, data: bytes) -> int:
@@ -165,7 +165,7 @@ def _chunks(batches: Iterable[Batch]) -> Iterator[list[pa.RecordBatch]]:
 
 _NO_NULLS = [None]
 # Plain numbers: an operator of enum costs more than making a column.
-_GAPS = int(Flag.GAPS)
+_GAPS = int(FrameFlag.GAPS)
 _CONSTANT = int(Encoding.CONSTANT)
 _VALIDITY = int(Encoding.VALIDITY)
 _INT64 = pa.int64()

@@ -13,7 +13,7 @@ from penstock.log.frame import (
     TABLE_ENTRY,
     Column,
     Encoding,
-    Flag,
+    FrameFlag,
     FrameHeader,
     intact,
     pack,
@@ -24,7 +24,7 @@ from penstock.model.columns import STORED, Columns, events_of
 from penstock.model.event import OPTIONAL, Event
 
 # A plain number: an operator of enum costs more than the test is worth.
-_GAPS = int(Flag.GAPS)
+_GAPS = int(FrameFlag.GAPS)
 # The ids of columns that a frame may leave out, by the names of the columns.
 _IDS = {one.column: Column[one.name.upper()] for one in OPTIONAL}
 

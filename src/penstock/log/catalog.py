@@ -9,7 +9,7 @@ from penstock.files import FileSystem
 from penstock.log.checkpoint import TopicRecord
 from penstock.log.layout import Layout
 from penstock.log.shelf import Shelf
-from penstock.log.topic import ReportDamage, Topic
+from penstock.log.topic import ReportDamage, TopicLog
 
 
 class Catalog:
@@ -17,32 +17,32 @@ class Catalog:
         self._files = files
         self._layout = layout
         self._report = report
-        self._by_id: dict[int, Topic] = {}
-        self._by_name: dict[str, Topic] = {}
+        self._by_id: dict[int, TopicLog] = {}
+        self._by_name: dict[str, TopicLog] = {}
         self.shelf = Shelf(files)
         self.next_id = 1
 
     def __len__(self) -> int:
         return len(self._by_id)
 
-    def __iter__(self) -> Iterator[Topic]:
+    def __iter__(self) -> Iterator[TopicLog]:
         return iter(self._by_id.values())
 
     def __contains__(self, name: str) -> bool:
         return name in self._by_name
 
-    def get(self, name: str) -> Topic:
+    def get(self, name: str) -> TopicLog:
         topic = self._by_name.get(name)
         if topic is None:
             raise UnknownTopic(name)
         return topic
 
-    def by_id(self, topic_id: int) -> Topic | None:
+    def by_id(self, topic_id: int) -> TopicLog | None:
         return self._by_id.get(topic_id)
 
-    def add(self, record: TopicRecord) -> Topic:
+    def add(self, record: TopicRecord) -> TopicLog:
         """Take up a topic as a journal entry or a checkpoint describes it."""
-        topic = Topic(
+        topic = TopicLog(
             self._files,
             self.shelf,
             self._report,
@@ -59,7 +59,7 @@ class Catalog:
         self.next_id = max(self.next_id, record.id + 1)
         return topic
 
-    def adopt(self, record: TopicRecord) -> Topic:
+    def adopt(self, record: TopicRecord) -> TopicLog:
         """Add a topic found on disk; of two of one name, the newer is the topic."""
         other = self._by_name.get(record.name)
         if other is not None:
@@ -68,7 +68,7 @@ class Catalog:
             self.remove(other)
         return self.add(record)
 
-    def remove(self, topic: Topic) -> None:
+    def remove(self, topic: TopicLog) -> None:
         del self._by_id[topic.id]
         del self._by_name[topic.name]
 

@@ -16,7 +16,7 @@ from penstock.log.frame import (
     TABLE_ENTRY,
     Column,
     Encoding,
-    Flag,
+    FrameFlag,
     FrameHeader,
     build,
     padding,
@@ -61,7 +61,7 @@ def frame_of(columns: Columns, base_offset: int, id_base: bytes) -> bytearray:
     span, flags = count, 0
     if columns.offsets is not None:
         span = max(columns.span, columns.offsets[-1] + 1)
-        flags = int(Flag.GAPS)
+        flags = int(FrameFlag.GAPS)
         put(Column.OFFSET, Encoding.PLAIN, [array("I", columns.offsets).tobytes()])
     parts[:0] = table
     length = HEADER_BYTES + sum(map(len, parts))

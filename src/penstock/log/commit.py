@@ -13,9 +13,9 @@ from penstock.errors import InDoubt, WriteFailed
 from penstock.log.batch import Batch
 from penstock.log.columns import frame_of
 from penstock.log.frame import FrameHeader, pack
-from penstock.log.journal import Entry, Journal, Kind
+from penstock.log.journal import EntryKind, Journal, JournalEntry
 from penstock.log.tail import TailFrame
-from penstock.log.topic import Topic
+from penstock.log.topic import TopicLog
 from penstock.model.columns import Columns
 
 
@@ -23,7 +23,7 @@ from penstock.model.columns import Columns
 class OpenFrame:
     """Events of one topic that will be one frame."""
 
-    topic: Topic
+    topic: TopicLog
     base_offset: int
     id_base: bytes
     columns: Columns = field(default_factory=Columns)
@@ -34,7 +34,7 @@ class OpenFrame:
 class SealedFrame:
     """A frame that was encoded by its publisher: a new header, the same body."""
 
-    topic: Topic
+    topic: TopicLog
     header: FrameHeader
     body: memoryview
 
@@ -44,16 +44,16 @@ class OpenGroup:
     number: int
     sync: bool = False
     size: int = 0
-    items: list[OpenFrame | SealedFrame | Entry] = field(default_factory=list)
+    items: list[OpenFrame | SealedFrame | JournalEntry] = field(default_factory=list)
     open_frames: dict[int, OpenFrame] = field(default_factory=dict)
-    first_offsets: dict[int, tuple[Topic, int]] = field(default_factory=dict)
+    first_offsets: dict[int, tuple[TopicLog, int]] = field(default_factory=dict)
     undo: list[Callable[[], None]] = field(default_factory=list)
     then: list[Callable[[], None]] = field(default_factory=list)
     """Run when the group is committed, before its frames become readable."""
     last: list[Callable[[], None]] = field(default_factory=list)
     """Run when they are."""
 
-    def touch(self, topic: Topic, *, relaxed: bool = False) -> None:
+    def touch(self, topic: TopicLog, *, relaxed: bool = False) -> None:
         """Note where a topic stood before this group."""
         if topic.id not in self.first_offsets:
             self.first_offsets[topic.id] = (topic, topic.next_offset)
@@ -82,7 +82,7 @@ class Commit:
         self.sync = sync
         self.error: WriteFailed | None = None
         self.doubt: InDoubt | None = None
-        self.frames: list[tuple[Topic, TailFrame]] = []
+        self.frames: list[tuple[TopicLog, TailFrame]] = []
         self._columns: list[Columns | None] = []
         self._journal = journal
         self._time_ms = time_ms
@@ -117,16 +117,16 @@ class Commit:
         """Of its group."""
         return self.group.number
 
-    def headers(self) -> Iterator[tuple[Topic, FrameHeader]]:
+    def headers(self) -> Iterator[tuple[TopicLog, FrameHeader]]:
         """What its frames say of themselves."""
         return ((topic, frame.header) for topic, frame in self.frames)
 
-    def batches(self) -> Iterator[tuple[Topic, Batch, Columns | None]]:
+    def batches(self) -> Iterator[tuple[TopicLog, Batch, Columns | None]]:
         """The frames, and the columns of those where they are at hand."""
         for (topic, frame), columns in zip(self.frames, self._columns, strict=True):
             yield topic, Batch.whole(topic.name, *frame), columns
 
-    def _entry(self, item: OpenFrame | SealedFrame | Entry) -> Entry:
+    def _entry(self, item: OpenFrame | SealedFrame | JournalEntry) -> JournalEntry:
         columns: Columns | None = None
         match item:
             case OpenFrame(topic, base_offset, id_base, columns, _):
@@ -134,8 +134,8 @@ class Commit:
                 header, body = batch.header, batch.body
             case SealedFrame(topic, header, body):
                 pass
-            case Entry():
+            case JournalEntry():
                 return item
         self.frames.append((topic, TailFrame(header, body)))
         self._columns.append(columns)
-        return Entry(Kind.EVENTS, topic.id, pack(header), body)
+        return JournalEntry(EntryKind.EVENTS, topic.id, pack(header), body)

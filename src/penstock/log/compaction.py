@@ -33,7 +33,7 @@ from penstock.log.segment import (
     ignore_damage,
     read_header,
 )
-from penstock.log.topic import Segment, Topic
+from penstock.log.topic import Segment, TopicLog
 
 # Keys held in memory at a time; more are done in several rounds.
 MAX_KEYS = 1_000_000
@@ -41,13 +41,13 @@ READ_BYTES = 1 << 20
 
 
 def compaction(
-    log: LogCore, topic: Topic, sealed: Sequence[Segment], max_keys: int = MAX_KEYS
+    log: LogCore, topic: TopicLog, sealed: Sequence[Segment], max_keys: int = MAX_KEYS
 ) -> Steps:
     """The steps of compacting segments. Raises WriteFailed, then nothing is lost."""
     freed = 0
     start: int | None = 0
     while start is not None:
-        keys = Keys(start, max_keys)
+        keys = LastOffsets(start, max_keys)
         for segment in sealed:
             yield from _done(log, topic, ReadKeys(log.files, topic, segment, keys))
             if keys.following is not None:
@@ -66,7 +66,7 @@ def compaction(
     return freed
 
 
-def _done(log: LogCore, topic: Topic, work: StoreWork) -> Steps:
+def _done(log: LogCore, topic: TopicLog, work: StoreWork) -> Steps:
     """Have work done; if the topic is gone meanwhile, whatever became of it is."""
     yield work
     if work.error is not None and log.catalog.by_id(topic.id) is topic:
@@ -75,7 +75,7 @@ def _done(log: LogCore, topic: Topic, work: StoreWork) -> Steps:
 
 
 @dataclass(slots=True)
-class Keys:
+class LastOffsets:
     """The last offset of each key from ``start`` on, as many as there may be."""
 
     start: int
@@ -100,7 +100,7 @@ class Keys:
 class _SegmentWork:
     """Work on one sealed segment, with a handle of its own."""
 
-    def __init__(self, files: FileSystem, topic: Topic, segment: Segment) -> None:
+    def __init__(self, files: FileSystem, topic: TopicLog, segment: Segment) -> None:
         self.segment = segment
         self.error: WriteFailed | None = None
         self._files = files
@@ -150,7 +150,7 @@ class ReadKeys(_SegmentWork):
     """Adds the keys of a segment to those of the segments before it."""
 
     def __init__(
-        self, files: FileSystem, topic: Topic, segment: Segment, keys: Keys
+        self, files: FileSystem, topic: TopicLog, segment: Segment, keys: LastOffsets
     ) -> None:
         super().__init__(files, topic, segment)
         self._keys = keys
@@ -166,7 +166,11 @@ class Rewrite(_SegmentWork):
     """Writes a segment anew beside the old one, if that makes it shorter."""
 
     def __init__(
-        self, files: FileSystem, topic: Topic, segment: Segment, last: dict[bytes, int]
+        self,
+        files: FileSystem,
+        topic: TopicLog,
+        segment: Segment,
+        last: dict[bytes, int],
     ) -> None:
         super().__init__(files, topic, segment)
         self._last = last
@@ -238,7 +242,7 @@ class Rewrite(_SegmentWork):
 class SyncFolder:
     """Has the names in a topic's folder on disk."""
 
-    def __init__(self, files: FileSystem, topic: Topic) -> None:
+    def __init__(self, files: FileSystem, topic: TopicLog) -> None:
         self.error: WriteFailed | None = None
         self._files = files
         self._folder = topic.directory
@@ -250,7 +254,7 @@ class SyncFolder:
             self.error = write_error(self._folder, "compacting", error)
 
 
-def _put_in_place(log: LogCore, topic: Topic, work: Rewrite) -> int | None:
+def _put_in_place(log: LogCore, topic: TopicLog, work: Rewrite) -> int | None:
     """Let a rewritten segment take the place of the old one.
 
     Returns the bytes that sets free, which may be none; None if the old one stays.

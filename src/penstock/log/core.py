@@ -49,7 +49,7 @@ from penstock.log.owner import Owners
 from penstock.log.recovery import Recovery
 from penstock.log.scrub import Scrub
 from penstock.log.store import TakeCheckpoint, WriteOut
-from penstock.log.topic import Topic
+from penstock.log.topic import TopicLog
 
 logger = logging.getLogger(__name__)
 
@@ -170,7 +170,7 @@ class LogCore:
         """The number of the group that collects now."""
         return self.intake.group.number
 
-    def touched(self) -> Collection[tuple[Topic, int]]:
+    def touched(self) -> Collection[tuple[TopicLog, int]]:
         """Topics that got events in the open group, and where each stood before."""
         return self.intake.group.first_offsets.values()
 

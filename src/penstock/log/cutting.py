@@ -16,7 +16,7 @@ from penstock.errors import WriteFailed
 from penstock.files import FileSystem, remove_if_there, write_error
 from penstock.log.layout import SEGMENT_SUFFIX, index_file, numbered, segment_file
 from penstock.log.shelf import Shelf
-from penstock.log.topic import Segment, Topic
+from penstock.log.topic import Segment, TopicLog
 
 # Files erased in one piece of work, so that others have their turn between two.
 ERASED_AT_ONCE = 64
@@ -54,7 +54,7 @@ class Erase:
             self.error = write_error(where, "erasing events of", error)
 
 
-def erasures(topic: Topic, segments: Sequence[Segment]) -> Iterator[Erasure]:
+def erasures(topic: TopicLog, segments: Sequence[Segment]) -> Iterator[Erasure]:
     """What erases these segments, some at a time."""
     bases = [segment.base_offset for segment in segments]
     for first in range(0, len(bases), ERASED_AT_ONCE):
@@ -62,7 +62,7 @@ def erasures(topic: Topic, segments: Sequence[Segment]) -> Iterator[Erasure]:
         yield Erasure(topic.directory, some)
 
 
-def tidy(files: FileSystem, topic: Topic) -> None:
+def tidy(files: FileSystem, topic: TopicLog) -> None:
     """Cut what a topic's folder holds behind the end that is known for it."""
     if not files.exists(topic.directory):
         return
@@ -77,7 +77,7 @@ def tidy(files: FileSystem, topic: Topic) -> None:
         _shorten(files, topic.active)
 
 
-def forget_before(topic: Topic, offset: int) -> list[Segment]:
+def forget_before(topic: TopicLog, offset: int) -> list[Segment]:
     """Let the topic start at ``offset``; the segments it no longer has."""
     topic.start_offset = max(topic.start_offset, offset)
     gone = [s for s in topic.segments[:-1] if s.end_offset <= topic.start_offset]
@@ -85,7 +85,7 @@ def forget_before(topic: Topic, offset: int) -> list[Segment]:
     return gone
 
 
-def length_behind(topic: Topic, cut: int) -> int | None:
+def length_behind(topic: TopicLog, cut: int) -> int | None:
     """What is left of the last segment that begins in front of ``cut``.
 
     Raises OSError if it cannot be read.
@@ -95,7 +95,7 @@ def length_behind(topic: Topic, cut: int) -> int | None:
 
 
 def forget_behind(
-    topic: Topic, shelf: Shelf, cut: int, end: int, length: int | None
+    topic: TopicLog, shelf: Shelf, cut: int, end: int, length: int | None
 ) -> list[Segment]:
     """Drop frames that begin at ``cut`` or behind and let the topic end at ``end``.
 
@@ -117,7 +117,7 @@ def forget_behind(
 def erase(
     files: FileSystem,
     shelf: Shelf,
-    topic: Topic,
+    topic: TopicLog,
     gone: Iterable[Segment],
 ) -> None:
     """Remove segments that went and cut the active one.

@@ -43,7 +43,7 @@ _CRC = struct.Struct("<I")
 _CRC_AT = 12
 
 
-class Flag(IntFlag):
+class FrameFlag(IntFlag):
     GAPS = 1
 
 

@@ -21,16 +21,16 @@ from penstock.log.columns import frame_of
 from penstock.log.compaction import compaction
 from penstock.log.core import LogCore, Steps
 from penstock.log.cutting import erase, forget_before, forget_behind, length_behind
-from penstock.log.journal.group import START, TRUNCATE, Kind
+from penstock.log.journal.group import START, TRUNCATE, EntryKind
 from penstock.log.retention import SegmentFacts, new_start
 from penstock.log.store import is_aged
 from penstock.log.survey import Survey
-from penstock.log.topic import Segment, Topic
+from penstock.log.topic import Segment, TopicLog
 
 logger = logging.getLogger(__name__)
 
 
-def drop(log: LogCore, topic: Topic, then: Callable[[], None] = lambda: None) -> int:
+def drop(log: LogCore, topic: TopicLog, then: Callable[[], None] = lambda: None) -> int:
     """Delete a topic with the open group; the number of that group."""
 
     def stay() -> None:
@@ -45,10 +45,10 @@ def drop(log: LogCore, topic: Topic, then: Callable[[], None] = lambda: None) ->
     group = log.intake.group
     group.undo.append(stay)
     group.last.append(go)
-    return log.intake.enter(Kind.DELETE, topic.id, b"")
+    return log.intake.enter(EntryKind.DELETE, topic.id, b"")
 
 
-def start_at(log: LogCore, topic: Topic, offset: int) -> int:
+def start_at(log: LogCore, topic: TopicLog, offset: int) -> int:
     """Let a topic begin at ``offset`` with the open group; the number of that group."""
 
     def go() -> None:
@@ -66,17 +66,17 @@ def start_at(log: LogCore, topic: Topic, offset: int) -> int:
         )
 
     log.intake.group.then.append(go)
-    return log.intake.enter(Kind.START, topic.id, START.pack(offset))
+    return log.intake.enter(EntryKind.START, topic.id, START.pack(offset))
 
 
-def delete(log: LogCore, topic: Topic) -> None:
+def delete(log: LogCore, topic: TopicLog) -> None:
     _settle(log)
     drop(log, topic)
     log.commit(sync=True)
     _erase(log)
 
 
-def trim(log: LogCore, topic: Topic, offset: int) -> None:
+def trim(log: LogCore, topic: TopicLog, offset: int) -> None:
     _check_offset(topic, offset)
     _settle(log)
     start_at(log, topic, offset)
@@ -84,7 +84,7 @@ def trim(log: LogCore, topic: Topic, offset: int) -> None:
     _erase(log)
 
 
-def truncate(log: LogCore, topic: Topic, offset: int) -> None:
+def truncate(log: LogCore, topic: TopicLog, offset: int) -> None:
     _check_offset(topic, offset)
     _settle(log)
     _write_out(log)
@@ -94,7 +94,7 @@ def truncate(log: LogCore, topic: Topic, offset: int) -> None:
     end = offset if kept is None else cut
     intake = log.intake
     intake.group.touch(topic)
-    intake.enter(Kind.TRUNCATE, topic.id, TRUNCATE.pack(cut, end))
+    intake.enter(EntryKind.TRUNCATE, topic.id, TRUNCATE.pack(cut, end))
     intake.group.then.append(lambda: _cut_behind(log, topic, cut, end, length))
     topic.next_offset = end
     topic.compacted_to = None
@@ -103,12 +103,12 @@ def truncate(log: LogCore, topic: Topic, offset: int) -> None:
     log.commit(sync=True)
 
 
-def roll(log: LogCore, topics: Sequence[Topic]) -> None:
+def roll(log: LogCore, topics: Sequence[TopicLog]) -> None:
     _settle(log)
     _write_out(log, topics)
 
 
-def compact(log: LogCore, topic: Topic) -> int:
+def compact(log: LogCore, topic: TopicLog) -> int:
     return _done_here(log, _compaction(log, [topic]))
 
 
@@ -148,7 +148,7 @@ def _trimmed(log: LogCore, now_ms: int) -> Steps:
     return sum(before[topic.id] - topic.bytes for topic in trimmed)
 
 
-def _compaction(log: LogCore, topics: Sequence[Topic]) -> Steps:
+def _compaction(log: LogCore, topics: Sequence[TopicLog]) -> Steps:
     """Seal what topics have, so that all of it can be compacted, and do that."""
     changed = [
         (topic, topic.end_offset)
@@ -176,7 +176,7 @@ def _compaction(log: LogCore, topics: Sequence[Topic]) -> Steps:
     return freed
 
 
-def _sealed(topic: Topic) -> list[Segment]:
+def _sealed(topic: TopicLog) -> list[Segment]:
     return [segment for segment in topic.segments[:-1] if segment.sealed]
 
 
@@ -193,7 +193,7 @@ def _secured(log: LogCore) -> Steps:
     return 0
 
 
-def _compacted(log: LogCore, topic: Topic, sealed: list[Segment]) -> Steps:
+def _compacted(log: LogCore, topic: TopicLog, sealed: list[Segment]) -> Steps:
     log.keeper.forget_written(topic)
     sealed = [segment for segment in sealed if segment in topic.segments]
     freed = 0
@@ -207,7 +207,7 @@ def _compacted(log: LogCore, topic: Topic, sealed: list[Segment]) -> Steps:
     return freed
 
 
-def _rolled(log: LogCore, topics: Sequence[Topic]) -> Steps:
+def _rolled(log: LogCore, topics: Sequence[TopicLog]) -> Steps:
     """Have the active segments of topics sealed."""
     if topics:
         log.keeper.roll_soon(topics)
@@ -244,7 +244,7 @@ def _erase(log: LogCore) -> None:
             raise work.error
 
 
-def _present(log: LogCore) -> list[Topic]:
+def _present(log: LogCore) -> list[TopicLog]:
     return [topic for topic in log.catalog if not topic.going]
 
 
@@ -252,7 +252,7 @@ def _size(segments: Iterable[Segment]) -> int:
     return sum(segment.length for segment in segments)
 
 
-def _roll_due(topic: Topic, now_ms: int) -> bool:
+def _roll_due(topic: TopicLog, now_ms: int) -> bool:
     """The active segment is old enough, or holds only what retention lets go."""
     active, options = topic.active, topic.options
     if _old_in_memory(topic, now_ms):
@@ -266,7 +266,7 @@ def _roll_due(topic: Topic, now_ms: int) -> bool:
     return _youngest_ms(topic, active) < now_ms - options.retention_age_s * 1000
 
 
-def _old_in_memory(topic: Topic, now_ms: int) -> bool:
+def _old_in_memory(topic: TopicLog, now_ms: int) -> bool:
     """Retention takes segments: what little-used topics have must become one."""
     options, frames = topic.options, topic.tail.unwritten()
     if options.retention_age_s is None or not frames:
@@ -275,7 +275,7 @@ def _old_in_memory(topic: Topic, now_ms: int) -> bool:
     return frames[0].header.max_timestamp_ms < now_ms - age_s * 1000
 
 
-def _youngest_ms(topic: Topic, segment: Segment) -> float:
+def _youngest_ms(topic: TopicLog, segment: Segment) -> float:
     """When the youngest event of a segment is from; what nobody knows yet is young.
 
     The next round's survey finds it out: to do that here may take a while.
@@ -285,7 +285,7 @@ def _youngest_ms(topic: Topic, segment: Segment) -> float:
     return topic.max_timestamp_of(segment)
 
 
-def _expired(topic: Topic, now_ms: int) -> int | None:
+def _expired(topic: TopicLog, now_ms: int) -> int | None:
     options = topic.options
     if options.retention_age_s is None and options.retention_bytes is None:
         return None
@@ -298,7 +298,7 @@ def _expired(topic: Topic, now_ms: int) -> int | None:
     return new_start(facts, active.length if active else 0, options, now_ms)
 
 
-def _check_offset(topic: Topic, offset: int) -> None:
+def _check_offset(topic: TopicLog, offset: int) -> None:
     if not topic.start_offset <= offset <= topic.end_offset:
         raise OffsetOutOfRange(topic.name, offset, topic.start_offset, topic.end_offset)
 
@@ -308,7 +308,7 @@ def _settle(log: LogCore) -> None:
     log.commit()
 
 
-def _write_out(log: LogCore, roll_topics: Iterable[Topic] = ()) -> None:
+def _write_out(log: LogCore, roll_topics: Iterable[TopicLog] = ()) -> None:
     work = log.keeper.begin_write_out(log.now_ms(), roll=roll_topics)
     work.run()
     log.keeper.finish(work)
@@ -316,7 +316,7 @@ def _write_out(log: LogCore, roll_topics: Iterable[Topic] = ()) -> None:
         raise work.error
 
 
-def _partial_frame(topic: Topic, offset: int) -> tuple[bytearray | None, int]:
+def _partial_frame(topic: TopicLog, offset: int) -> tuple[bytearray | None, int]:
     """Where to cut frames off for ``offset``, and what to put back of the first."""
     if offset == topic.end_offset:
         return None, offset
@@ -333,7 +333,7 @@ def _partial_frame(topic: Topic, offset: int) -> tuple[bytearray | None, int]:
 
 
 def _cut_behind(
-    log: LogCore, topic: Topic, cut: int, end: int, length: int | None
+    log: LogCore, topic: TopicLog, cut: int, end: int, length: int | None
 ) -> None:
     """Cut before anything is written behind; no checkpoint comes until it is done."""
     shelf = log.catalog.shelf
@@ -345,7 +345,7 @@ def _cut_behind(
 
 
 @contextmanager
-def _erasing(topic: Topic) -> Iterator[None]:
+def _erasing(topic: TopicLog) -> Iterator[None]:
     """An error of the file system as one of ours; what was ordered is done later."""
     try:
         yield

@@ -16,9 +16,9 @@ from penstock.log.batch import Batch
 from penstock.log.commit import Commit, OpenFrame, OpenGroup, SealedFrame
 from penstock.log.frame import seal
 from penstock.log.interface import Appended, Outcome
-from penstock.log.journal import Entry, Journal
+from penstock.log.journal import Journal, JournalEntry
 from penstock.log.journal.group import ENTRY
-from penstock.log.topic import Topic
+from penstock.log.topic import TopicLog
 from penstock.model import ids
 from penstock.model.columns import MAX_BATCH_BYTES, Columns
 
@@ -55,7 +55,7 @@ class Intake:
         return commit if commit is not None and commit.doubt is not None else None
 
     def append(
-        self, topic: Topic, events: Columns | Batch, *, relaxed: bool = False
+        self, topic: TopicLog, events: Columns | Batch, *, relaxed: bool = False
     ) -> Appended:
         """Add checked events to the open group."""
         group, base, count = self.group, topic.next_offset, len(events)
@@ -84,7 +84,7 @@ class Intake:
             open_frame.base_offset,
         )
 
-    def put_back(self, topic: Topic, frame: bytearray) -> None:
+    def put_back(self, topic: TopicLog, frame: bytearray) -> None:
         """Add a frame that keeps its offsets and ids, which end the topic."""
         whole = Batch.of(topic.name, frame)
         self.group.touch(topic)
@@ -93,7 +93,7 @@ class Intake:
 
     def enter(self, kind: int, topic_id: int, data: bytes, *, sync: bool = True) -> int:
         """Add an entry that is not events; the number of its group."""
-        self.group.items.append(Entry(kind, topic_id, data))
+        self.group.items.append(JournalEntry(kind, topic_id, data))
         self.group.open_frames.pop(topic_id, None)
         self.group.size += ENTRY.size + len(data)
         self.group.sync = self.group.sync or sync
@@ -141,13 +141,13 @@ class Intake:
         finally:
             self.journal.abandon()
 
-    def _open(self, topic: Topic, base: int, events: Columns) -> OpenFrame:
+    def _open(self, topic: TopicLog, base: int, events: Columns) -> OpenFrame:
         frame = OpenFrame(topic, base, self._id_base(events.timestamps[0]))
         self.group.open_frames[topic.id] = frame
         self.group.items.append(frame)
         return frame
 
-    def _restamp(self, topic: Topic, batch: Batch, base: int) -> SealedFrame:
+    def _restamp(self, topic: TopicLog, batch: Batch, base: int) -> SealedFrame:
         """The publisher's frame with our offset and ids in its header."""
         id_base = self._id_base(batch.header.min_timestamp_ms)
         header = batch.header._replace(base_offset=base, id_base=id_base)

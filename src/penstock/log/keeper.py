@@ -28,7 +28,7 @@ from penstock.log.store import (
     table,
 )
 from penstock.log.tail import TailFrame
-from penstock.log.topic import Segment, Topic
+from penstock.log.topic import Segment, TopicLog
 from penstock.log.unsynced import Unsynced
 
 logger = logging.getLogger(__name__)
@@ -46,8 +46,8 @@ class Keeper:
         self._files = files
         self._layout = layout
         self._options = options
-        self._waiting: dict[int, Topic] = {}
-        self._cached: deque[tuple[Topic, int]] = deque()
+        self._waiting: dict[int, TopicLog] = {}
+        self._cached: deque[tuple[TopicLog, int]] = deque()
         self._cached_bytes = 0
         self._work: Work | None = None
         self.catalog = catalog
@@ -57,10 +57,10 @@ class Keeper:
         self.error: WriteFailed | None = None
         self.unfinished: list[Callable[[], None]] = []
         """Cuts of files that a checkpoint has to wait for."""
-        self._rolling: dict[int, Topic] = {}
+        self._rolling: dict[int, TopicLog] = {}
         self._rolls: WriteOut | None = None
         """The work that seals segments which were to be sealed."""
-        self._dropped: list[Topic] = []
+        self._dropped: list[TopicLog] = []
         self.roll_error: WriteFailed | None = None
         """Why the last segments that were to be sealed were not."""
         self._erasures: deque[Erasure] = deque()
@@ -78,17 +78,17 @@ class Keeper:
         """Whether segments are to be sealed yet."""
         return bool(self._rolling) or self._rolls is not None
 
-    def roll_soon(self, topics: Iterable[Topic]) -> None:
+    def roll_soon(self, topics: Iterable[TopicLog]) -> None:
         """Have the active segments of topics sealed by the next write-out."""
         self._rolling.update((topic.id, topic) for topic in topics)
 
-    def drop(self, topic: Topic) -> None:
+    def drop(self, topic: TopicLog) -> None:
         """Forget a deleted topic and have its files erased, when nothing uses them."""
         self._dropped.append(topic)
         if self.idle:
             self._forget_dropped()
 
-    def erase_soon(self, topic: Topic, gone: Sequence[Segment]) -> None:
+    def erase_soon(self, topic: TopicLog, gone: Sequence[Segment]) -> None:
         """Have the files of segments erased that a topic no longer has."""
         self.let_go(gone)
         for segment in gone:
@@ -102,14 +102,14 @@ class Keeper:
             self.erase_soon(topic, topic.segments)
             self._erasures.append(Erasure(topic.directory))
 
-    def confirm(self, topic: Topic, frame: TailFrame) -> None:
+    def confirm(self, topic: TopicLog, frame: TailFrame) -> None:
         """Make a committed frame readable."""
         topic.tail.append(frame)
         topic.end_offset = frame.header.end_offset
         self._waiting[topic.id] = topic
         self.unwritten_bytes += frame.header.length
 
-    def forget(self, topic: Topic) -> None:
+    def forget(self, topic: TopicLog) -> None:
         """Drop what memory holds of a topic that goes or changes."""
         written, unwritten = topic.tail.clear()
         self._cached_bytes -= written
@@ -118,13 +118,13 @@ class Keeper:
         self._rolling.pop(topic.id, None)
         self._cached = deque(one for one in self._cached if one[0] is not topic)
 
-    def forget_written(self, topic: Topic) -> None:
+    def forget_written(self, topic: TopicLog) -> None:
         """Drop what memory holds of a topic that is in segments too."""
         mine = sum(count for one, count in self._cached if one is topic)
         self._cached_bytes -= topic.tail.drop_written(mine)
         self._cached = deque(one for one in self._cached if one[0] is not topic)
 
-    def cut(self, topic: Topic, offset: int) -> None:
+    def cut(self, topic: TopicLog, offset: int) -> None:
         """Drop what memory holds of a topic from ``offset`` on."""
         written, unwritten = topic.tail.cut(offset)
         self._cached_bytes -= written
@@ -171,7 +171,9 @@ class Keeper:
             limit = 2 * self._options.write_out_bytes
             raise Backlogged(self.unwritten_bytes, limit)
 
-    def begin_write_out(self, now_ms: int, *, roll: Iterable[Topic] = ()) -> WriteOut:
+    def begin_write_out(
+        self, now_ms: int, *, roll: Iterable[TopicLog] = ()
+    ) -> WriteOut:
         assert self.idle, "one piece of work at a time"
         rolled = {**self._rolling, **{topic.id: topic for topic in roll}}
         work = self._write_out(self._plan(now_ms, rolled))
@@ -279,7 +281,7 @@ class Keeper:
         self._report(work.error)
         self._evict()
 
-    def _plan(self, now_ms: int, rolled: Mapping[int, Topic]) -> list[SegmentWrite]:
+    def _plan(self, now_ms: int, rolled: Mapping[int, TopicLog]) -> list[SegmentWrite]:
         topics = {**self._waiting, **rolled}
         return [
             write
@@ -302,7 +304,7 @@ class Keeper:
         if not topic.tail.unwritten():
             self._waiting.pop(topic.id, None)
 
-    def _seal(self, topic: Topic, segment: Segment) -> None:
+    def _seal(self, topic: TopicLog, segment: Segment) -> None:
         if segment.index is not None:
             segment.max_timestamp_ms = segment.index.max_timestamp_ms
         logger.info(

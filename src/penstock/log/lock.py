@@ -15,7 +15,7 @@ from penstock.errors import DirectoryLocked
 from penstock.files import Files
 
 
-class Holder(msgspec.Struct, frozen=True, omit_defaults=True):
+class LockHolder(msgspec.Struct, frozen=True, omit_defaults=True):
     pid: int
     role: str = ""
     """What the process is, if it said so."""
@@ -31,18 +31,18 @@ class DirectoryLock:
             os.close(self._handle)
             raise DirectoryLocked(os.path.dirname(path), holder_pid(path)) from None
         os.ftruncate(self._handle, 0)
-        os.pwrite(self._handle, msgspec.json.encode(Holder(os.getpid(), role)), 0)
+        os.pwrite(self._handle, msgspec.json.encode(LockHolder(os.getpid(), role)), 0)
 
     def release(self) -> None:
         os.ftruncate(self._handle, 0)
         os.close(self._handle)
 
 
-def lock_holder(path: str) -> Holder | None:
+def lock_holder(path: str) -> LockHolder | None:
     """The process named in the lock file, alive or not."""
     try:
         with open(path, "rb") as file:
-            return msgspec.json.decode(file.read(), type=Holder)
+            return msgspec.json.decode(file.read(), type=LockHolder)
     except (OSError, msgspec.DecodeError):
         return None
 

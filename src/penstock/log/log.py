@@ -32,12 +32,12 @@ from penstock.log.checkpoint import TopicRecord
 from penstock.log.core import LogCore
 from penstock.log.intake import checked_size
 from penstock.log.interface import Appended
-from penstock.log.journal import FIRST_OWNED, LAST_OWNED, Journal, Kind
+from penstock.log.journal import FIRST_OWNED, LAST_OWNED, EntryKind, Journal
 from penstock.log.layout import Layout
 from penstock.log.lock import DirectoryLock
 from penstock.log.options import MAX_GROUP_BYTES, LogOptions, TopicOptions
 from penstock.log.owner import Owner
-from penstock.log.topic import Topic
+from penstock.log.topic import TopicLog
 from penstock.model.columns import MAX_BATCH_BYTES, Columns
 from penstock.model.topic import topic_name
 
@@ -116,20 +116,20 @@ class Log(LogCore):
         """Grows with every topic that is made: whether there may be other names."""
         return self.catalog.next_id
 
-    def each_topic(self) -> Iterator[Topic]:
+    def each_topic(self) -> Iterator[TopicLog]:
         return iter(self.catalog)
 
     def has_topic(self, name: str) -> bool:
         return name in self.catalog
 
-    def topic(self, name: str) -> Topic:
+    def topic(self, name: str) -> TopicLog:
         """The topic of that name; raises UnknownTopic."""
         return self.catalog.get(name)
 
-    def topic_by_id(self, topic_id: int) -> Topic | None:
+    def topic_by_id(self, topic_id: int) -> TopicLog | None:
         return self.catalog.by_id(topic_id)
 
-    def create_topic(self, name: str, options: TopicOptions | None = None) -> Topic:
+    def create_topic(self, name: str, options: TopicOptions | None = None) -> TopicLog:
         """Create a topic; it is durable with the group that is open now."""
         self.check_writer()
         if name in self.catalog:
@@ -145,7 +145,7 @@ class Log(LogCore):
         )
         topic = self.catalog.add(record)
         topic.committed = False
-        self.intake.enter(Kind.TOPIC, topic.id, msgspec.json.encode(record))
+        self.intake.enter(EntryKind.TOPIC, topic.id, msgspec.json.encode(record))
         self.intake.group.undo.append(lambda: self.catalog.remove(topic))
         self.intake.group.then.append(lambda: setattr(topic, "committed", True))
         return topic
@@ -155,7 +155,7 @@ class Log(LogCore):
         self.check_writer()
         topic = self._there(name)
         record = TopicRecord(id=topic.id, name=topic.name, options=options)
-        self.intake.enter(Kind.TOPIC, topic.id, msgspec.json.encode(record))
+        self.intake.enter(EntryKind.TOPIC, topic.id, msgspec.json.encode(record))
         self.intake.group.then.append(lambda: setattr(topic, "options", options))
 
     # Appending
@@ -248,7 +248,7 @@ class Log(LogCore):
         self._make_room(len(data))
         return self.intake.enter(kind, 0, data)
 
-    def _there(self, name: str) -> Topic:
+    def _there(self, name: str) -> TopicLog:
         """The topic of that name; raises UnknownTopic, BeingDeleted."""
         topic = self.catalog.get(name)
         if topic.going:

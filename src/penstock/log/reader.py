@@ -32,14 +32,14 @@ from penstock.log.checkpoint import TopicRecord
 from penstock.log.cutting import forget_before, forget_behind, length_behind
 from penstock.log.damage import Damage
 from penstock.log.frame import FrameHeader
-from penstock.log.journal.group import Entry, Kind, cut_in, start_in
+from penstock.log.journal.group import EntryKind, JournalEntry, cut_in, start_in
 from penstock.log.journal.position import read_position
-from penstock.log.journal.scan import Found, JournalScan, first_position
+from penstock.log.journal.scan import FoundGroup, JournalScan, first_position
 from penstock.log.layout import Layout
 from penstock.log.lock import is_held
 from penstock.log.rebuild import find_topic
 from penstock.log.tail import Tail, TailFrame
-from penstock.log.topic import Topic
+from penstock.log.topic import TopicLog
 
 T = TypeVar("T")
 
@@ -52,7 +52,7 @@ _TRIES = 10
 _NOT_LOADED = memoryview(b"")
 
 
-class Place(NamedTuple):
+class FramePlace(NamedTuple):
     path: str
     position: int
 
@@ -65,9 +65,9 @@ class JournalTail(Tail):
     def __init__(self, files: FileSystem) -> None:
         super().__init__()
         self._files = files
-        self._places: dict[int, Place] = {}
+        self._places: dict[int, FramePlace] = {}
 
-    def put(self, header: FrameHeader, place: Place) -> None:
+    def put(self, header: FrameHeader, place: FramePlace) -> None:
         self.append(TailFrame(header, _NOT_LOADED))
         self._places[header.base_offset] = place
 
@@ -136,7 +136,7 @@ class Reader:
     def topics(self) -> list[str]:
         return sorted(topic.name for topic in self._catalog)
 
-    def topic(self, name: str) -> Topic:
+    def topic(self, name: str) -> TopicLog:
         """The topic of that name; raises UnknownTopic."""
         return self._catalog.get(name)
 
@@ -244,7 +244,7 @@ class Reader:
                     self._add(record)
         return start or 0
 
-    def _add(self, record: TopicRecord) -> Topic:
+    def _add(self, record: TopicRecord) -> TopicLog:
         topic = self._catalog.adopt(record)
         if not isinstance(topic.tail, JournalTail):
             topic.tail = JournalTail(self._files)
@@ -271,11 +271,11 @@ class Reader:
         self._suspicions += scan.damages
         self.synced_position = scan.end
 
-    def _entries(self, scan: JournalScan) -> Iterator[tuple[Entry, Place]]:
+    def _entries(self, scan: JournalScan) -> Iterator[tuple[JournalEntry, FramePlace]]:
         for one in scan.groups():
             for entry, place in _placed(one, self._layout.directory):
                 # Only the header of a frame is kept: the block may be large.
-                size = frame.HEADER_BYTES if entry.kind == Kind.EVENTS else None
+                size = frame.HEADER_BYTES if entry.kind == EntryKind.EVENTS else None
                 yield entry._replace(data=bytes(entry.data[:size])), place
 
     def _sync(self, name: str) -> None:
@@ -289,8 +289,8 @@ class Reader:
         finally:
             self._files.close(handle)
 
-    def _apply(self, entry: Entry, place: Place) -> None:
-        if entry.kind == Kind.TOPIC:
+    def _apply(self, entry: JournalEntry, place: FramePlace) -> None:
+        if entry.kind == EntryKind.TOPIC:
             record = msgspec.json.decode(entry.data, type=TopicRecord)
             known = self._catalog.by_id(record.id)
             if known is None:
@@ -302,19 +302,19 @@ class Reader:
         if topic is None:
             return
         match entry.kind:
-            case Kind.EVENTS:
+            case EntryKind.EVENTS:
                 self._extend(topic, entry, place)
-            case Kind.START:
+            case EntryKind.START:
                 forget_before(topic, start_in(entry))
-            case Kind.TRUNCATE:
+            case EntryKind.TRUNCATE:
                 cut, end = cut_in(entry)
                 topic.tail.cut(cut)
                 length = length_behind(topic, cut)
                 forget_behind(topic, self._catalog.shelf, cut, end, length)
-            case Kind.DELETE:
+            case EntryKind.DELETE:
                 self._catalog.remove(topic)
 
-    def _extend(self, topic: Topic, entry: Entry, place: Place) -> None:
+    def _extend(self, topic: TopicLog, entry: JournalEntry, place: FramePlace) -> None:
         header = frame.peek(entry.data, 0)
         assert header is not None, "an intact group holds good frames"
         if header.end_offset > topic.end_offset:
@@ -323,8 +323,10 @@ class Reader:
             topic.end_offset = header.end_offset
 
 
-def _placed(found: Found, directory: str) -> Iterator[tuple[Entry, Place]]:
+def _placed(
+    found: FoundGroup, directory: str
+) -> Iterator[tuple[JournalEntry, FramePlace]]:
     """The entries of a group with the places of their data."""
     path = os.path.join(directory, found.file)
     for entry, offset in found.placed_entries():
-        yield entry, Place(path, found.file_position + offset)
+        yield entry, FramePlace(path, found.file_position + offset)

@@ -26,7 +26,13 @@ from penstock.log.cutting import (
     tidy,
 )
 from penstock.log.damage import Damage, DamageRegister, RecoveryReport
-from penstock.log.journal import FIRST_OWNED, Entry, Journal, Kind, StoredGroup
+from penstock.log.journal import (
+    FIRST_OWNED,
+    EntryKind,
+    Journal,
+    JournalEntry,
+    StoredGroup,
+)
 from penstock.log.journal.group import cut_in, start_in
 from penstock.log.keeper import Keeper
 from penstock.log.layout import Layout
@@ -34,7 +40,7 @@ from penstock.log.options import LogOptions, TopicOptions
 from penstock.log.owner import Owner, Owners, Record
 from penstock.log.rebuild import find_topic
 from penstock.log.tail import TailFrame
-from penstock.log.topic import Topic
+from penstock.log.topic import TopicLog
 
 logger = logging.getLogger(__name__)
 
@@ -141,7 +147,7 @@ class Recovery:
                 self._tidy(self._catalog.adopt(record))
         return start or 0
 
-    def _tidy(self, topic: Topic) -> None:
+    def _tidy(self, topic: TopicLog) -> None:
         tidy(self._files, topic)
 
     def _replay(self, found: StoredGroup) -> None:
@@ -159,7 +165,7 @@ class Recovery:
         ):
             self._write_out()
 
-    def _replay_record(self, entry: Entry, found: StoredGroup) -> None:
+    def _replay_record(self, entry: JournalEntry, found: StoredGroup) -> None:
         record = Record(
             kind=entry.kind,
             data=bytes(entry.data),
@@ -169,20 +175,20 @@ class Recovery:
         self._owner(entry.kind).replay(record)
         self.report.records += 1
 
-    def _apply(self, entry: Entry) -> None:
+    def _apply(self, entry: JournalEntry) -> None:
         """What one entry of the log itself does to the topics."""
-        if entry.kind == Kind.TOPIC:
+        if entry.kind == EntryKind.TOPIC:
             self._add_topic(msgspec.json.decode(entry.data, type=TopicRecord))
             return
         topic, shelf = self._topic(entry.topic), self._catalog.shelf
         match entry.kind:
-            case Kind.EVENTS:
+            case EntryKind.EVENTS:
                 self._append(topic, entry)
-            case Kind.START:
+            case EntryKind.START:
                 gone = forget_before(topic, start_in(entry))
                 self._keeper.let_go(gone)
                 erase(self._files, shelf, topic, gone)
-            case Kind.TRUNCATE:
+            case EntryKind.TRUNCATE:
                 cut, end = cut_in(entry)
                 self._keeper.cut(topic, cut)
                 length = length_behind(topic, cut)
@@ -190,7 +196,7 @@ class Recovery:
                 self._keeper.let_go(gone)
                 erase(self._files, shelf, topic, gone)
                 topic.next_offset = topic.end_offset
-            case Kind.DELETE:
+            case EntryKind.DELETE:
                 self._keeper.forget(topic)
                 self._catalog.remove(topic)
                 self._keeper.let_go(topic.segments)
@@ -206,7 +212,7 @@ class Recovery:
         else:
             known.options = record.options
 
-    def _append(self, topic: Topic, entry: Entry) -> None:
+    def _append(self, topic: TopicLog, entry: JournalEntry) -> None:
         header = frame.peek(entry.data, 0)
         assert header is not None, "an intact group holds good frames"
         if header.end_offset <= topic.end_offset:
@@ -218,7 +224,7 @@ class Recovery:
         self._keeper.confirm(topic, TailFrame(header, body))
         topic.next_offset = topic.end_offset
 
-    def _note_gap(self, topic: Topic, to: int) -> None:
+    def _note_gap(self, topic: TopicLog, to: int) -> None:
         self._note(
             Damage(
                 file=self._layout.relative(self._layout.journal),
@@ -231,7 +237,7 @@ class Recovery:
             )
         )
 
-    def _topic(self, topic_id: int) -> Topic:
+    def _topic(self, topic_id: int) -> TopicLog:
         """The topic of that id, made up if its creation was lost."""
         topic = self._catalog.by_id(topic_id)
         if topic is not None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from penstock.log.catalog import Catalog
-from penstock.log.topic import Segment, Topic
+from penstock.log.topic import Segment, TopicLog
 
 _READ_BYTES = 1 << 20
 
@@ -13,7 +13,7 @@ class Scrub:
 
     def __init__(self, catalog: Catalog) -> None:
         self._catalog = catalog
-        self._left: list[tuple[Topic, Segment]] = []
+        self._left: list[tuple[TopicLog, Segment]] = []
         self._position: int | None = None
         self._length = 0
         """Of the segment it is in: another one, if that was compacted meanwhile."""
@@ -33,7 +33,7 @@ class Scrub:
                 self._left.pop()
         return not self._left
 
-    def _newest_last(self) -> list[tuple[Topic, Segment]]:
+    def _newest_last(self) -> list[tuple[TopicLog, Segment]]:
         """All segments: the oldest of every topic first, the active ones last."""
         aged = [
             (-age, topic, segment)
@@ -43,7 +43,7 @@ class Scrub:
         aged.sort(key=lambda one: one[0])
         return [(topic, segment) for _, topic, segment in aged]
 
-    def _verify(self, topic: Topic, segment: Segment, max_bytes: int) -> int:
+    def _verify(self, topic: TopicLog, segment: Segment, max_bytes: int) -> int:
         """Go on in a segment; bytes done. The position is None when it is through."""
         done = 0
         if segment.sealed and segment.length != self._length:

@@ -16,7 +16,7 @@ from penstock.log.lock import holder_pid, is_held
 from penstock.log.options import TopicOptions
 from penstock.log.reader import Reader
 from penstock.log.tail import Tail
-from penstock.log.topic import Segment, Topic
+from penstock.log.topic import Segment, TopicLog
 from penstock.log.verification import quarantined
 
 
@@ -77,7 +77,7 @@ def _journal(layout: Layout) -> JournalStat:
     return JournalStat(files=len(sizes), bytes=sum(sizes))
 
 
-def _topic(reader: Reader, topic: Topic) -> TopicStat:
+def _topic(reader: Reader, topic: TopicLog) -> TopicStat:
     # The reader's own way to list these frames would read all of their bytes.
     waiting = [one.header for one in Tail.unwritten(topic.tail)]
     times = [topic.max_timestamp_of(segment) for segment in topic.segments]
@@ -99,7 +99,7 @@ def _topic(reader: Reader, topic: Topic) -> TopicStat:
     )
 
 
-def _events(topic: Topic, segment: Segment) -> int:
+def _events(topic: TopicLog, segment: Segment) -> int:
     """Events of a segment as its index counts them, without those trimmed."""
     if segment.base_offset >= topic.start_offset:
         return topic.index_of(segment).events
@@ -109,7 +109,7 @@ def _events(topic: Topic, segment: Segment) -> int:
     )
 
 
-def _waiting(reader: Reader, topic: Topic, header: FrameHeader) -> int:
+def _waiting(reader: Reader, topic: TopicLog, header: FrameHeader) -> int:
     """Events of a frame in the journal, without those trimmed."""
     start = topic.start_offset
     if header.base_offset >= start:
@@ -119,6 +119,6 @@ def _waiting(reader: Reader, topic: Topic, header: FrameHeader) -> int:
     return sum(map(len, reader.read(topic.name, start, 1)))
 
 
-def _first_timestamp(reader: Reader, topic: Topic) -> int | None:
+def _first_timestamp(reader: Reader, topic: TopicLog) -> int | None:
     found = reader.read(topic.name, topic.start_offset, 1)
     return found[0].timestamps()[0] if found else None

@@ -22,7 +22,7 @@ from penstock.log.journal import Securing
 from penstock.log.layout import Layout, segment_file
 from penstock.log.segment import MAX_HEADER_BYTES, decode_header, encode_header
 from penstock.log.tail import TailFrame
-from penstock.log.topic import Segment, Topic
+from penstock.log.topic import Segment, TopicLog
 from penstock.log.unsynced import MANY_FILES, Unsynced
 
 
@@ -30,7 +30,7 @@ from penstock.log.unsynced import MANY_FILES, Unsynced
 class SegmentWrite:
     """Frames for one segment, which is created first if it is new."""
 
-    topic: Topic
+    topic: TopicLog
     segment: Segment
     position: int
     new: bool
@@ -47,7 +47,9 @@ class SegmentWrite:
         return self.segment.end_offset if last is None else last.end_offset
 
 
-def plan_writes(topic: Topic, now_ms: int, *, roll: bool = False) -> list[SegmentWrite]:
+def plan_writes(
+    topic: TopicLog, now_ms: int, *, roll: bool = False
+) -> list[SegmentWrite]:
     """How the topic's unwritten frames go into segments, rolling where it is due."""
     writes: list[SegmentWrite] = []
     current: SegmentWrite | None = None
@@ -85,7 +87,7 @@ def is_aged(segment: Segment, age_s: float | None, now_ms: int) -> bool:
     return now_ms - segment.created_ms >= age_s * 1000
 
 
-def _new_segment(topic: Topic, base_offset: int, now_ms: int) -> SegmentWrite:
+def _new_segment(topic: TopicLog, base_offset: int, now_ms: int) -> SegmentWrite:
     length = topic.header_length
     segment = Segment(
         base_offset=base_offset,
@@ -181,7 +183,7 @@ class Dirty:
     segments: dict[str, int] = field(default_factory=dict)
     suspect: set[str] = field(default_factory=set)
     directories: set[str] = field(default_factory=set)
-    sealed: list[tuple[Topic, Segment]] = field(default_factory=list)
+    sealed: list[tuple[TopicLog, Segment]] = field(default_factory=list)
 
     def note(self, write: SegmentWrite) -> None:
         start = 0 if write.new else write.position
@@ -198,13 +200,15 @@ class Dirty:
         self.sealed[:0] = other.sealed
 
 
-def table(topics: Iterable[Topic], writes: Iterable[SegmentWrite]) -> list[TopicRecord]:
+def table(
+    topics: Iterable[TopicLog], writes: Iterable[SegmentWrite]
+) -> list[TopicRecord]:
     """The topics as they will stand when ``writes`` are done."""
     last = {write.topic.id: write for write in writes}
     return [_record(topic, last.get(topic.id)) for topic in topics if topic.committed]
 
 
-def _record(topic: Topic, write: SegmentWrite | None) -> TopicRecord:
+def _record(topic: TopicLog, write: SegmentWrite | None) -> TopicRecord:
     active = topic.active if write is None else write.segment
     length = 0 if active is None else active.length
     return TopicRecord(

@@ -15,14 +15,14 @@ from penstock.files import FileSystem
 from penstock.log.core import LogCore
 from penstock.log.index import Index
 from penstock.log.segment import build_index, ignore_damage, read_header
-from penstock.log.topic import Segment, Topic
+from penstock.log.topic import Segment, TopicLog
 
 
 @dataclass(slots=True)
 class _Finding:
     """What is asked of one segment, as it was when that was planned."""
 
-    topic: Topic
+    topic: TopicLog
     segment: Segment
     length: int
     active: bool
@@ -97,7 +97,7 @@ class Survey:
             self._files.close(handle)
 
 
-def _unknown_of(topic: Topic) -> list[_Finding]:
+def _unknown_of(topic: TopicLog) -> list[_Finding]:
     options, active = topic.options, topic.active
     aged = options.retention_age_s is not None
     found = []

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from penstock.log.damage import Damage
-from penstock.log.topic import Topic
+from penstock.log.topic import TopicLog
 
 Progress = Callable[[int], None]
 
@@ -39,7 +39,7 @@ class Tally:
     def note(self, damage: Damage) -> None:
         self._damages.setdefault(place_of(damage), damage)
 
-    def note_hole(self, topic: Topic, file: str, first: int, end: int) -> None:
+    def note_hole(self, topic: TopicLog, file: str, first: int, end: int) -> None:
         """Offsets that are nowhere, unless known damage accounts for them."""
         if first < end and not self._explained(topic.name, first, end):
             self.note(

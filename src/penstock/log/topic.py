@@ -62,7 +62,7 @@ class Segment:
     of sealed ones."""
 
 
-class Topic:
+class TopicLog:
     def __init__(
         self,
         files: FileSystem,

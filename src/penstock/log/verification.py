@@ -17,15 +17,15 @@ from penstock.files import Files, FileSystem, read_file
 from penstock.log import checkpoint as checkpoints
 from penstock.log import frame
 from penstock.log.damage import Damage
-from penstock.log.journal.group import Entry, Kind
+from penstock.log.journal.group import EntryKind, JournalEntry
 from penstock.log.journal.position import read_position
-from penstock.log.journal.scan import Found, JournalScan
+from penstock.log.journal.scan import FoundGroup, JournalScan
 from penstock.log.layout import JOURNAL_SUFFIX, Layout, numbered
 from penstock.log.lock import is_held
 from penstock.log.reader import Reader
 from penstock.log.tail import Tail
 from penstock.log.tally import Progress, Tally, VerifyResult, place_of
-from penstock.log.topic import Topic
+from penstock.log.topic import TopicLog
 from penstock.log.verify_segment import SegmentCheck
 
 # Looks that a busy writer may spoil before its doing so is an error.
@@ -153,9 +153,9 @@ def _journal_start(files: FileSystem, layout: Layout) -> int:
     return starts[0] if starts else 0
 
 
-def _look_at_group(found: Found, tally: Tally) -> None:
+def _look_at_group(found: FoundGroup, tally: Tally) -> None:
     for entry, at in found.placed_entries():
-        if entry.kind == Kind.EVENTS and not _holds_frame(entry):
+        if entry.kind == EntryKind.EVENTS and not _holds_frame(entry):
             tally.note(
                 Damage(
                     file=found.file,
@@ -167,13 +167,13 @@ def _look_at_group(found: Found, tally: Tally) -> None:
     tally.looked_at(found.file, found.header.length)
 
 
-def _holds_frame(entry: Entry) -> bool:
+def _holds_frame(entry: JournalEntry) -> bool:
     header = frame.peek(entry.data, 0)
     return header is not None and frame.intact(memoryview(entry.data), 0, header)
 
 
 def _look_at_segments(
-    files: FileSystem, layout: Layout, topic: Topic, tally: Tally
+    files: FileSystem, layout: Layout, topic: TopicLog, tally: Tally
 ) -> None:
     expected = topic.start_offset
     for segment in topic.segments:
@@ -183,7 +183,9 @@ def _look_at_segments(
         expected = segment.end_offset
 
 
-def _look_at_tail(layout: Layout, reader: Reader, topic: Topic, tally: Tally) -> None:
+def _look_at_tail(
+    layout: Layout, reader: Reader, topic: TopicLog, tally: Tally
+) -> None:
     """What a topic has in the journal: its bytes were looked at there."""
     journal = layout.relative(layout.journal)
     expected, start = topic.written_offset, topic.start_offset

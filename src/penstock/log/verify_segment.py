@@ -16,7 +16,7 @@ from penstock.log.index import Index
 from penstock.log.layout import Layout, index_file
 from penstock.log.segment import FoundFrame, frames, read_header
 from penstock.log.tally import Tally
-from penstock.log.topic import Segment, Topic
+from penstock.log.topic import Segment, TopicLog
 
 
 class SegmentCheck:
@@ -26,7 +26,7 @@ class SegmentCheck:
         self,
         files: FileSystem,
         layout: Layout,
-        topic: Topic,
+        topic: TopicLog,
         segment: Segment,
         tally: Tally,
     ) -> None:
@@ -153,7 +153,7 @@ class SegmentCheck:
 
 def _counts_well(found: FoundFrame) -> bool:
     header = found.header
-    if not header.flags & frame.Flag.GAPS:
+    if not header.flags & frame.FrameFlag.GAPS:
         return header.span == header.events
     offsets = Batch.whole("", found.header, found.body).offsets()
     ascending = all(a < b for a, b in zip(offsets, offsets[1:], strict=False))

@@ -23,13 +23,13 @@ from pyspark.sql.pandas.functions import arrow_udf
 from pyspark.sql.streaming.query import StreamingQuery
 
 from penstock.client.feed import RETRY_S
-from penstock.client.line import Line
+from penstock.client.line import LastingConnection
 from penstock.errors import TopicExists
-from penstock.pipeline.batch import Batch
+from penstock.pipeline.batch import MicroBatch
 from penstock.pipeline.checkpoint import QUERY
 from penstock.pipeline.letters import Letter, letters
-from penstock.pipeline.options import Broker, PipelineOptions
-from penstock.pipeline.outlet import Outlet
+from penstock.pipeline.options import BrokerAddress, PipelineOptions
+from penstock.pipeline.outlet import QueryFeed
 from penstock.pipeline.portion import Stray
 from penstock.pipeline.samples import TOPIC as SAMPLES
 from penstock.pipeline.samples import Panics
@@ -65,10 +65,10 @@ class Application:
         self._spark = spark
         self._options = options
         self._opener = opener
-        self._outlet = Outlet(options.broker.feed)
-        self._line = Line(options.broker.connect, RETRY_S)
+        self._outlet = QueryFeed(options.broker.feed)
+        self._line = LastingConnection(options.broker.connect, RETRY_S)
         self._pause_ms = round(options.trigger_s * 1000)
-        self.batch = Batch(
+        self.batch = MicroBatch(
             *(self._outlet, opener, self._letters, Panics(self._line)), self._pause_ms
         )
 
@@ -153,7 +153,7 @@ class OpenStore:
         return store.open(self.url)
 
 
-def make_topics(broker: Broker, names: list[str]) -> None:
+def make_topics(broker: BrokerAddress, names: list[str]) -> None:
     """Have these topics. Raises NotRunning, ConnectionLost, ServerRefused."""
     with broker.connect() as client:
         for name in names:

@@ -15,12 +15,12 @@ from pyspark.sql import DataFrame
 from pyspark.sql.functions import col, inline
 from pyspark.sql.pandas.functions import arrow_udf
 
-from penstock.client.feed import Events
+from penstock.client.feed import FeedEvents
 from penstock.model.event import MESSAGE_FIELD
 from penstock.pipeline import notes
 from penstock.pipeline.letters import Letter
-from penstock.pipeline.notes import Note
-from penstock.pipeline.outlet import Outlet, Told
+from penstock.pipeline.notes import PortionNote
+from penstock.pipeline.outlet import FeedNote, QueryFeed
 from penstock.pipeline.portion import Stray
 from penstock.pipeline.statistics import added, closed
 from penstock.pipeline.task import NOTE, TAG
@@ -38,10 +38,10 @@ Samples = Callable[[int, int], tuple[int, list[tuple[int, int]]]]
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
+class MicroBatch:
     """Called by Spark with the totals that a batch has changed, and its number."""
 
-    outlet: Outlet
+    outlet: QueryFeed
     opener: Opener
     letters: Callable[[Sequence[Stray]], Iterable[Letter]]
     """Reads what the strays are."""
@@ -72,16 +72,20 @@ class Batch:
         self._close(1 << 62)
 
     def _tell(
-        self, told: Told, batch: int, tags: list[tuple[str, str]], of: list[Note]
+        self,
+        told: FeedNote,
+        batch: int,
+        tags: list[tuple[str, str]],
+        of: list[PortionNote],
     ) -> None:
         windows = told.windows
         added(windows, (note.windows for note in of))
         samples = self._panics(told)
         events = [*_tags(tags), *statistics(closed(windows, windows.reached_ms))]
-        note = Told(batch=batch, windows=windows, samples=samples)
+        note = FeedNote(batch=batch, windows=windows, samples=samples)
         self.outlet.put(events, note)
 
-    def _panics(self, told: Told) -> int:
+    def _panics(self, told: FeedNote) -> int:
         """Count those up to the last tweet; later ones wait for the next."""
         samples, panics = self.samples(told.samples, told.windows.end_ms)
         for at_ms, count in panics:
@@ -102,7 +106,7 @@ class Batch:
 
 def _collected(
     totals: DataFrame, opener: Opener
-) -> tuple[list[tuple[str, str]], list[Note]]:
+) -> tuple[list[tuple[str, str]], list[PortionNote]]:
     """Write totals of users; tags and their counts, and the notes. One job of Spark."""
     told = arrow_udf(Totals(opener).run, FOR_DRIVER)  # type: ignore[call-overload]
     done = totals.select(told.asNondeterministic()(*COLUMNS).alias("told"))
@@ -111,17 +115,17 @@ def _collected(
     return tags, [notes.decode(row["told"]) for row in rows if row["kind"] == NOTE]
 
 
-def _tags(tags: list[tuple[str, str]]) -> Iterator[Events]:
+def _tags(tags: list[tuple[str, str]]) -> Iterator[FeedEvents]:
     """Counts of tags; the key of an event is the tag."""
     if tags:
         payloads = [told.encode() for _, told in tags]
-        yield Events(HASHTAGS, payloads, [tag.encode() for tag, _ in tags])
+        yield FeedEvents(HASHTAGS, payloads, [tag.encode() for tag, _ in tags])
 
 
-def statistics(found: dict[str, list[bytes]]) -> list[Events]:
+def statistics(found: dict[str, list[bytes]]) -> list[FeedEvents]:
     """People see the text of a statistic, and its numbers behind it."""
     return [
-        Events(topic, payloads, headers=[_SHOWN] * len(payloads))
+        FeedEvents(topic, payloads, headers=[_SHOWN] * len(payloads))
         for topic, payloads in found.items()
     ]
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from penstock.client import Client
 from penstock.client.fetching import Range
-from penstock.client.line import Line
+from penstock.client.line import LastingConnection
 from penstock.errors import OffsetOutOfRange
 from penstock.pipeline.portion import Stray
 
@@ -33,7 +33,9 @@ class Letter:
     raw: bytes
 
 
-def letters(line: Line, topic: str, strays: Sequence[Stray]) -> Iterator[Letter]:
+def letters(
+    line: LastingConnection, topic: str, strays: Sequence[Stray]
+) -> Iterator[Letter]:
     """The letters of strays. Raises NotRunning, ConnectionLost, ServerRefused."""
     for one in strays:
         raw = _read(line, topic, one.offset) if one.raw is None else one.raw
@@ -54,7 +56,7 @@ def parts(found: Iterable[Letter]) -> Iterator[list[Letter]]:
         yield part
 
 
-def _read(line: Line, topic: str, offset: int) -> bytes | None:
+def _read(line: LastingConnection, topic: str, offset: int) -> bytes | None:
     """The payload of an event; None if retention was faster."""
 
     def fetch(client: Client) -> Range:

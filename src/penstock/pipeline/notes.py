@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from penstock.pipeline.portion import Portion, Stray
+from penstock.pipeline.portion import Stray, TweetPortion
 
 # Windows of the statistics.
 WINDOW_MS = 5_000
@@ -28,7 +28,7 @@ class Took(msgspec.Struct, array_like=True):
     users: Times = {}
 
 
-class Note(msgspec.Struct, frozen=True):
+class PortionNote(msgspec.Struct, frozen=True):
     windows: dict[int, Took]
     """By the time at which a window begins."""
     strays: list[Stray] = []
@@ -38,8 +38,8 @@ class Note(msgspec.Struct, frozen=True):
 
 
 def note_of(
-    portion: Portion, written_ms: int, tweets_ms: float, users_ms: float
-) -> Note:
+    portion: TweetPortion, written_ms: int, tweets_ms: float, users_ms: float
+) -> PortionNote:
     """The note on a portion that is in the store since ``written_ms``."""
     windows: dict[int, Took] = {}
     for at_ms, count in portion.times.items():
@@ -51,10 +51,10 @@ def note_of(
         ):
             rough = roughly(ms)
             times[rough] = times.get(rough, 0) + count
-    return Note(windows, list(_strays(portion)))
+    return PortionNote(windows, list(_strays(portion)))
 
 
-def _strays(portion: Portion) -> Iterator[Stray]:
+def _strays(portion: TweetPortion) -> Iterator[Stray]:
     left = MAX_RAW_BYTES
     for one in portion.strays:
         left -= len(one.raw or b"")
@@ -69,9 +69,9 @@ def roughly(ms: float) -> int:
     return (whole + step // 2) // step * step
 
 
-def decode(text: str) -> Note:
+def decode(text: str) -> PortionNote:
     return _decode(text)
 
 
 _encode = msgspec.json.Encoder().encode
-_decode = msgspec.json.Decoder(Note).decode
+_decode = msgspec.json.Decoder(PortionNote).decode

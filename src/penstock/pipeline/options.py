@@ -20,7 +20,7 @@ MAX_PER_TRIGGER = 15_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Broker:
+class BrokerAddress:
     """A broker: the address of its native port, or its data directory."""
 
     server: str | None = None
@@ -67,7 +67,7 @@ class Broker:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PipelineOptions:
-    broker: Broker
+    broker: BrokerAddress
     store: str = field(repr=False)
     """The URL of the store; it may hold a password."""
     checkpoint: str

@@ -15,13 +15,13 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from penstock.client.feed import Events, Feed
+from penstock.client.feed import Feed, FeedEvents
 from penstock.errors import ClientError
 from penstock.pipeline.letters import Letter, parts
 from penstock.pipeline.statistics import Windows
 
 
-class Told(msgspec.Struct, frozen=True):
+class FeedNote(msgspec.Struct, frozen=True):
     """What the note of a feed says."""
 
     batch: int = -1
@@ -33,7 +33,7 @@ class Told(msgspec.Struct, frozen=True):
     """How far samples were read."""
 
     @classmethod
-    def of(cls, note: str) -> Told:
+    def of(cls, note: str) -> FeedNote:
         return _decode(note) if note else cls()
 
     def __str__(self) -> str:
@@ -41,23 +41,25 @@ class Told(msgspec.Struct, frozen=True):
 
 
 @dataclass(slots=True)
-class Outlet:
+class QueryFeed:
     """The feed of one query. Threads take turns."""
 
     open_feed: Callable[[str], Feed]
     turn: threading.RLock = field(default_factory=threading.RLock, init=False)
     _feed: Feed | None = field(default=None, init=False)
 
-    def told(self, query: str | None = None) -> Told | None:
+    def told(self, query: str | None = None) -> FeedNote | None:
         """How far it is; None if nothing is known and no query is given."""
         with self.turn:
             if self._feed is None:
                 if query is None:
                     return None
                 self._feed = self.open_feed(feed_name(query))
-            return Told.of(self._feed.note)
+            return FeedNote.of(self._feed.note)
 
-    def put_letters(self, told: Told, batch: int, letters: Iterable[Letter]) -> None:
+    def put_letters(
+        self, told: FeedNote, batch: int, letters: Iterable[Letter]
+    ) -> None:
         """Tell letters of a batch, but for those that are; their offsets ascend."""
         begun = told.letters_to if told.batch == batch else None
         left = (one for one in letters if begun is None or one.offset > begun)
@@ -69,8 +71,8 @@ class Outlet:
 
     def put(
         self,
-        events: Sequence[Events],
-        note: Told,
+        events: Sequence[FeedEvents],
+        note: FeedNote,
         letters: Sequence[tuple[str, bytes]] = (),
     ) -> None:
         assert self._feed is not None, "somebody has asked how far it is"
@@ -92,4 +94,4 @@ def feed_name(query: str) -> str:
 
 
 _encode = msgspec.json.Encoder().encode
-_decode = msgspec.json.Decoder(Told).decode
+_decode = msgspec.json.Decoder(FeedNote).decode

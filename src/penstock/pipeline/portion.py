@@ -15,7 +15,7 @@ import msgspec
 
 from penstock.pipeline.documents import tweet_document, user_document
 from penstock.pipeline.engagement import engagement
-from penstock.pipeline.tweet import Taken, Tweet, Unfit, read
+from penstock.pipeline.tweet import TakenEvent, Tweet, Unfit, read
 
 Row = tuple[str, int, bytes]
 """Key, version, and the document as JSON."""
@@ -29,7 +29,7 @@ class Stray(msgspec.Struct, frozen=True, array_like=True):
     raw: bytes | None = None
 
 
-class Found(msgspec.Struct, frozen=True, gc=False):
+class FoundTweet(msgspec.Struct, frozen=True, gc=False):
     """A tweet, and where it was."""
 
     tweet: Tweet
@@ -53,21 +53,21 @@ class Found(msgspec.Struct, frozen=True, gc=False):
 class Engaged(msgspec.Struct, gc=False):
     """Engagement of one user, as far as a portion knows it."""
 
-    last: Found
+    last: FoundTweet
     count: int = 0
     sum: float = 0.0
 
-    def add(self, found: Found) -> None:
+    def add(self, found: FoundTweet) -> None:
         self.last = found
         self.count += 1
         self.sum += found.engagement
 
 
 @dataclass(slots=True)
-class Portion:
+class TweetPortion:
     """Tweets and users by id, the newest of each; sums; and what is not taken."""
 
-    tweets: dict[str, Found] = field(default_factory=dict)
+    tweets: dict[str, FoundTweet] = field(default_factory=dict)
     users: dict[str, Engaged] = field(default_factory=dict)
     tags: Counter[str] = field(default_factory=Counter)
     """How often each was used: in tweets that came, as often as it stands there."""
@@ -75,7 +75,7 @@ class Portion:
     """How many tweets the broker got when, in milliseconds."""
     strays: list[Stray] = field(default_factory=list)
 
-    def add(self, taken: Taken, offset: int, stored_ms: int) -> None:
+    def add(self, taken: TakenEvent, offset: int, stored_ms: int) -> None:
         """Add what an event holds."""
         tweets, at_ms = taken.tweets, taken.at_ms
         self.times[stored_ms] += len(tweets)
@@ -84,11 +84,11 @@ class Portion:
                 self.tags[tag] += 1
         for position in range(len(tweets) - 1, -1, -1):
             tweet = tweets[position]
-            found = Found(tweet, offset, position, at_ms, engagement(tweet))
+            found = FoundTweet(tweet, offset, position, at_ms, engagement(tweet))
             self.tweets[tweet.key] = found
             self._engage(tweet.author.id_str or "", found)
 
-    def _engage(self, user: str, found: Found) -> None:
+    def _engage(self, user: str, found: FoundTweet) -> None:
         engaged = self.users.get(user)
         if engaged is None:
             engaged = self.users[user] = Engaged(found)
@@ -101,9 +101,9 @@ class Portion:
         return (engaged.last.user() for engaged in self.users.values())
 
 
-def portion(events: Iterable[tuple[int, int, bytes]]) -> Portion:
+def portion(events: Iterable[tuple[int, int, bytes]]) -> TweetPortion:
     """What events come to: offset, when the broker stored it, and payload of each."""
-    found = Portion()
+    found = TweetPortion()
     for offset, stored_ms, payload in events:
         try:
             found.add(read(payload), offset, stored_ms)

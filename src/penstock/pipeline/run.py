@@ -13,7 +13,7 @@ from penstock.pipeline import checkpoint, cluster
 from penstock.pipeline.application import NAME, SETTINGS, Application, OpenStore
 from penstock.pipeline.documents import COLLECTIONS
 from penstock.pipeline.options import PipelineOptions
-from penstock.pipeline.watch import Counts, Running, failed, is_idle, is_running
+from penstock.pipeline.watch import QueryCounts, Running, failed, is_idle, is_running
 from penstock.spark import daemon
 from penstock.spark.sessions import cores_of, java_options, session
 
@@ -102,7 +102,7 @@ class _Watch:
         self._application = application
         self._options = options
         self._watcher = watcher
-        self._counts = Counts()
+        self._counts = QueryCounts()
         self._running = Running()
         self._error: str | None = None
 

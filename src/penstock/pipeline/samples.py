@@ -8,7 +8,7 @@ from typing import cast
 import msgspec
 
 from penstock.client import Client
-from penstock.client.line import Line
+from penstock.client.line import LastingConnection
 from penstock.errors import OffsetOutOfRange
 
 TOPIC = "pipeline_samples"
@@ -23,7 +23,7 @@ class Sample(msgspec.Struct, frozen=True):
 class Panics:
     """Reads how many panics there were, and when."""
 
-    line: Line
+    line: LastingConnection
 
     def __call__(self, offset: int, to_ms: int) -> tuple[int, list[tuple[int, int]]]:
         """From an offset on, up to a time: the next one, and milliseconds and counts.

@@ -22,7 +22,7 @@ from pyspark import TaskContext
 
 from penstock.pipeline.documents import TWEETS, USERS
 from penstock.pipeline.notes import note_of
-from penstock.pipeline.portion import Engaged, Portion, portion
+from penstock.pipeline.portion import Engaged, TweetPortion, portion
 from penstock.pipeline.writing import Opener, write
 
 # Kinds of what is told. Sums of users and tags are Spark's state for ever; of each part
@@ -92,7 +92,7 @@ class Task:
         ]
 
 
-def _sums(found: Portion) -> Iterator[Sum]:
+def _sums(found: TweetPortion) -> Iterator[Sum]:
     for key, engaged in found.users.items():
         yield USER, key, engaged.count, engaged.sum, _last(engaged)
     for tag, count in found.tags.items():

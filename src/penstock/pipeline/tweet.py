@@ -88,7 +88,7 @@ class Message(msgspec.Struct, frozen=True, gc=False):
     message: Inner | None = None
 
 
-class Taken(msgspec.Struct, frozen=True, gc=False):
+class TakenEvent(msgspec.Struct, frozen=True, gc=False):
     """What an event holds."""
 
     tweets: list[Tweet]
@@ -105,7 +105,7 @@ _NOBODY = User()
 _decode = msgspec.json.Decoder(Message).decode
 
 
-def read(payload: bytes) -> Taken:
+def read(payload: bytes) -> TakenEvent:
     """What a payload holds; raises Unfit."""
     try:
         inner = _decode(payload).message
@@ -130,7 +130,7 @@ def read(payload: bytes) -> Taken:
         tweets.append(tweet)
         tweet = tweet.retweeted_status
     at = inner.unix_timestamp_100us
-    return Taken(tweets, None if at is None else int(at / 10))
+    return TakenEvent(tweets, None if at is None else int(at / 10))
 
 
 def text_bytes(tweet: Tweet) -> int:

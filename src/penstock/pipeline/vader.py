@@ -43,7 +43,7 @@ _TURNING = frozenset({"but", "kind"})
 
 
 @dataclass(slots=True, eq=False)
-class Word:
+class ScoredWord:
     """What is known of one word of a text."""
 
     lower: str
@@ -76,7 +76,7 @@ def remembered(text: str) -> float:
     return _compound(text, known_words.__getitem__)
 
 
-def _compound(text: str, word_of: Callable[[str], Word]) -> float:
+def _compound(text: str, word_of: Callable[[str], ScoredWord]) -> float:
     text = _spelt_out(text)
     words = list(map(word_of, text.split()))
     if not any([word.scores for word in words]):
@@ -90,7 +90,7 @@ def _compound(text: str, word_of: Callable[[str], Word]) -> float:
     return round(_normalized(total, _emphasis(text)), 4)
 
 
-def _stressed(word: Word, capitals_count: bool) -> float:
+def _stressed(word: ScoredWord, capitals_count: bool) -> float:
     """What a word says where no other changes it."""
     valence = word.valence or 0.0
     if capitals_count and word.is_upper:
@@ -98,7 +98,7 @@ def _stressed(word: Word, capitals_count: bool) -> float:
     return valence
 
 
-def _valences(words: Sequence[Word], capitals_count: bool) -> list[float]:
+def _valences(words: Sequence[ScoredWord], capitals_count: bool) -> list[float]:
     """What each word says in its place."""
     valences = [0.0] * len(words)
     for at, word in enumerate(words):
@@ -107,7 +107,7 @@ def _valences(words: Sequence[Word], capitals_count: bool) -> list[float]:
     return valences
 
 
-def _word(token: str) -> Word:
+def _word(token: str) -> ScoredWord:
     """What a token of a text is."""
     lexicon, package = _lexicon(), _package()
     stripped = token.strip(string.punctuation)
@@ -118,7 +118,7 @@ def _word(token: str) -> Word:
     negates = lower in package.NEGATE or "n't" in lower
     of_idiom = lower in _idiom_words()
     matters = bool(boost) or negates or lower in _CHANGING
-    return Word(
+    return ScoredWord(
         lower=lower,
         is_upper=word.isupper(),
         valence=valence,
@@ -131,10 +131,10 @@ def _word(token: str) -> Word:
     )
 
 
-class _Words(dict[str, Word]):
+class _Words(dict[str, ScoredWord]):
     """Words that were met; all are forgotten when there are too many."""
 
-    def __missing__(self, token: str) -> Word:
+    def __missing__(self, token: str) -> ScoredWord:
         if len(self) >= WORDS:
             self.clear()
         word = self[token] = _word(token)
@@ -157,7 +157,7 @@ def _spelt_out(text: str) -> str:
     return text
 
 
-def _valence(words: Sequence[Word], at: int, capitals_count: bool) -> float:
+def _valence(words: Sequence[ScoredWord], at: int, capitals_count: bool) -> float:
     """What a word of the lexicon says in its place."""
     word = words[at]
     known = word.valence
@@ -177,18 +177,18 @@ def _valence(words: Sequence[Word], at: int, capitals_count: bool) -> float:
     return _least(words, at, valence) if matters else valence
 
 
-def _after_no(words: Sequence[Word], at: int) -> bool:
+def _after_no(words: Sequence[ScoredWord], at: int) -> bool:
     if _lower(words, at - 1) == "no" or _lower(words, at - 2) == "no":
         return True
     return _lower(words, at - 3) == "no" and _lower(words, at - 1) in ("or", "nor")
 
 
-def _may_be_idiom(words: Sequence[Word], at: int) -> bool:
+def _may_be_idiom(words: Sequence[ScoredWord], at: int) -> bool:
     return any([word.of_idiom for word in words[at - 3 : at + 3]])
 
 
 def _changed(
-    words: Sequence[Word],
+    words: Sequence[ScoredWord],
     at: int,
     distance: int,
     valence: float,
@@ -209,7 +209,9 @@ def _changed(
     return valence
 
 
-def _negated(words: Sequence[Word], at: int, distance: int, valence: float) -> float:
+def _negated(
+    words: Sequence[ScoredWord], at: int, distance: int, valence: float
+) -> float:
     one, two, three = (_lower(words, at - back) for back in (1, 2, 3))
     stressed = ("so", "this")
     if distance == 2:
@@ -225,7 +227,7 @@ def _negated(words: Sequence[Word], at: int, distance: int, valence: float) -> f
     return valence * NEGATION if words[at - distance].negates else valence
 
 
-def _idiomatic(words: Sequence[Word], at: int, valence: float) -> float:
+def _idiomatic(words: Sequence[ScoredWord], at: int, valence: float) -> float:
     """What a phrase says that the word is in, or stands behind."""
     if not _may_be_idiom(words, at):
         return valence
@@ -244,7 +246,7 @@ def _idiomatic(words: Sequence[Word], at: int, valence: float) -> float:
 
 
 class _Phrase:
-    def __init__(self, words: Sequence[Word], at: int) -> None:
+    def __init__(self, words: Sequence[ScoredWord], at: int) -> None:
         self._words = words
         self._at = at
 
@@ -257,13 +259,13 @@ class _Phrase:
         return " ".join([word.lower for word in part])
 
 
-def _least(words: Sequence[Word], at: int, valence: float) -> float:
+def _least(words: Sequence[ScoredWord], at: int, valence: float) -> float:
     if _lower(words, at - 1) != "least" or words[at - 1].valence is not None:
         return valence
     return valence if _lower(words, at - 2) in ("at", "very") else valence * NEGATION
 
 
-def weighed(words: Sequence[Word], valences: list[float]) -> list[float]:
+def weighed(words: Sequence[ScoredWord], valences: list[float]) -> list[float]:
     """Less in front of the first "but", more behind it.
 
     As the package does it: of equal values the first is changed, each time.
@@ -305,7 +307,7 @@ def _normalized(total: float, emphasis: float) -> float:
     return total / math.sqrt(total * total + ALPHA)
 
 
-def _lower(words: Sequence[Word], at: int) -> str:
+def _lower(words: Sequence[ScoredWord], at: int) -> str:
     return words[at].lower if 0 <= at < len(words) else ""
 
 

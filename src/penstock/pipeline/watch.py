@@ -21,7 +21,7 @@ Progress = Mapping[str, Any]
 
 
 @dataclass(slots=True)
-class Counts:
+class QueryCounts:
     """What the query has done; of what it said last."""
 
     events: int = 0

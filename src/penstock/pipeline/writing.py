@@ -14,7 +14,7 @@ import pyarrow as pa
 from penstock.pipeline.portion import Row
 
 
-class Writer(Protocol):
+class DocumentWriter(Protocol):
     """What is asked of a store here."""
 
     def upsert(self, collection: str, rows: pa.Table) -> int:
@@ -26,7 +26,7 @@ class Writer(Protocol):
 class Opener(Hashable, Protocol):
     """Opens the store in a task; travels there, and equals itself."""
 
-    def __call__(self) -> Writer: ...
+    def __call__(self) -> DocumentWriter: ...
 
 
 def write(opener: Opener, collection: str, rows: Iterable[Row]) -> float:
@@ -59,10 +59,10 @@ def _columns(rows: Iterable[Row]) -> tuple[list[str], list[int], list[bytes]]:
 
 
 # Of this process.
-_open: dict[Opener, Writer] = {}
+_open: dict[Opener, DocumentWriter] = {}
 
 
-def opened(opener: Opener) -> Writer:
+def opened(opener: Opener) -> DocumentWriter:
     """The store that this process has open, or opens now."""
     if opener not in _open:
         _open[opener] = opener()

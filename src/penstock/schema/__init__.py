@@ -6,7 +6,7 @@ Functions over documents; nothing here knows topics, files or clocks.
 from __future__ import annotations
 
 from penstock.schema.check import ORDINARY_WEIGHT, Checker, Misfit
-from penstock.schema.compat import Problem, judged, problems
+from penstock.schema.compat import Incompatibility, judged, problems
 from penstock.schema.document import MODES, Mode, Schema, canonical, parsed
 from penstock.schema.effort import Effort
 from penstock.schema.limits import check_limits
@@ -21,7 +21,7 @@ __all__ = [
     "Effort",
     "Misfit",
     "Mode",
-    "Problem",
+    "Incompatibility",
     "Schema",
     "canonical",
     "check_limits",

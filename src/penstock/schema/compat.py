@@ -40,7 +40,7 @@ _SCALAR_KEYWORDS = (
 _WHOLE = ("properties", "patternProperties", "additionalProperties")
 
 
-class Problem(NamedTuple):
+class Incompatibility(NamedTuple):
     """Where a document of the writer would not fit the reader, and why."""
 
     path: str
@@ -49,7 +49,7 @@ class Problem(NamedTuple):
 
 def judged(
     mode: Mode, new: Schema, old: Schema, effort: Effort | None = None
-) -> list[Problem]:
+) -> list[Incompatibility]:
     """What keeps a new schema from following an old one in this mode.
 
     Raises TooMuchWork.
@@ -64,18 +64,18 @@ def judged(
 
 def problems(
     reader: Schema, writer: Schema, effort: Effort | None = None
-) -> list[Problem]:
+) -> list[Incompatibility]:
     """Where documents of the writer would not fit the reader; empty if all do.
 
     Raises TooMuchWork.
     """
     found = _Comparison(reader, writer, effort or Effort()).compare(reader, writer, 0)
-    unique = dict.fromkeys(Problem("$" + path, text) for path, text in found)
+    unique = dict.fromkeys(Incompatibility("$" + path, text) for path, text in found)
     return list(unique)[:MAX_PROBLEMS]
 
 
-def _said(whose: str, found: Iterable[Problem]) -> list[Problem]:
-    return [Problem(path, whose + text) for path, text in found]
+def _said(whose: str, found: Iterable[Incompatibility]) -> list[Incompatibility]:
+    return [Incompatibility(path, whose + text) for path, text in found]
 
 
 class _Comparison:
@@ -86,11 +86,13 @@ class _Comparison:
         self._twins = Twins(reader, writer, effort)
         self._agreed: set[tuple[int, int]] = set()
         self._trail: list[tuple[int, int]] = []
-        self._failed: dict[tuple[int, int], list[Problem]] = {}
+        self._failed: dict[tuple[int, int], list[Incompatibility]] = {}
         # Kept, because pairs are known by the ids of their schemas.
         self._made: list[Schema] = []
 
-    def compare(self, reader: Schema, writer: Schema, depth: int) -> list[Problem]:
+    def compare(
+        self, reader: Schema, writer: Schema, depth: int
+    ) -> list[Incompatibility]:
         if reader is True or writer is False:
             return []
         pair = (id(reader), id(writer))
@@ -100,7 +102,7 @@ class _Comparison:
             return self._failed[pair]
         self._effort.spend()
         if depth > MAX_DEPTH:
-            return [Problem("", "cannot be judged: the schemas are too large")]
+            return [Incompatibility("", "cannot be judged: the schemas are too large")]
         mark = len(self._trail)
         self._agreed.add(pair)
         self._trail.append(pair)
@@ -112,13 +114,15 @@ class _Comparison:
             return self._failed[pair]
         return []
 
-    def _compared(self, reader: Schema, writer: Schema, depth: int) -> list[Problem]:
+    def _compared(
+        self, reader: Schema, writer: Schema, depth: int
+    ) -> list[Incompatibility]:
         try:
             taken = self._reader.of(reader, distinct=True)
             written = self._writer.of(writer)
         except CannotJudge as error:
-            return [Problem("", f"cannot be judged: {error}")]
-        found: list[Problem] = []
+            return [Incompatibility("", f"cannot be judged: {error}")]
+        found: list[Incompatibility] = []
         strange: list[str] = []
         for shape in written:
             self._effort.spend(len(taken))
@@ -130,20 +134,22 @@ class _Comparison:
         if strange:
             allowed = " or ".join(dict.fromkeys(map(_kind, taken))) or "left out"
             text = f"may be {', '.join(dict.fromkeys(strange))}, has to be {allowed}"
-            found.append(Problem("", text))
+            found.append(Incompatibility("", text))
         return found
 
-    def _fits_one(self, taken: list[Shape], shape: Shape, depth: int) -> list[Problem]:
+    def _fits_one(
+        self, taken: list[Shape], shape: Shape, depth: int
+    ) -> list[Incompatibility]:
         """Whether what has this shape has one of those; else what the nearest lacks."""
         values = shape.values(self._effort)
         if values is not None:
             takers = [_Taker(one, self._effort) for one in taken]
             return [
-                Problem("", f"may be {shown(value)}, which is not taken")
+                Incompatibility("", f"may be {shown(value)}, which is not taken")
                 for value in values
                 if not any(one.takes(value) for one in takers)
             ]
-        nearest: list[Problem] | None = None
+        nearest: list[Incompatibility] | None = None
         for one in taken:
             found = [
                 problem
@@ -158,24 +164,30 @@ class _Comparison:
 
     def _implied(
         self, type_: str, part: dict[str, Any], shape: Shape, depth: int
-    ) -> list[Problem]:
+    ) -> list[Incompatibility]:
         """Whether what has this shape satisfies a part of the reader."""
         self._effort.spend(1 + len(part) + len(shape.parts))
         for keyword in OPAQUE[type_]:
             if keyword in part and not self._has_twin(keyword, part, shape):
-                return [Problem("", f"cannot be judged: {keyword} is not the same")]
+                return [
+                    Incompatibility("", f"cannot be judged: {keyword} is not the same")
+                ]
         if "enum" in part or "const" in part:
             listed = [part["const"]] if "const" in part else part["enum"]
             shortened = ", ".join(map(shown, listed[:5]))
-            return [Problem("", f"may be {_kind(shape)}, has to be {shortened}")]
+            return [
+                Incompatibility("", f"may be {_kind(shape)}, has to be {shortened}")
+            ]
         if type_ == "number":
-            return [Problem("", text) for text in number_problems(part, shape)]
+            return [Incompatibility("", text) for text in number_problems(part, shape)]
         if type_ == "string":
-            return [Problem("", text) for text in string_problems(part, shape)]
+            return [Incompatibility("", text) for text in string_problems(part, shape)]
         if len(shape.parts) > 1:
             if any(self._twins.alike(part, one, type_) for one in shape.parts):
                 return []
-            return [Problem("", "cannot be judged: several schemas at once (allOf)")]
+            return [
+                Incompatibility("", "cannot be judged: several schemas at once (allOf)")
+            ]
         other = shape.parts[0] if shape.parts else {}
         if type_ == "array":
             return self._array(part, other, depth)
@@ -193,7 +205,7 @@ class _Comparison:
 
     def _array(
         self, part: dict[str, Any], other: dict[str, Any], depth: int
-    ) -> list[Problem]:
+    ) -> list[Incompatibility]:
         first, firsts = other.get("prefixItems", []), part.get("prefixItems", [])
         declared = first and other.get("minItems", 0) <= len(first)
         rest = other.get("items", not declared)
@@ -205,7 +217,7 @@ class _Comparison:
         )
         unique = other.get("uniqueItems", False) or (most is not None and most < 2)
         if part.get("uniqueItems", False) and not unique:
-            found.append(Problem("", "items may repeat, have to be unique"))
+            found.append(Incompatibility("", "items may repeat, have to be unique"))
         known = max(len(first), len(firsts))
         self._effort.spend(known)
         for index in range(known if most is None else min(known, most)):
@@ -220,9 +232,13 @@ class _Comparison:
 
     def _object(
         self, part: dict[str, Any], other: dict[str, Any], depth: int
-    ) -> list[Problem]:
+    ) -> list[Incompatibility]:
         if "patternProperties" in other and "patternProperties" not in part:
-            return [Problem("", "cannot be judged: patternProperties is not the same")]
+            return [
+                Incompatibility(
+                    "", "cannot be judged: patternProperties is not the same"
+                )
+            ]
         mine, theirs = part.get("properties", {}), other.get("properties", {})
         required = other.get("required", [])
         anything = other.get("additionalProperties", True)
@@ -230,7 +246,7 @@ class _Comparison:
         rest = other.get("additionalProperties", not ("properties" in other and named))
         given_always = set(required)
         found = [
-            Problem(step(name), "may be missing, is required")
+            Incompatibility(step(name), "may be missing, is required")
             for name in part.get("required", [])
             if name not in given_always
         ]
@@ -250,25 +266,27 @@ class _Comparison:
 
     def _names(
         self, part: dict[str, Any], other: dict[str, Any], depth: int
-    ) -> list[Problem]:
+    ) -> list[Incompatibility]:
         wanted = part.get("propertyNames", True)
         given = other.get("propertyNames")
         if wanted is True:
             return []
         if given is None:
-            return [Problem("", "cannot be judged: propertyNames is not the same")]
+            return [
+                Incompatibility("", "cannot be judged: propertyNames is not the same")
+            ]
         narrowed = {"type": "string", "allOf": [given]}
         self._made.append(narrowed)
         return self._below(" (name)", wanted, narrowed, depth)
 
     def _below(
         self, where: str, wanted: Schema, given: Schema, depth: int
-    ) -> list[Problem]:
+    ) -> list[Incompatibility]:
         if wanted is False and given is not False:
-            return [Problem(where, "may be there, is not allowed")]
+            return [Incompatibility(where, "may be there, is not allowed")]
         found = self.compare(wanted, given, depth + 1)
         self._effort.spend(len(found))
-        return [Problem(where + path, text) for path, text in found]
+        return [Incompatibility(where + path, text) for path, text in found]
 
 
 def _length_problems(
@@ -277,14 +295,18 @@ def _length_problems(
     most: int | None,
     words: tuple[str, str],
     noun: str,
-) -> list[Problem]:
+) -> list[Incompatibility]:
     low, high = part.get(words[0], 0), part.get(words[1])
     found = []
     if low > least:
-        found.append(Problem("", f"may have {least} {noun}, {words[0]} is {low}"))
+        found.append(
+            Incompatibility("", f"may have {least} {noun}, {words[0]} is {low}")
+        )
     if high is not None and (most is None or most > high):
         many = "any number of" if most is None else str(most)
-        found.append(Problem("", f"may have {many} {noun}, {words[1]} is {high}"))
+        found.append(
+            Incompatibility("", f"may have {many} {noun}, {words[1]} is {high}")
+        )
     return found
 
 
@@ -314,7 +336,7 @@ def _of_scalars(part: dict[str, Any]) -> dict[str, Any]:
     return {key: part[key] for key in _SCALAR_KEYWORDS if key in part}
 
 
-def _distance(found: list[Problem]) -> tuple[bool, int]:
+def _distance(found: list[Incompatibility]) -> tuple[bool, int]:
     """How far an alternative is from what was meant: a tag that differs is farthest."""
     return any("which is not taken" in one.text for one in found), len(found)
 

@@ -72,7 +72,7 @@ class Pattern:
         return self._whole.make(least, most, random, self._effort)
 
 
-class _Part:
+class _PatternPart:
     """Makes strings of ``least`` to ``most`` characters; here: one of a set."""
 
     def __init__(self, characters: str) -> None:
@@ -84,8 +84,8 @@ class _Part:
         return random.choice(self._characters) if self._characters else ""
 
 
-class _Choice(_Part):
-    def __init__(self, branches: Sequence[_Part]) -> None:
+class _Choice(_PatternPart):
+    def __init__(self, branches: Sequence[_PatternPart]) -> None:
         self._branches = branches
         self.least = min(one.least for one in branches)
         self.most = max(one.most for one in branches)
@@ -99,8 +99,8 @@ class _Choice(_Part):
         return chosen.make(least, most, random, effort)
 
 
-class _Row(_Part):
-    def __init__(self, parts: Sequence[_Part]) -> None:
+class _Row(_PatternPart):
+    def __init__(self, parts: Sequence[_PatternPart]) -> None:
         self._parts = parts
         self.least = sum(one.least for one in parts)
         self.most = sum(one.most for one in parts)
@@ -120,8 +120,8 @@ class _Row(_Part):
         return "".join(made)
 
 
-class _Repeated(_Part):
-    def __init__(self, part: _Part, low: int, high: int | None) -> None:
+class _Repeated(_PatternPart):
+    def __init__(self, part: _PatternPart, low: int, high: int | None) -> None:
         self._part = part
         self._low = low
         self._high = low + _MORE if high is None else high
@@ -161,7 +161,7 @@ class _Reader:
     def next(self) -> str:
         return self._pattern[self.at : self.at + 1]
 
-    def alternatives(self, depth: int) -> _Part:
+    def alternatives(self, depth: int) -> _PatternPart:
         """``a|b|c``"""
         if depth > _MAX_DEPTH:
             raise NotSimple("groups in groups")
@@ -170,13 +170,13 @@ class _Reader:
             found.append(self._sequence(depth))
         return found[0] if len(found) == 1 else _Choice(found)
 
-    def _sequence(self, depth: int) -> _Part:
+    def _sequence(self, depth: int) -> _PatternPart:
         found = []
         while self.next and self.next not in "|)":
             found.append(self._repeated(depth))
         return _Row(found)
 
-    def _repeated(self, depth: int) -> _Part:
+    def _repeated(self, depth: int) -> _PatternPart:
         part = self._atom(depth)
         least, most = self._quantifier()
         return part if (least, most) == (1, 1) else _Repeated(part, least, most)
@@ -211,30 +211,30 @@ class _Reader:
             raise NotSimple("{")
         return int(low), int(high) if high else None
 
-    def _atom(self, depth: int) -> _Part:
+    def _atom(self, depth: int) -> _PatternPart:
         character = self.next
         self.at += 1
         if character == "(":
             return self._group(depth + 1)
         if character == "[":
-            return _Part(self._set())
+            return _PatternPart(self._set())
         if character == ".":
-            return _Part(_WORD)
+            return _PatternPart(_WORD)
         if character == "\\":
-            return _Part(self._escape())
+            return _PatternPart(self._escape())
         if character == "^":
             if self.at > 1 and self._pattern[self.at - 2] not in "(|:":
                 raise NotSimple("^ in the middle")
-            return _Part("")
+            return _PatternPart("")
         if character == "$":
             if self.next and self.next not in ")|":
                 raise NotSimple("$ in the middle")
-            return _Part("")
+            return _PatternPart("")
         if character in "*+?{":
             raise NotSimple(character)
-        return _Part(character)
+        return _PatternPart(character)
 
-    def _group(self, depth: int) -> _Part:
+    def _group(self, depth: int) -> _PatternPart:
         if self._accept("?"):
             if self._accept("P<"):
                 self.at = self._pattern.find(">", self.at) + 1 or len(self._pattern)

@@ -18,7 +18,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 
-from penstock.server.strangers import Place, Strangers
+from penstock.server.strangers import ConnectionSlot, Strangers
 
 logger = logging.getLogger(__name__)
 
@@ -48,7 +48,7 @@ class Entrance:
     """Count a peer in, by its address; or the last word to one who may not come in."""
     leave: Callable[[str], None]
     """Count it out."""
-    make: Callable[[Place], asyncio.BaseProtocol]
+    make: Callable[[ConnectionSlot], asyncio.BaseProtocol]
     tls: Callable[[], ssl.SSLContext | None] = no_tls
     """Asked for every connection: certificates may be others by then."""
     handshake_s: float = 30.0
@@ -130,7 +130,7 @@ class Acceptor:
                 sock.shutdown(socket.SHUT_WR)
             return
         leave = partial(self._entrance.leave, address)
-        place = Place(leave, self._entrance.strangers)
+        place = ConnectionSlot(leave, self._entrance.strangers)
         task = self._loop.create_task(self._enter(sock, place, tls))
         if tls is not None:
             place.ends_by(task.cancel)
@@ -139,7 +139,7 @@ class Acceptor:
         task.add_done_callback(self._entering.pop)
 
     async def _enter(
-        self, sock: socket.socket, place: Place, tls: ssl.SSLContext | None
+        self, sock: socket.socket, place: ConnectionSlot, tls: ssl.SSLContext | None
     ) -> None:
         entrance = self._entrance
         try:

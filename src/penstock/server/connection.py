@@ -25,9 +25,9 @@ from penstock.gateway.gateway import Gateway, LoginRequest
 from penstock.server.engine import Engine
 from penstock.server.logins import Answer, Found
 from penstock.server.options import ServerOptions
-from penstock.server.strangers import NO_PLACE, Place
+from penstock.server.strangers import NO_PLACE, ConnectionSlot
 from penstock.server.taking import Taking, has_sent
-from penstock.server.users_file import User
+from penstock.server.users_file import UserEntry
 from penstock.wire.http_guess import FIRST_BYTES, Guess, guess
 
 logger = logging.getLogger(__name__)
@@ -51,7 +51,7 @@ PeerCertificate = Mapping[str, Any] | None
 class Door(Protocol):
     """Who is let in."""
 
-    def named(self, peercert: PeerCertificate, peer: Peer) -> User | None:
+    def named(self, peercert: PeerCertificate, peer: Peer) -> UserEntry | None:
         """The user that a certificate names; raises LoginRefused if nobody knows it."""
 
     def check(self, request: LoginRequest, answer: Answer, peer: Peer) -> None:
@@ -69,7 +69,7 @@ class Connection(asyncio.BufferedProtocol):
         self.address = ""
         self.leave: Callable[[], None] | None = None
         """Gives the connection's place back, once it is gone."""
-        self.place: Place = NO_PLACE
+        self.place: ConnectionSlot = NO_PLACE
         """Among strangers, until it is known."""
         self.http_answer: bytes | None = None
         """To a peer that speaks HTTP; None where that is not looked for."""
@@ -77,7 +77,7 @@ class Connection(asyncio.BufferedProtocol):
         self.active_s = self.since_s
         self.peer = Peer("", self.since_s)
         """For whoever wants to know who is connected."""
-        self.user: User | None = None
+        self.user: UserEntry | None = None
         """Who has logged in, as the users file had it then."""
         self._options = options
         self._door = door
@@ -484,17 +484,17 @@ class Connection(asyncio.BufferedProtocol):
             self.gateway.logged_in(False, now_s)
             return
         self._leave_account()  # that of the user whom a certificate has named
-        grants = found.grants if isinstance(found, User) else found
+        grants = found.grants if isinstance(found, UserEntry) else found
         try:
             self._enter_account(grants)
         except QuotaReached as error:
             self.gateway.turned_away(error, now_s)
             return
         self.gateway.grants = grants
-        self.user = found if isinstance(found, User) else None
+        self.user = found if isinstance(found, UserEntry) else None
         self._for_user(lambda: self.gateway.logged_in(True, now_s))
 
-    def _name(self, user: User | None) -> None:
+    def _name(self, user: UserEntry | None) -> None:
         """The peer's certificate names a user; raises QuotaReached."""
         if user is not None:
             self._enter_account(user.grants)

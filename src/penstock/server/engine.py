@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from penstock.broker.broker import Broker
 from penstock.clock import Clock, SystemClock
+from penstock.delivery.consumer import Member
 from penstock.errors import InDoubt
 from penstock.gateway.gateway import Gateway
 from penstock.log import GroupCommit, StoreWork
@@ -33,12 +34,6 @@ if TYPE_CHECKING:
     from penstock.server.connection import Connection
 
 logger = logging.getLogger(__name__)
-
-
-class Member(Protocol):
-    """Whoever is no connection and has something to do when it was woken."""
-
-    def flush(self, now_s: float) -> None: ...
 
 
 class Resting(Protocol):

@@ -38,7 +38,7 @@ from penstock.http.guard import PEER_CERTIFICATE, PLACE
 from penstock.http.options import HttpOptions
 from penstock.server.accepting import Acceptor, Entrance, no_tls
 from penstock.server.reads import Reads
-from penstock.server.strangers import NO_PLACE, Place
+from penstock.server.strangers import NO_PLACE, ConnectionSlot
 from penstock.server.taking import Taking
 from penstock.server.websocket import WebSocket, silent
 
@@ -62,13 +62,13 @@ LOOK_MOST_S = 0.5
 DRAIN_WRITE_S = 3.0
 
 
-class Door(Protocol):
+class Entrances(Protocol):
     """Who is let in; see listeners.py."""
 
     def entrance(
         self,
         sock: socket.socket,
-        make: Callable[[Place], asyncio.BaseProtocol],
+        make: Callable[[ConnectionSlot], asyncio.BaseProtocol],
         refusal: Callable[[LimitReached], bytes],
         tls: Callable[[], ssl.SSLContext | None],
     ) -> Entrance: ...
@@ -83,7 +83,7 @@ class HttpServer:
         self,
         app: ASGIApp,
         options: HttpOptions,
-        door: Door,
+        door: Entrances,
         end_streams: Callable[[], None],
         *,
         login_inside: Collection[str] = (),
@@ -131,7 +131,7 @@ class HttpServer:
         entrance = self._door.entrance(sock, self._make, _refusal, tls)
         self._acceptor = self._door.accept(entrance)
 
-    def _make(self, place: Place) -> asyncio.BaseProtocol:
+    def _make(self, place: ConnectionSlot) -> asyncio.BaseProtocol:
         made = _Http(
             self._config, self._server.server_state, self._server.lifespan.state
         )
@@ -195,7 +195,7 @@ class _Http(H11Protocol):
         super().__init__(*args, **kwargs)
         self.logger = self.access_logger = silent
         self.access_log = False
-        self.place: Place = NO_PLACE
+        self.place: ConnectionSlot = NO_PLACE
         """Given back once the connection is gone."""
         self._since_s = self.loop.time()
         """When it began to wait for a request."""

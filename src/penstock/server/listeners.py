@@ -19,17 +19,17 @@ from penstock.access.peer import Peer
 from penstock.errors import LimitReached, PenstockError
 from penstock.gateway.gateway import Gateway, LoginRequest
 from penstock.http.key_file import Key
-from penstock.http.keys import Keys, grants_of
+from penstock.http.keys import Tokens, grants_of
 from penstock.server.accepting import Acceptor, Entrance, no_tls
 from penstock.server.connection import Connection, PeerCertificate
 from penstock.server.descriptors import room_for_connections
 from penstock.server.engine import Engine
 from penstock.server.logins import Answer, Logins
 from penstock.server.options import ServerOptions
-from penstock.server.strangers import Place, Strangers
+from penstock.server.strangers import ConnectionSlot, Strangers
 from penstock.server.tls import named_by
 from penstock.server.users import Users
-from penstock.server.users_file import User
+from penstock.server.users_file import UserEntry
 
 BACKLOG = 1024
 SOCKET_NAME = "penstock.sock"
@@ -130,7 +130,7 @@ class Listeners:
         self._engine = engine
         self._options = options
         self._users = users
-        self.keys: Keys | None = None
+        self.keys: Tokens | None = None
         """Tokens that one may come in with, if there are any."""
         self.logins = Logins(
             engine.loop, engine.now_s, engine.broker.traffic, users, login_attempts
@@ -151,7 +151,7 @@ class Listeners:
     def way_in(self, port: Port) -> Entrance:
         """Whom a port lets in, and what it makes of them."""
 
-        def make(place: Place) -> Connection:
+        def make(place: ConnectionSlot) -> Connection:
             gateway = port.make_gateway()
             made = port.connection(self._engine, gateway, self._options, self)
             made.place = place
@@ -169,7 +169,7 @@ class Listeners:
     def entrance(
         self,
         sock: socket.socket,
-        make: Callable[[Place], asyncio.BaseProtocol],
+        make: Callable[[ConnectionSlot], asyncio.BaseProtocol],
         refusal: Callable[[LimitReached], bytes],
         tls: Callable[[], ssl.SSLContext | None] = no_tls,
     ) -> Entrance:
@@ -214,7 +214,7 @@ class Listeners:
 
     # The door
 
-    def named(self, peercert: PeerCertificate, peer: Peer) -> User | None:
+    def named(self, peercert: PeerCertificate, peer: Peer) -> UserEntry | None:
         """The user that a certificate names; None if it names nobody.
 
         Raises LoginRefused if the users file does not know the user.

@@ -34,7 +34,7 @@ from penstock.server.login_log import LoginLog
 from penstock.server.password import NoPassword, Password
 from penstock.server.turns import Key, Turns
 from penstock.server.users import Users
-from penstock.server.users_file import MAX_NAME_BYTES, MAX_PASSWORD_BYTES, User
+from penstock.server.users_file import MAX_NAME_BYTES, MAX_PASSWORD_BYTES, UserEntry
 
 # Each check has a core for 50 ms, and 16 MiB.
 THREADS = min(4, os.cpu_count() or 1)
@@ -48,7 +48,7 @@ MAX_SHOWN = 1_000
 # The latest checks, whose time those take that are none.
 LATEST = 16
 
-Found = User | Grants | PenstockError
+Found = UserEntry | Grants | PenstockError
 """Of a login: the user, or what a token allows; or why not: LoginRefused,
 TooManyAttempts or Busy."""
 Answer = Callable[[Found], None]
@@ -56,7 +56,7 @@ Then = Callable[[float, Future[bool]], None]
 """Gets how long a check took, without the time that it waited for its turn."""
 
 
-class Login(NamedTuple):
+class WaitingLogin(NamedTuple):
     """One that waits for its answer."""
 
     user: str
@@ -89,12 +89,12 @@ class Logins:
         self._attempts = Attempts(limit)
         self._log = LoginLog()
         self._threads = ThreadPoolExecutor(THREADS, "penstock-login")
-        self._turns: Turns[Login] = Turns(MAX_WAITING, THREADS)
+        self._turns: Turns[WaitingLogin] = Turns(MAX_WAITING, THREADS)
         self._latest: deque[float] = deque((), LATEST)
-        self._unmeasured: list[Login] = []
+        self._unmeasured: list[WaitingLogin] = []
         """Made-up ones, until it is known how long a check takes on this machine."""
         self._secret = os.urandom(32)
-        self._shown: dict[bytes, tuple[float, User]] = {}
+        self._shown: dict[bytes, tuple[float, UserEntry]] = {}
         self._version = 0 if users is None else users.version
         self._closed = False
 
@@ -102,7 +102,7 @@ class Logins:
         """Have a password checked; ``answer`` is called in the loop, later."""
         user = request.user.lower()
         known = self._find(user, request.password) is not None
-        login = Login(user, request.password, peer, answer, known)
+        login = WaitingLogin(user, request.password, peer, answer, known)
         refusal = self._refusal(login.key[1], peer, known=known)
         if refusal is None and self._turns.full(login.key):
             refusal = Busy(MAX_WAITING)
@@ -144,7 +144,7 @@ class Logins:
         self._version = 0 if self._users is None else self._users.version
         return self._version != before
 
-    def still(self, user: User) -> bool:
+    def still(self, user: UserEntry) -> bool:
         """Whether the users file says the same of somebody who has logged in."""
         return self._users is None or self._users.find(user.grants.user) == user
 
@@ -175,7 +175,7 @@ class Logins:
             else:
                 self._succeed(login, user)
 
-    def _begin(self, login: Login, user: User) -> None:
+    def _begin(self, login: WaitingLogin, user: UserEntry) -> None:
         then = partial(self._checked, login, user)
         self._run(user.password, login.password, then)
 
@@ -191,7 +191,7 @@ class Logins:
             self._loop.call_soon_threadsafe(then, took_s, done)
 
     def _checked(
-        self, login: Login, user: User, took_s: float, done: Future[bool]
+        self, login: WaitingLogin, user: UserEntry, took_s: float, done: Future[bool]
     ) -> None:
         if self._closed:  # perhaps it was none: those that wait are cancelled
             return
@@ -207,7 +207,7 @@ class Logins:
             self._fail(login)
         self._go_on()
 
-    def _pretend(self, login: Login) -> None:
+    def _pretend(self, login: WaitingLogin) -> None:
         """Let one wait for whom there is nothing to check."""
         if self._latest:
             self._loop.call_later(random.choice(self._latest), self._pretended, login)
@@ -222,7 +222,7 @@ class Logins:
         for login in logins:
             self._pretended(login)
 
-    def _pretended(self, login: Login) -> None:
+    def _pretended(self, login: WaitingLogin) -> None:
         if self._closed:
             return
         self._turns.over(login.key)
@@ -231,16 +231,16 @@ class Logins:
 
     # Answers
 
-    def _succeed(self, login: Login, user: User) -> None:
+    def _succeed(self, login: WaitingLogin, user: UserEntry) -> None:
         self._attempts.succeeded(login.peer.address, login.key[1])
         self._loop.call_soon(self._let_in, login, user)
 
-    def _let_in(self, login: Login, user: User) -> None:
+    def _let_in(self, login: WaitingLogin, user: UserEntry) -> None:
         """What changes from now on is noticed by ``changed``."""
         gone = LoginRefused(f"wrong password for {login.user[:80]}")
         login.answer(user if self.still(user) else gone)
 
-    def _fail(self, login: Login) -> None:
+    def _fail(self, login: WaitingLogin) -> None:
         address, now_s = login.peer.address, self._now_s()
         self._attempts.failed(address, login.key[1], now_s, known=login.known)
         error = LoginRefused(f"wrong password for {login.user[:80]}")
@@ -248,7 +248,7 @@ class Logins:
         slow = self._attempts.suspects(address, now_s)
         self._loop.call_later(SLOW_S if slow else 0, login.answer, error)
 
-    def _refuse(self, login: Login, error: PenstockError) -> None:
+    def _refuse(self, login: WaitingLogin, error: PenstockError) -> None:
         self._note(login.user, login.peer, error)
         self._loop.call_soon(login.answer, error)
 
@@ -268,23 +268,23 @@ class Logins:
 
     # Who it is
 
-    def _find(self, user: str, password: str) -> User | None:
+    def _find(self, user: str, password: str) -> UserEntry | None:
         """The user, if there is anything to compare the password with."""
         assert self._users is not None, "gateways ask only if there are users"
         if len(password) > MAX_PASSWORD_BYTES:
             return None
         return self._users.find(user)
 
-    def _remember(self, login: Login, user: User) -> None:
+    def _remember(self, login: WaitingLogin, user: UserEntry) -> None:
         if len(self._shown) >= MAX_SHOWN:
             self._shown.clear()
         self._shown[self._digest(login)] = self._now_s() + SHOWN_S, user
 
-    def _has_shown(self, login: Login) -> bool:
+    def _has_shown(self, login: WaitingLogin) -> bool:
         """Whether this password was right a moment ago, and still is."""
         until_s, user = self._shown.get(self._digest(login), (0.0, None))
         return user is not None and until_s > self._now_s() and self.still(user)
 
-    def _digest(self, login: Login) -> bytes:
+    def _digest(self, login: WaitingLogin) -> bytes:
         said = f"{login.user}\0{login.password}".encode("utf-8", "surrogatepass")
         return hashlib.blake2b(said, key=self._secret).digest()

@@ -10,8 +10,9 @@ import asyncio
 from contextlib import suppress
 
 from penstock.broker.promised import Promised, carrier, has_ended, is_lost
+from penstock.delivery.consumer import Member
 from penstock.errors import InDoubt, WriteFailed
-from penstock.server.engine import TICK_S, Engine, Member
+from penstock.server.engine import TICK_S, Engine
 
 
 class EnginePromises:

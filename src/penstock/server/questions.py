@@ -35,8 +35,8 @@ from penstock.sql.question import (
     ANSWERED,
     PROGRAM,
     REFUSED,
-    Question,
-    Refusal,
+    SqlQuestion,
+    SqlRefusal,
     error_of,
     too_long,
     too_much_memory,
@@ -52,7 +52,7 @@ _OVER = (signal.SIGALRM, signal.SIGXCPU)
 _NO_MEMORY = (signal.SIGKILL, signal.SIGABRT)
 
 
-class Processes:
+class QuestionProcesses:
     """Starts them, so many at a time; they are gone when their answer is."""
 
     def __init__(self, data: str, options: HttpOptions) -> None:
@@ -103,8 +103,8 @@ class Processes:
 
     def _question(
         self, query: str, topics: Sequence[str], schemas: Mapping[str, str]
-    ) -> Question:
-        return Question(
+    ) -> SqlQuestion:
+        return SqlQuestion(
             data=self._data,
             query=query,
             topics=list(topics),
@@ -115,7 +115,7 @@ class Processes:
             answer_bytes=self._options.sql_answer_bytes,
         )
 
-    async def _asked(self, question: Question) -> bytes:
+    async def _asked(self, question: SqlQuestion) -> bytes:
         most = self._options.sql_answer_bytes + MORE_BYTES
         process = _started()
         talk = asyncio.get_running_loop().run_in_executor(
@@ -130,7 +130,7 @@ class Processes:
         if code == ANSWERED:
             return written
         if code == REFUSED:
-            raise error_of(msgspec.json.decode(written, type=Refusal))
+            raise error_of(msgspec.json.decode(written, type=SqlRefusal))
         if code < 0:
             raise self._killed(-code)
         text = written.decode(errors="replace")

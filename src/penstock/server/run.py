@@ -30,7 +30,7 @@ from penstock.errors import DirectoryLocked, InvalidOption
 from penstock.files import replace_file
 from penstock.gateway.maze import MazeState
 from penstock.http.key_file import KeyFile, PrivateFiles
-from penstock.http.keys import Keys
+from penstock.http.keys import Tokens
 from penstock.log import Layout, Log, holder_pid, is_held, is_locked
 from penstock.server.around import ServerAround
 from penstock.server.descriptors import raise_limit
@@ -165,11 +165,11 @@ def _has_certificate(settings: Settings) -> bool:
     return False
 
 
-def _keys(directory: str, now_ms: int) -> Keys:
+def _keys(directory: str, now_ms: int) -> Tokens:
     """The tokens, with that of the admin; raises BadTokenFile, OSError."""
     file = KeyFile(directory)
     file.begin(now_ms)  # nothing, if HTTP has made it
-    return Keys(file)
+    return Tokens(file)
 
 
 class Server:

@@ -28,7 +28,7 @@ class Strangers:
         self._patience_s = patience_s
         self._came = 0
         """How many there were so far."""
-        self._waiting: list[Place] = []
+        self._waiting: list[ConnectionSlot] = []
         """The longest first; a place comes back to where it was."""
         self._doors: dict[Callable[[], None], None] = {}
         """What opens those that are shut."""
@@ -58,7 +58,7 @@ class Strangers:
             self._timer = self._loop.call_later(-late_s, self._open)
         return True
 
-    def add(self, place: Place) -> None:
+    def add(self, place: ConnectionSlot) -> None:
         """Nothing, if it is here; its time counts from when it first was."""
         if not place.number:
             self._came += 1
@@ -70,7 +70,7 @@ class Strangers:
             self._cut_off += 1
             self._waiting.pop(0).abort()
 
-    def remove(self, place: Place) -> None:
+    def remove(self, place: ConnectionSlot) -> None:
         """Nothing, if it is not here."""
         at = self._at(place)
         if at is None:
@@ -104,7 +104,7 @@ class Strangers:
         since_s = self._waiting[0].since_s
         return self._loop.time() - since_s - self._patience_s
 
-    def _at(self, place: Place) -> int | None:
+    def _at(self, place: ConnectionSlot) -> int | None:
         """Where it is, if it is here."""
         at = bisect_left(self._waiting, place.number, key=_number)
         here = at < len(self._waiting) and self._waiting[at] is place
@@ -119,7 +119,7 @@ class Strangers:
             open_door()
 
 
-class Place:
+class ConnectionSlot:
     """One connection's place: among all, and among strangers while it is one."""
 
     __slots__ = ("_abort", "_give_back", "_strangers", "number", "since_s")
@@ -177,9 +177,9 @@ class Place:
             self._abort()
 
 
-def _number(place: Place) -> int:
+def _number(place: ConnectionSlot) -> int:
     return place.number
 
 
-NO_PLACE = Place()
+NO_PLACE = ConnectionSlot()
 """Of a connection that nobody counts."""

@@ -12,7 +12,7 @@ from penstock.access.grants import Grants
 from penstock.access.quota import NONE, Quota
 from penstock.errors import BadUsersFile
 from penstock.server.rule_line import ADMINISTER
-from penstock.server.users_file import User, read_users
+from penstock.server.users_file import UserEntry, read_users
 
 logger = logging.getLogger(__name__)
 
@@ -64,7 +64,7 @@ class Users:
         right = known is not None and known.password.matches(password)
         return known.grants if known is not None and right else None
 
-    def find(self, name: str) -> User | None:
+    def find(self, name: str) -> UserEntry | None:
         """What the file says of a user now; None if it does not know them."""
         return self._current().get(name.lower())
 
@@ -78,7 +78,7 @@ class Users:
         known = self.find(name)
         return NONE if known is None else known.grants.quota
 
-    def _current(self) -> dict[str, User]:
+    def _current(self) -> dict[str, UserEntry]:
         with self._lock:
             try:
                 stamp: Stamp | None = _stamp(self._path)
@@ -109,7 +109,7 @@ class Users:
         self.warn()
 
 
-def notes(users: Mapping[str, User]) -> Iterator[str]:
+def notes(users: Mapping[str, UserEntry]) -> Iterator[str]:
     """What has to be said of users of a file that was made before there were roles."""
     everybody = {name: user.grants for name, user in users.items()}
     free = sorted(name for name, one in everybody.items() if one.rules is None)

@@ -34,7 +34,7 @@ MAX_PASSWORD_BYTES = 1024
 NEW_FILE_MODE = 0o600
 
 
-class User(NamedTuple):
+class UserEntry(NamedTuple):
     password: Password | NoPassword
     grants: Grants
 
@@ -43,7 +43,7 @@ class User(NamedTuple):
         return self.grants.quota
 
 
-def read_users(path: Path) -> dict[str, User]:
+def read_users(path: Path) -> dict[str, UserEntry]:
     """The users by name; raises BadUsersFile naming the line, or OSError."""
     return _parsed(path, _lines(path))
 
@@ -171,7 +171,7 @@ def _lines(path: Path) -> list[str]:
     return text.removesuffix("\n").split("\n") if text else []
 
 
-def _parsed(path: Path, lines: list[str]) -> dict[str, User]:
+def _parsed(path: Path, lines: list[str]) -> dict[str, UserEntry]:
     found: dict[str, Password | NoPassword] = {}
     rules: dict[str, list[Rule]] = {}
     quotas: dict[str, Quota] = {}
@@ -209,7 +209,7 @@ def _parsed(path: Path, lines: list[str]) -> dict[str, User]:
         if name not in found:
             raise BadUsersFile(str(path), number, f"there is no user {name}")
     return {
-        name: User(
+        name: UserEntry(
             password,
             Grants(
                 user=name,

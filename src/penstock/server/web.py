@@ -26,10 +26,10 @@ from penstock.server.listeners import Listeners
 from penstock.server.logins import Found
 from penstock.server.settings import Settings
 from penstock.server.tls import Certificates
-from penstock.server.users_file import User
+from penstock.server.users_file import UserEntry
 
 if TYPE_CHECKING:
-    from penstock.http.opened import Opened
+    from penstock.http.opened import OpenStreams
     from penstock.server.http import HttpServer
 
 
@@ -58,7 +58,7 @@ class Web:
         self._listeners = listeners
         self._server: HttpServer | None = None
         self._sock: socket.socket | None = None
-        self._opened: Opened | None = None
+        self._opened: OpenStreams | None = None
 
     def prepare(
         self, sock: socket.socket, mqtt: Callable[[], Gateway] | None = None
@@ -71,11 +71,11 @@ class Web:
         from penstock.http.doorstep import Doorstep
         from penstock.http.guard import Guard
         from penstock.http.house import House
-        from penstock.http.keys import Keys
+        from penstock.http.keys import Tokens
         from penstock.server.http import HttpServer
         from penstock.server.mqtt_socket import PATH, MqttSockets
         from penstock.server.promises import EnginePromises
-        from penstock.server.questions import Processes
+        from penstock.server.questions import QuestionProcesses
 
         settings = self._settings
         file = KeyFile(settings.server.data)
@@ -91,14 +91,14 @@ class Web:
             desk=self._desk,
             options=settings.http,
             promises=EnginePromises(self._engine),
-            keys=Keys(file),
+            keys=Tokens(file),
             clock=self._clock,
             figures=self._desk.figures,
             check_user=self._check if has_users else None,
             find_user=self._listeners.find_user if has_users else None,
             wrong_token=self._wrong_token,
             vouched=self._vouched,
-            questions=Processes(settings.server.data, settings.http),
+            questions=QuestionProcesses(settings.server.data, settings.http),
         )
         app = make_app(house)
         if mqtt is not None:
@@ -170,7 +170,7 @@ class Web:
         found = await answered
         if isinstance(found, PenstockError):
             raise found
-        return found.grants if isinstance(found, User) else found
+        return found.grants if isinstance(found, UserEntry) else found
 
     def _vouched(self, peercert: PeerCertificate, address: str) -> Grants | None:
         """What a user may do whom a certificate names; raises LoginRefused."""

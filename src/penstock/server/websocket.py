@@ -23,7 +23,7 @@ from websockets.http11 import Request
 
 from penstock.server.connection import CLOSE_S, CUT_OFF_S, LOGIN_READ_BYTES
 from penstock.server.reads import Reads
-from penstock.server.strangers import NO_PLACE, Place
+from penstock.server.strangers import NO_PLACE, ConnectionSlot
 from penstock.server.taking import Taking
 
 # What uvicorn has to say, our application has said already.
@@ -47,7 +47,7 @@ class WebSocket(WebSocketsSansIOProtocol):
         super().__init__(*args, **kwargs)
         self.logger = silent
         self.conn.logger = silent
-        self.place: Place = NO_PLACE
+        self.place: ConnectionSlot = NO_PLACE
         """Given back once the connection is gone."""
         self._login_inside = login_inside
         self._login_bytes = login_bytes

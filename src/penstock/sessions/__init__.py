@@ -8,6 +8,6 @@ brings the first of them: see routes.py.
 from __future__ import annotations
 
 from penstock.sessions.book import Sessions, Willed
-from penstock.sessions.session import Session, Share, Will, Wish
+from penstock.sessions.session import Session, Share, TopicFilter, Will
 
-__all__ = ["Session", "Sessions", "Share", "Will", "Willed", "Wish"]
+__all__ = ["Session", "Sessions", "Share", "Will", "Willed", "TopicFilter"]

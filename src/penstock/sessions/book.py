@@ -27,12 +27,12 @@ from penstock.sessions.session import (
     SHARED_NAME,
     WILL_RETRY_S,
     Session,
+    TopicFilter,
     Will,
-    Wish,
 )
 
 
-class Row(msgspec.Struct, array_like=True, frozen=True):
+class SessionRecord(msgspec.Struct, array_like=True, frozen=True):
     """A session with everything that is kept of it."""
 
     number: int
@@ -40,18 +40,18 @@ class Row(msgspec.Struct, array_like=True, frozen=True):
     user: str
     expiry_s: float | None
     gone_s: float | None
-    wishes: list[Wish]
+    wishes: list[TopicFilter]
     will: Will | None
     trail: bytes
 
 
-class Changes(msgspec.Struct, array_like=True, frozen=True):
-    full: list[Row] = []
+class SessionChanges(msgspec.Struct, array_like=True, frozen=True):
+    full: list[SessionRecord] = []
     trails: list[tuple[int, bytes]] = []
     gone: list[int] = []
     whole: bool = False
     """Whether ``full`` is all there is: others are gone."""
-    wishes: list[tuple[int, str, Wish | None]] = []
+    wishes: list[tuple[int, str, TopicFilter | None]] = []
     """Number, filter and wish of those that came, changed or went, in order."""
 
 
@@ -62,7 +62,7 @@ class Willed(NamedTuple):
     will: Will
 
 
-class Taken(msgspec.Struct, frozen=True):
+class TakenIds(msgspec.Struct, frozen=True):
     """Ids of a client that were received, or completed, and may be taken back."""
 
     session: Session
@@ -71,8 +71,8 @@ class Taken(msgspec.Struct, frozen=True):
 
 
 _encode = msgspec.msgpack.Encoder().encode
-_decode_changes = msgspec.msgpack.Decoder(Changes).decode
-_decode_snapshot = msgspec.msgpack.Decoder(tuple[int, list[Row]]).decode
+_decode_changes = msgspec.msgpack.Decoder(SessionChanges).decode
+_decode_snapshot = msgspec.msgpack.Decoder(tuple[int, list[SessionRecord]]).decode
 
 
 class Sessions(Kept):
@@ -91,8 +91,8 @@ class Sessions(Kept):
         self._gone: list[int] = []
         self._whole = False
         self._urgent = False
-        self._wishes: list[tuple[int, str, Wish | None]] = []
-        self._taken: Unconfirmed[Taken] = Unconfirmed()
+        self._wishes: list[tuple[int, str, TopicFilter | None]] = []
+        self._taken: Unconfirmed[TakenIds] = Unconfirmed()
         self._willed: Unconfirmed[Willed] = Unconfirmed()
         self.unpublished: list[Willed] = []
         """Wills that wait for the log, and that no session carries any more."""
@@ -197,7 +197,7 @@ class Sessions(Kept):
         session.ready.clear()
         self.changed(session, urgent=False)
 
-    def wish(self, session: Session, wish: Wish) -> bool:
+    def wish(self, session: Session, wish: TopicFilter) -> bool:
         """Let a session hear of a filter; whether it did before."""
         known = wish.filter in session.wishes
         for _ in self.wish_all(session, [wish]):
@@ -211,7 +211,9 @@ class Sessions(Kept):
             pass
         return known
 
-    def wish_all(self, session: Session, wishes: Iterable[Wish]) -> Iterator[None]:
+    def wish_all(
+        self, session: Session, wishes: Iterable[TopicFilter]
+    ) -> Iterator[None]:
         """Let a session hear of filters; to be gone through, see Routes.add."""
         changed = [one for one in wishes if session.wishes.get(one.filter) != one]
         before = len(session.wishes)
@@ -237,7 +239,7 @@ class Sessions(Kept):
             if not self.filters[session.user]:
                 del self.filters[session.user]
 
-    def _wished(self, session: Session, filter_: str, wish: Wish | None) -> None:
+    def _wished(self, session: Session, filter_: str, wish: TopicFilter | None) -> None:
         if session.durable and session.number in self._by_number:
             self._wishes.append((session.number, filter_, wish))
             self._urgent = True
@@ -282,14 +284,14 @@ class Sessions(Kept):
     def received(self, session: Session, ids: list[int]) -> None:
         """Messages of QoS 2 are stored in this group under these ids."""
         session.flights.receive(ids)
-        self._taken.add(Taken(session, ids, completed=False))
+        self._taken.add(TakenIds(session, ids, completed=False))
         self.note(session, urgent=True)
 
     def completed(self, session: Session, ids: Iterable[int]) -> list[int]:
         """Their PUBRELs have come; those that were known."""
         known = session.flights.complete(ids)
         if known and session.durable:  # others are told at once
-            self._taken.add(Taken(session, known, completed=True))
+            self._taken.add(TakenIds(session, known, completed=True))
             self.note(session, urgent=True)
         return known
 
@@ -354,7 +356,7 @@ class Sessions(Kept):
         ]
         said = {session.number for session in self._unsaid}
         wishes = [one for one in self._wishes if one[0] not in said]
-        data = _encode(Changes(full, trails, self._gone, self._whole, wishes))
+        data = _encode(SessionChanges(full, trails, self._gone, self._whole, wishes))
         self._dirty.clear()
         self._unsaid.clear()
         self._gone, self._wishes = [], []
@@ -407,7 +409,7 @@ class Sessions(Kept):
         if known is not None and self._by_client.get(known.client) is known:
             del self._by_client[known.client]
 
-    def _put(self, row: Row) -> None:
+    def _put(self, row: SessionRecord) -> None:
         self._next_number = max(self._next_number, row.number)
         session = Session(row.number, row.client, durable=True)
         session.user, session.expiry_s = row.user, row.expiry_s
@@ -417,8 +419,8 @@ class Sessions(Kept):
         self._by_client[session.client] = self._by_number[row.number] = session
 
 
-def _row(session: Session) -> Row:
-    return Row(
+def _row(session: Session) -> SessionRecord:
+    return SessionRecord(
         session.number,
         session.client,
         session.user,

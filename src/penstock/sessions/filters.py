@@ -115,12 +115,12 @@ class TopicTree:
                     stack.append((child, reached))
 
 
-class _Node(Generic[Held]):
+class _FilterNode(Generic[Held]):
     __slots__ = ("children", "edge", "held")
 
     def __init__(self, edge: tuple[str, ...]) -> None:
         self.edge = edge
-        self.children: dict[str, _Node[Held]] = {}
+        self.children: dict[str, _FilterNode[Held]] = {}
         self.held: Held | None = None
 
 
@@ -128,21 +128,21 @@ class _Tree(Generic[Held]):
     """The nodes, and how they part and join."""
 
     def __init__(self) -> None:
-        self.root: _Node[Held] = _Node(())
+        self.root: _FilterNode[Held] = _FilterNode(())
 
-    def find(self, text: str) -> _Node[Held] | None:
+    def find(self, text: str) -> _FilterNode[Held] | None:
         """The node of exactly this text."""
         path = self._path(text.split("/"))
         return path[-1] if path else None
 
-    def place(self, text: str) -> _Node[Held]:
+    def place(self, text: str) -> _FilterNode[Held]:
         """The node of exactly this text, made if need be; it must get something."""
         levels = tuple(text.split("/"))
         node, at = self.root, 0
         while at < len(levels):
             child = node.children.get(levels[at])
             if child is None:
-                child = node.children[levels[at]] = _Node(levels[at:])
+                child = node.children[levels[at]] = _FilterNode(levels[at:])
                 return child
             common = _common(child.edge, levels, at)
             if common < len(child.edge):
@@ -162,7 +162,7 @@ class _Tree(Generic[Held]):
         if path and node.held is None and len(node.children) == 1:
             self._join(path[-1], node)
 
-    def _path(self, levels: list[str]) -> list[_Node[Held]]:
+    def _path(self, levels: list[str]) -> list[_FilterNode[Held]]:
         """The nodes on the way to exactly these levels; empty if there is none."""
         node, at = self.root, 0
         path = [node]
@@ -174,15 +174,17 @@ class _Tree(Generic[Held]):
             node, at = child, at + len(child.edge)
         return path
 
-    def _part(self, parent: _Node[Held], child: _Node[Held], at: int) -> _Node[Held]:
+    def _part(
+        self, parent: _FilterNode[Held], child: _FilterNode[Held], at: int
+    ) -> _FilterNode[Held]:
         """A new node between the two, for the first ``at`` levels of the edge."""
-        between: _Node[Held] = _Node(child.edge[:at])
+        between: _FilterNode[Held] = _FilterNode(child.edge[:at])
         parent.children[child.edge[0]] = between
         child.edge = child.edge[at:]
         between.children[child.edge[0]] = child
         return between
 
-    def _join(self, parent: _Node[Held], node: _Node[Held]) -> None:
+    def _join(self, parent: _FilterNode[Held], node: _FilterNode[Held]) -> None:
         """Take ``node`` away between its parent and its only child."""
         (child,) = node.children.values()
         child.edge = node.edge + child.edge
@@ -215,7 +217,9 @@ def _reach(edge: tuple[str, ...], levels: list[str], at: int) -> int:
     return at
 
 
-def _among(node: _Node[Held], wanted: list[str], at: int) -> Iterable[_Node[Held]]:
+def _among(
+    node: _FilterNode[Held], wanted: list[str], at: int
+) -> Iterable[_FilterNode[Held]]:
     """The children that a filter may lead to."""
     if at == len(wanted):
         return ()

@@ -28,10 +28,10 @@ from penstock.sessions.retained import TOPIC as RETAINED
 from penstock.sessions.session import (
     NOBODY,
     SHARED_NAME,
+    DeliveryTerms,
     Session,
     Share,
-    Terms,
-    Wish,
+    TopicFilter,
 )
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ class Group:
     def __init__(self, name: str, filter_: str) -> None:
         self.name = name
         self.filter = filter_
-        self.members: dict[Session, Wish] = {}
+        self.members: dict[Session, TopicFilter] = {}
 
     @property
     def subscriber(self) -> str:
@@ -89,7 +89,7 @@ class Routes:
         self._sessions = sessions
         self._routed: set[str] = set()
         """Topics that everybody who wishes for them has a share in."""
-        self._tree: FilterTree[Session | Group, Wish | None] = FilterTree()
+        self._tree: FilterTree[Session | Group, TopicFilter | None] = FilterTree()
         self._groups: dict[tuple[str, str], Group] = {}
         self._withheld: tuple[str, ...] = ()
         self._shared = ANSWERED
@@ -130,7 +130,7 @@ class Routes:
 
     # Wishes
 
-    def add(self, session: Session, wishes: Iterable[Wish]) -> Iterator[None]:
+    def add(self, session: Session, wishes: Iterable[TopicFilter]) -> Iterator[None]:
         """Let a session hear of what it wishes, from now on.
 
         What it gives is to be gone through, now or in pieces: it looks at the shares
@@ -157,7 +157,7 @@ class Routes:
             self._make(session, topic, start, self.terms_of(session, topic))
         return self._look(session, [wish.filter for wish in plain], fresh)
 
-    def remove(self, session: Session, wishes: Iterable[Wish]) -> Iterator[None]:
+    def remove(self, session: Session, wishes: Iterable[TopicFilter]) -> Iterator[None]:
         """Let a session hear of them no more, unless by another wish; as ``add``."""
         gone: FilterTree[None, None] = FilterTree()
         filters = []
@@ -185,27 +185,27 @@ class Routes:
         if session is not None:
             self.defer(session, self._unfinished.pop(session))
 
-    def rest(self, session: Session, wish: Wish) -> None:
+    def rest(self, session: Session, wish: TopicFilter) -> None:
         """Nobody is there for what is sent without an answer."""
         if wish.share is None:
             self._tree.remove(wish.filter, session)
 
-    def terms(self, session: Session, share: Share) -> Terms:
+    def terms(self, session: Session, share: Share) -> DeliveryTerms:
         """How events of the share's topic reach the session."""
         if share.terms is None:
             share.terms = self._terms(session, share)
         return share.terms
 
-    def _terms(self, session: Session, share: Share) -> Terms:
+    def _terms(self, session: Session, share: Share) -> DeliveryTerms:
         if share.wish is not None:
             return _terms([share.wish])
         return self.terms_of(session, share.topic)
 
-    def terms_of(self, session: Session, topic: str) -> Terms:
+    def terms_of(self, session: Session, topic: str) -> DeliveryTerms:
         """How events of a topic reach a session by all its own wishes."""
         return _terms(self._wishes(session, topic))
 
-    def _wishes(self, session: Session, topic: str) -> list[Wish]:
+    def _wishes(self, session: Session, topic: str) -> list[TopicFilter]:
         found = self._tree.match(topic)
         return [wish for key, wish in found if key is session and wish]
 
@@ -270,7 +270,7 @@ class Routes:
         if share.consumer is not None and share.consumer.ready is not None:
             share.consumer.ready[share.consumer] = None
 
-    def _toughen(self, session: Session, share: Share, terms: Terms) -> None:
+    def _toughen(self, session: Session, share: Share, terms: DeliveryTerms) -> None:
         """A share that is wished for with answers now must ask for them."""
         if share.subscription.policy.qos == 0 and terms.qos:
             before = share.subscription.fresh
@@ -333,7 +333,7 @@ class Routes:
 
     def _route(self, topic: str, first: int) -> None:
         wild = _is_wild(topic)  # no MQTT client can be told: MQTT-3.3.2-2
-        found: dict[Session | Group, list[Wish]] = {}
+        found: dict[Session | Group, list[TopicFilter]] = {}
         for key, wish in () if wild else self._tree.match(topic):
             wishes = found.setdefault(key, [])
             if wish is not None:
@@ -348,7 +348,9 @@ class Routes:
             self._routed.clear()
         self._routed.add(topic)
 
-    def _make(self, session: Session, topic: str, first: int, terms: Terms) -> None:
+    def _make(
+        self, session: Session, topic: str, first: int, terms: DeliveryTerms
+    ) -> None:
         durable = session.durable and terms.qos > 0
         if (not durable and session.outlet is None) or self.withholds(topic):
             return
@@ -369,7 +371,7 @@ class Routes:
             self.take_up(session, subscription, wish)
 
     def take_up(
-        self, session: Session, subscription: Subscription, wish: Wish | None
+        self, session: Session, subscription: Subscription, wish: TopicFilter | None
     ) -> Share:
         """A session's share in a subscription, at work if its client is there."""
         share = Share(subscription, wish)
@@ -390,7 +392,9 @@ class Routes:
             if share.topic != RETAINED and not filters.match(share.topic):
                 self.end(session, share)
 
-    def _join(self, session: Session, wish: Wish, share: tuple[str, str]) -> None:
+    def _join(
+        self, session: Session, wish: TopicFilter, share: tuple[str, str]
+    ) -> None:
         group = self._groups.get(share)
         if group is None:
             group = self._groups[share] = Group(*share)
@@ -550,8 +554,8 @@ def _is_wild(text: str) -> bool:
     return "+" in text or "#" in text
 
 
-def _terms(wishes: list[Wish]) -> Terms:
-    return Terms(
+def _terms(wishes: list[TopicFilter]) -> DeliveryTerms:
+    return DeliveryTerms(
         max((wish.qos for wish in wishes), default=0),
         bool(wishes) and all(wish.no_local for wish in wishes),
         any(wish.retain_as_published for wish in wishes),

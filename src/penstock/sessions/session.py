@@ -19,7 +19,7 @@ SHARED_NAME = "$share/"
 WILL_RETRY_S = 1.0
 
 
-class Wish(msgspec.Struct, array_like=True, frozen=True):
+class TopicFilter(msgspec.Struct, array_like=True, frozen=True):
     """One subscription of a client, as MQTT has it."""
 
     filter: str
@@ -55,7 +55,7 @@ class Will(msgspec.Struct, array_like=True, frozen=True):
     priority: int = 0
 
 
-class Terms(NamedTuple):
+class DeliveryTerms(NamedTuple):
     """How events of a topic reach a session: from all wishes that match it."""
 
     qos: int
@@ -65,7 +65,7 @@ class Terms(NamedTuple):
 
 
 @runtime_checkable
-class Holder(Outlet, Protocol):
+class SessionHolder(Outlet, Protocol):
     """A connection that can be told that its session ends."""
 
     def sent_away(self, now_s: float) -> None: ...
@@ -92,11 +92,11 @@ class Share:
 
     __slots__ = ("consumer", "ending", "quiet", "subscription", "terms", "wish")
 
-    def __init__(self, subscription: Subscription, wish: Wish | None) -> None:
+    def __init__(self, subscription: Subscription, wish: TopicFilter | None) -> None:
         self.subscription = subscription
         self.wish = wish
         """The wish of a group that others share; None: all that match count."""
-        self.terms: Terms | None = None
+        self.terms: DeliveryTerms | None = None
         """To be found anew if None."""
         self.consumer: Consumer | None = None
         self.ending = False
@@ -140,7 +140,7 @@ class Session:
         self.expiry_s: float | None = 0.0
         """How long it is kept without a connection; None for ever."""
         self.user = ""
-        self.wishes: dict[str, Wish] = {}
+        self.wishes: dict[str, TopicFilter] = {}
         self.flights = Flights(noting=durable)
         self.shares: dict[int, Share] = {}
         """By the number of the subscription."""

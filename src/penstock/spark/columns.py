@@ -12,7 +12,7 @@ from penstock.model.event import FIELDS as EVENT
 from penstock.model.event import Kind
 from penstock.spark.arrow_types import arrow_schema
 from penstock.spark.ddl import relaxed
-from penstock.table.columns import Layout
+from penstock.table.columns import QueryColumns
 from penstock.table.naming import CORRUPT, NEVER_NULL, everything
 
 _HEADER = spark.StructType(
@@ -59,7 +59,7 @@ def schema_of(
     )
 
 
-def layout_of(schema: spark.StructType, typed: spark.StructType | None) -> Layout:
+def layout_of(schema: spark.StructType, typed: spark.StructType | None) -> QueryColumns:
     """How to make a schema that was given; raises InvalidOption if it cannot be."""
     columns = everything(_names(typed), include_headers=True)
     types = {} if typed is None else {one.name: one.dataType for one in typed.fields}
@@ -76,7 +76,7 @@ def layout_of(schema: spark.StructType, typed: spark.StructType | None) -> Layou
             raise InvalidOption("schema", f"{shown} NOT NULL", limit)
     own = tuple(columns[field.name] for field in schema.fields)
     fields = None if typed is None else arrow_schema(typed)
-    return Layout(arrow_schema(schema), own, fields)
+    return QueryColumns(arrow_schema(schema), own, fields)
 
 
 def _names(typed: spark.StructType | None) -> list[str]:

@@ -15,7 +15,7 @@ from typing import Any
 from pyspark.sql import datasource as spark
 
 from penstock.log import Batch
-from penstock.table.columns import Layout
+from penstock.table.columns import QueryColumns
 from penstock.table.extent import Extent
 from penstock.table.naming import NEVER_NULL
 
@@ -25,7 +25,7 @@ _MILLISECOND = timedelta(milliseconds=1)
 
 
 @dataclass
-class Wanted:
+class PushedFilters:
     """Events that can fulfil the conditions seen so far."""
 
     topics: set[str] | None = None
@@ -37,7 +37,7 @@ class Wanted:
     _columns: dict[str, str] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, layout: Layout) -> Wanted:
+    def of(cls, layout: QueryColumns) -> PushedFilters:
         names = {name: layout.name_of(name) for name in NEVER_NULL}
         return cls(_columns={said: own for own, said in names.items() if said})
 

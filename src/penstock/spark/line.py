@@ -5,20 +5,20 @@ from __future__ import annotations
 from penstock.client import Client, connect, line
 from penstock.client.address import remote
 from penstock.errors import NotRunning
-from penstock.table.connection import Connection
+from penstock.table.connection import BrokerAccess
 
 # Who published it, unless somebody logs in.
 NAME = "spark"
 
 
-class Line(line.Line):
+class SparkConnection(line.LastingConnection):
     """Opened when it is first needed; close it, or use it as a context manager."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: BrokerAccess) -> None:
         super().__init__(lambda: _opened(connection), connection.retry_s)
 
 
-def _opened(where: Connection) -> Client:
+def _opened(where: BrokerAccess) -> Client:
     away: NotRunning | None = None
     places = [remote(one, where.tls) for one in where.servers]
     for address in places or (where.path or "",):

@@ -17,7 +17,7 @@ from penstock.client.address import remote
 from penstock.client.tls import Tls
 from penstock.errors import InvalidOption, MissingOption, UnknownOption
 from penstock.spark.offsets import MOST, Bound, bound_of
-from penstock.table.connection import RETRY_S, Connection
+from penstock.table.connection import RETRY_S, BrokerAccess
 
 # What a broker sees in its list of connections.
 NAME = "spark"
@@ -74,7 +74,7 @@ _NUMBER = re.compile(r"[0-9]{1,30}")
 
 
 @dataclass(frozen=True, slots=True)
-class Topics:
+class TopicSelection:
     """Which topics: these names, or those that a pattern fits as a whole."""
 
     names: tuple[str, ...] = ()
@@ -83,8 +83,8 @@ class Topics:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceOptions:
-    connection: Connection
-    topics: Topics
+    connection: BrokerAccess
+    topics: TopicSelection
     starting: Bound
     ending: Bound
     max_offsets_per_trigger: int | None
@@ -110,7 +110,7 @@ def check_names(options: Mapping[str, str], known: tuple[str, ...]) -> None:
         raise UnknownOption(name, MEANT.get(low) or (lower[near[0]] if near else ""))
 
 
-def connection_of(options: Mapping[str, str]) -> Connection:
+def connection_of(options: Mapping[str, str]) -> BrokerAccess:
     """Where to read or write; raises MissingOption, InvalidOption."""
     given = _lowered(options)
     path = given.get("path")
@@ -128,7 +128,7 @@ def connection_of(options: Mapping[str, str]) -> Connection:
         raise InvalidOption(name, given[name], "HOST:PORT, or several with commas")
     if tls != Tls() and not servers:
         raise InvalidOption("caFile", tls.ca_file, "left out without servers")
-    return Connection(
+    return BrokerAccess(
         servers=servers,
         path=path,
         user=given.get("user"),
@@ -199,7 +199,7 @@ def _split(text: str) -> list[str]:
     return [part.strip() for part in text.split(",")]
 
 
-def _topics(given: Mapping[str, str]) -> Topics:
+def _topics(given: Mapping[str, str]) -> TopicSelection:
     ways = ("subscribe", "subscribePattern", "assign")
     used = [name for name in ways if name.lower() in given]
     if not used:
@@ -209,18 +209,18 @@ def _topics(given: Mapping[str, str]) -> Topics:
         raise InvalidOption(used[1], value, f"left out where {used[0]} is given")
     value = given[used[0].lower()]
     if used[0] == "assign":
-        return Topics(_assigned(value))
+        return TopicSelection(_assigned(value))
     if used[0] == "subscribePattern":
         try:
             re.compile(value)
         except re.error as error:
             limit = f"a regular expression ({error})"
             raise InvalidOption("subscribePattern", value, limit) from None
-        return Topics(pattern=value)
+        return TopicSelection(pattern=value)
     names = tuple(dict.fromkeys(filter(None, _split(value))))
     if not names:
         raise InvalidOption("subscribe", value, "topics, with commas between them")
-    return Topics(names)
+    return TopicSelection(names)
 
 
 def _assigned(text: str) -> tuple[str, ...]:

@@ -30,7 +30,7 @@ AWAY_S = 5.0
 FATAL = (NotMoved, InvalidName, ReservedName, LoginRefused)
 
 
-class Progress:
+class ProgressReporter:
     """Reports under a subscriber's name; an empty one reports nothing."""
 
     def __init__(self, name: str, *, needs_broker: bool) -> None:

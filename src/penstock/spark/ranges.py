@@ -17,7 +17,7 @@ MIN_EVENT_BYTES = 16.0
 
 
 @dataclass(frozen=True)
-class Range(InputPartition):
+class TaskRange(InputPartition):
     """Offsets of a topic that one task reads, from ``start`` to in front of ``end``."""
 
     topic: str
@@ -34,7 +34,7 @@ def split(
     at_least: int | None = None,
     most_records: int | None = None,
     tasks: int | None = None,
-) -> list[Range]:
+) -> list[TaskRange]:
     """Ranges that together are the spans, topics by name, each in order.
 
     ``at_least`` that many, if there are as many offsets; without it as many as this
@@ -51,7 +51,7 @@ def split(
     wanted = at_least or min(
         tasks or os.cpu_count() or 1, 1 + int(total / MIN_TASK_BYTES)
     )
-    ranges: list[Range] = []
+    ranges: list[TaskRange] = []
     for topic in sorted(weights):
         start, end = spans[topic]
         count = -int(-wanted * weights[topic] // total)  # rounded up
@@ -95,6 +95,6 @@ def _weight(extent: Extent | None) -> float:
     return max(extent.bytes_per_event if extent else 0.0, MIN_EVENT_BYTES)
 
 
-def _pieces(topic: str, start: int, end: int, count: int) -> list[Range]:
+def _pieces(topic: str, start: int, end: int, count: int) -> list[TaskRange]:
     cuts = [start + (end - start) * piece // count for piece in range(count + 1)]
-    return [Range(topic, a, b) for a, b in zip(cuts, cuts[1:], strict=False)]
+    return [TaskRange(topic, a, b) for a, b in zip(cuts, cuts[1:], strict=False)]

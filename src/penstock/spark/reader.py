@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
 
 from penstock.errors import DataLost
-from penstock.spark.filters import Wanted
+from penstock.spark.filters import PushedFilters
 from penstock.spark.options import SourceOptions
-from penstock.spark.ranges import Range, split
+from penstock.spark.ranges import TaskRange, split
 from penstock.spark.selection import placed, present
-from penstock.table.columns import Builder, Layout
+from penstock.table.columns import Builder, QueryColumns
 from penstock.table.extent import Extent, is_another
 from penstock.table.place import Place, all_that_is_left, open_place
 
@@ -45,10 +45,10 @@ class _Pushdown:
 
 
 class TopicReader(DataSourceReader):
-    def __init__(self, options: SourceOptions, layout: Layout) -> None:
+    def __init__(self, options: SourceOptions, layout: QueryColumns) -> None:
         self._options = options
         self._layout = layout
-        self.wanted = Wanted.of(layout)
+        self.wanted = PushedFilters.of(layout)
 
     @property
     def pushFilters(self) -> Any:
@@ -84,7 +84,7 @@ class TopicReader(DataSourceReader):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         # Spark makes up a partition without a value where there are none.
-        if isinstance(partition, Range):
+        if isinstance(partition, TaskRange):
             yield from record_batches(
                 self._options, self._layout, partition, self.wanted
             )
@@ -98,9 +98,9 @@ class TopicReader(DataSourceReader):
 
 def record_batches(
     options: SourceOptions,
-    layout: Layout,
-    part: Range,
-    wanted: Wanted | None = None,
+    layout: QueryColumns,
+    part: TaskRange,
+    wanted: PushedFilters | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """What one task reads, where it reads it: files and sockets are opened here."""
     with closing(open_place(options.connection)) as place:

@@ -62,7 +62,7 @@ _ALIKE = 0.8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Piece:
+class RowBatch:
     """Events for one topic, as many as fit into one message."""
 
     topic: str
@@ -108,7 +108,7 @@ class Frame:
 
     def pieces(
         self, batch: pa.RecordBatch, partition: int, first_row: int
-    ) -> Iterator[Piece]:
+    ) -> Iterator[RowBatch]:
         """The rows of a batch, by topic; raises BadRow for the first that is bad."""
         rows = _Rows(self, batch, partition, first_row)
         rows.check()
@@ -176,7 +176,7 @@ class _Rows:
             chosen = np.flatnonzero(numbers == code)
             yield name, self._part(self._batch.take(pa.array(chosen)), chosen)
 
-    def cut(self, topic: str) -> Iterator[Piece]:
+    def cut(self, topic: str) -> Iterator[RowBatch]:
         """In pieces that are no larger than a message, but for a single event."""
         sizes = pc.binary_length(_binary(self._column("value"))).to_numpy()
         ends = np.cumsum(sizes, dtype=np.int64)
@@ -190,9 +190,9 @@ class _Rows:
             yield part.piece(topic)
             lo = hi
 
-    def piece(self, topic: str) -> Piece:
+    def piece(self, topic: str) -> RowBatch:
         payloads: list[bytes] = _values(_binary(self._column("value")))
-        return Piece(
+        return RowBatch(
             topic=topic,
             rows=self._numbers,
             payloads=payloads,

@@ -7,12 +7,12 @@ from collections.abc import Mapping
 
 from penstock.errors import DataLost, InvalidOption, UnknownTopic
 from penstock.spark.offsets import Bound
-from penstock.spark.options import SourceOptions, Topics
+from penstock.spark.options import SourceOptions, TopicSelection
 from penstock.table.extent import Extent
 from penstock.table.place import Place
 
 
-def selected(place: Place, topics: Topics) -> dict[str, Extent]:
+def selected(place: Place, topics: TopicSelection) -> dict[str, Extent]:
     """The topics of these names that there are, or all whose names fit the pattern.
 
     A pattern finds none of Penstock's own, which begin with ``$``: name them.
@@ -23,7 +23,7 @@ def selected(place: Place, topics: Topics) -> dict[str, Extent]:
     return {name: one for name, one in place.extents().items() if fits(name)}
 
 
-def is_selected(topic: str, topics: Topics) -> bool:
+def is_selected(topic: str, topics: TopicSelection) -> bool:
     """Whether a topic would be read, if it were there."""
     if topics.pattern is None:
         return topic in topics.names

@@ -28,15 +28,15 @@ import pyarrow as pa
 
 from penstock.client import Client
 from penstock.errors import BadRow, InvalidOption, InvalidPayload, PenstockError
-from penstock.spark.line import Line
+from penstock.spark.line import SparkConnection
 from penstock.spark.options import (
     CONNECTION,
     check_names,
     connection_of,
     whole,
 )
-from penstock.spark.rows import Frame, Piece
-from penstock.table.connection import Connection
+from penstock.spark.rows import Frame, RowBatch
+from penstock.table.connection import BrokerAccess
 
 WRITING = ("topic", "atomic", "txnAppId", "txnVersion")
 # What is shown of a payload that was refused.
@@ -47,7 +47,7 @@ _EVENT = re.compile(r" \(event (\d+) of the batch\)$")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SinkOptions:
-    connection: Connection
+    connection: BrokerAccess
     topic: str | None
     atomic: bool
     app: str | None
@@ -66,7 +66,7 @@ class Write:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class TaskResult:
     """What one try of a task has staged, or published."""
 
     partition: int
@@ -105,13 +105,15 @@ class Sink:
 
     def stage(
         self, write: Write, partition: int, batches: Iterable[pa.RecordBatch]
-    ) -> Part:
+    ) -> TaskResult:
         """Leave the rows of a task with the broker. Raises BadRow, ServerRefused."""
         attempt, events, number = secrets.randbits(62), 0, 0
-        with Line(self._options.connection) as line:
+        with SparkConnection(self._options.connection) as line:
             for piece in self._pieces(partition, batches):
 
-                def send(client: Client, piece: Piece = piece, at: int = number) -> int:
+                def send(
+                    client: Client, piece: RowBatch = piece, at: int = number
+                ) -> int:
                     place = (write.query, write.epoch, partition, attempt)
                     return client.stage(
                         *place, piece.topic, piece.payloads, piece=at, **piece.columns
@@ -120,17 +122,17 @@ class Sink:
                 with _naming(piece, partition):
                     number = line.say(send)
                 events += len(piece.payloads)
-        return Part(partition, attempt, events)
+        return TaskResult(partition, attempt, events)
 
     def publish(
         self, write: Write, partition: int, batches: Iterable[pa.RecordBatch]
-    ) -> Part:
+    ) -> TaskResult:
         """Publish the rows of a task. Raises BadRow, ServerRefused."""
         prefix, events = f"{write.query}/{write.epoch}/{partition}/", 0
-        with Line(self._options.connection) as line:
+        with SparkConnection(self._options.connection) as line:
             for piece in self._pieces(partition, batches):
 
-                def send(client: Client, piece: Piece = piece) -> None:
+                def send(client: Client, piece: RowBatch = piece) -> None:
                     ids = [f"{prefix}{row}" for row in piece.rows.tolist()]
                     client.publish(
                         piece.topic, piece.payloads, dedup_ids=ids, **piece.columns
@@ -139,9 +141,9 @@ class Sink:
                 with _naming(piece, partition):
                     line.say(send)
                 events += len(piece.payloads)
-        return Part(partition, 0, events)
+        return TaskResult(partition, 0, events)
 
-    def commit(self, write: Write, parts: Iterable[Part]) -> bool:
+    def commit(self, write: Write, parts: Iterable[TaskResult]) -> bool:
         """Store what is staged; False if it was done before. Raises ServerRefused.
 
         A number that somebody gave is noted also if there is nothing to store.
@@ -151,7 +153,7 @@ class Sink:
             return True
         # Brokers of before do not know the word.
         ends = {"last": True} if write.last else {}
-        with Line(self._options.connection) as line:
+        with SparkConnection(self._options.connection) as line:
             answer = line.say(
                 lambda client: client.ask(
                     "sinks.commit",
@@ -168,7 +170,10 @@ class Sink:
 
         Nothing depends on it: a broker that cannot be told forgets by itself.
         """
-        with contextlib.suppress(PenstockError), Line(self._options.connection) as line:
+        with (
+            contextlib.suppress(PenstockError),
+            SparkConnection(self._options.connection) as line,
+        ):
             line.say(
                 lambda client: client.ask(
                     "sinks.abort", query=write.query, epoch=write.epoch
@@ -177,7 +182,7 @@ class Sink:
 
     def _pieces(
         self, partition: int, batches: Iterable[pa.RecordBatch]
-    ) -> Iterator[Piece]:
+    ) -> Iterator[RowBatch]:
         row = 0
         for batch in batches:
             yield from self._frame.pieces(batch, partition, row)
@@ -185,7 +190,7 @@ class Sink:
 
 
 @contextlib.contextmanager
-def _naming(piece: Piece, partition: int) -> Iterator[None]:
+def _naming(piece: RowBatch, partition: int) -> Iterator[None]:
     """Where the broker does not take a payload: say which row that was."""
     try:
         yield

@@ -69,7 +69,7 @@ _LOGGER = "SQLQueryContextLogger"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Topics:
+class QueryTopics:
     """What a query can be about, and how to get there."""
 
     options: Mapping[str, str]
@@ -80,7 +80,7 @@ class Topics:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class SparkResult:
     """The answer to a query, row by row."""
 
     frame: DataFrame
@@ -118,7 +118,7 @@ def opened() -> Iterator[SparkSession]:
                     archive.make_soon(*sessions.homes())
 
 
-def answer(spark: SparkSession, topics: Topics, query: str) -> DataFrame:
+def answer(spark: SparkSession, topics: QueryTopics, query: str) -> DataFrame:
     """What a query is answered by; raises InvalidQuery."""
     made: set[str] = set()
     if _asks_for_names(spark, query):
@@ -134,7 +134,7 @@ def answer(spark: SparkSession, topics: Topics, query: str) -> DataFrame:
         make_view(spark, topics, name)
 
 
-def make_view(spark: SparkSession, topics: Topics, name: str) -> None:
+def make_view(spark: SparkSession, topics: QueryTopics, name: str) -> None:
     """Let a topic be a table of this session; raises InvalidQuery."""
     reader = spark.read.format("penstock").options(**topics.options)
     reader = reader.option("subscribe", name).option("includeHeaders", "true")
@@ -256,7 +256,7 @@ def refused(error: PySparkException) -> InvalidQuery:
     return InvalidQuery(_STATE.sub("", first_line).rstrip(" ;"))
 
 
-def _missed(error: PySparkException, topics: Topics) -> str | None:
+def _missed(error: PySparkException, topics: QueryTopics) -> str | None:
     """The topic whose view Spark misses, if it is that; raises InvalidQuery."""
     if not isinstance(error, AnalysisException) or error.getCondition() != _NO_TABLE:
         return None
@@ -283,7 +283,7 @@ def _asks_for_names(spark: SparkSession, query: str) -> bool:
         return False  # it is refused where it is run
 
 
-def _make_names(spark: SparkSession, topics: Topics) -> None:
+def _make_names(spark: SparkSession, topics: QueryTopics) -> None:
     """Tables of nothing: they are listed, and cost no process."""
     nothing = spark.range(0)
     for name in topics.names:

@@ -24,13 +24,13 @@ from pyspark.sql.streaming.datasource import (
 from penstock.errors import DataLost, PenstockError
 from penstock.spark.offsets import StreamOffset, plain
 from penstock.spark.options import SourceOptions
-from penstock.spark.progress import Progress
-from penstock.spark.ranges import Range, share, split
+from penstock.spark.progress import ProgressReporter
+from penstock.spark.ranges import TaskRange, share, split
 from penstock.spark.reader import MADE_AGAIN, record_batches
 from penstock.spark.selection import is_selected, placed, present, selected
-from penstock.table.columns import Layout
+from penstock.table.columns import QueryColumns
 from penstock.table.extent import Extent, is_another
-from penstock.table.place import Broker, Place, open_place
+from penstock.table.place import Place, RunningBroker, open_place
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -41,11 +41,11 @@ Document = dict[str, Any]
 
 
 class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    def __init__(self, options: SourceOptions, layout: Layout) -> None:
+    def __init__(self, options: SourceOptions, layout: QueryColumns) -> None:
         self._options = options
         self._layout = layout
         self._place: Place | None = None
-        self._progress: Progress | None = None
+        self._progress: ProgressReporter | None = None
         self._first: Document | None = None
         self._extents: dict[str, Extent] = {}
         self._targets: dict[str, int] | None = None
@@ -139,7 +139,7 @@ class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         ]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        assert isinstance(partition, Range), "what partitions() gave"
+        assert isinstance(partition, TaskRange), "what partitions() gave"
         return record_batches(self._options, self._layout, partition)
 
     def commit(self, end: Document) -> None:
@@ -154,7 +154,7 @@ class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         # Whoever stops does not wait for a broker that is away.
         connection = replace(self._options.connection, retry_s=0)
         try:
-            with closing(Broker(connection)) as broker:
+            with closing(RunningBroker(connection)) as broker:
                 self._progress.report(broker, self._stands, now=True)
         except PenstockError as error:
             logger.warning(
@@ -238,7 +238,7 @@ class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _report(self, stands: StreamOffset, *, idle: bool) -> None:
         if self._progress is None:
             name = self._options.progress
-            self._progress = Progress(
+            self._progress = ProgressReporter(
                 f"spark:{stands.query}" if name is None else name,
                 needs_broker=self._options.connection.path is None,
             )

@@ -24,7 +24,7 @@ from pyspark.sql.types import StructType
 
 from penstock.errors import InvalidOption, UnfitFrame
 from penstock.spark.rows import Frame
-from penstock.spark.sink import Part, Sink, SinkOptions, Write, sink_options
+from penstock.spark.sink import Sink, SinkOptions, TaskResult, Write, sink_options
 
 logger = logging.getLogger(__name__)
 
@@ -39,7 +39,7 @@ class Written(WriterCommitMessage):
     """What a task says of its part."""
 
     write: Write
-    part: Part
+    part: TaskResult
 
 
 Messages = Sequence[WriterCommitMessage | None]
@@ -136,7 +136,7 @@ def _context() -> TaskContext:
     return context
 
 
-def _parts(messages: Messages) -> list[Part]:
+def _parts(messages: Messages) -> list[TaskResult]:
     return [one.part for one in messages if isinstance(one, Written)]
 
 

@@ -31,16 +31,16 @@ import duckdb
 import msgspec
 
 from penstock.errors import DataLost, InvalidQuery, PenstockError
-from penstock.sql.engine import SETTINGS, Answer, Engine
+from penstock.sql.engine import SETTINGS, SqlEngine, SqlResult
 from penstock.sql.plain import encode, plain
 from penstock.sql.question import (
     ANSWERED,
     REFUSED,
-    Question,
+    SqlQuestion,
     refusal_of,
     too_much_memory,
 )
-from penstock.table.connection import Connection
+from penstock.table.connection import BrokerAccess
 
 FAILED = 1
 # Beside topics: what makes rows of its arguments.
@@ -64,12 +64,12 @@ _NO_FILES = "file system operations are disabled"
 _OUT_OF_MEMORY = ("Out of Memory", "MemoryError", "bad_alloc", "malloc of size")
 
 
-class Box(Engine):
+class Box(SqlEngine):
     """An engine that answers one SELECT, and reads nothing but topics."""
 
-    def __init__(self, question: Question) -> None:
+    def __init__(self, question: SqlQuestion) -> None:
         self._question = question
-        place = Connection(servers=(), path=question.data, retry_s=0)
+        place = BrokerAccess(servers=(), path=question.data, retry_s=0)
         super().__init__(place, _Told(question), BOX)
 
     def _planned(self, query: str) -> duckdb.DuckDBPyRelation | None:
@@ -93,7 +93,7 @@ class Box(Engine):
 class _Told:
     """The catalogue that came with the question."""
 
-    def __init__(self, question: Question) -> None:
+    def __init__(self, question: SqlQuestion) -> None:
         self._question = question
 
     def names(self, query: str = "") -> list[str]:
@@ -140,7 +140,7 @@ def functions_in(tree: object) -> list[str]:
     return found
 
 
-def told(question: Question, found: Answer) -> bytes:
+def told(question: SqlQuestion, found: SqlResult) -> bytes:
     """The answer as JSON, as much of it as fits; raises InvalidQuery, TooMuchAsked."""
     columns = [
         {"name": name, "type": kind.strip('"')}  # "NULL" is a type
@@ -164,7 +164,7 @@ def told(question: Question, found: Answer) -> bytes:
     return encode({"columns": columns, "rows": rows, "cut": cut, "notes": notes})
 
 
-def _fitting(what: str, size: int, question: Question) -> int:
+def _fitting(what: str, size: int, question: SqlQuestion) -> int:
     most = question.answer_bytes
     if size > most:
         reason = (
@@ -174,7 +174,7 @@ def _fitting(what: str, size: int, question: Question) -> int:
     return size
 
 
-def confine(question: Question) -> None:
+def confine(question: SqlQuestion) -> None:
     """Take no more of the machine from here on than the question may."""
     seconds = math.ceil(question.seconds) + GRACE_S
     signal.alarm(seconds)
@@ -201,7 +201,7 @@ def give_way() -> None:
         Path("/proc/self/oom_score_adj").write_text("1000")
 
 
-def outcome(question: Question) -> tuple[int, bytes]:
+def outcome(question: SqlQuestion) -> tuple[int, bytes]:
     """The exit code, and what is written."""
     try:
         with Box(question) as box:
@@ -217,7 +217,7 @@ def outcome(question: Question) -> tuple[int, bytes]:
 
 def main() -> int:
     give_way()
-    question = msgspec.json.decode(sys.stdin.buffer.read(), type=Question)
+    question = msgspec.json.decode(sys.stdin.buffer.read(), type=SqlQuestion)
     code, written = outcome(question)
     sys.stdout.buffer.write(written)
     sys.stdout.buffer.flush()

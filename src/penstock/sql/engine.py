@@ -21,7 +21,7 @@ from penstock.schema import parsed
 from penstock.sql.scanning import TopicTable
 from penstock.sql.values import values
 from penstock.sql.words import spoken, with_column
-from penstock.table.connection import Connection
+from penstock.table.connection import BrokerAccess
 from penstock.table.extent import Extent
 from penstock.table.naming import suggestion
 from penstock.table.place import open_place
@@ -44,7 +44,7 @@ _KIND = re.compile(r"^[A-Z][\w ]*? Error: ")
 _NOT_JSON = "Malformed JSON"
 
 
-class Catalog(Protocol):
+class TableCatalog(Protocol):
     """What topics there are, and what is registered of them."""
 
     def names(self, query: str = "") -> Sequence[str]:
@@ -55,7 +55,7 @@ class Catalog(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class SqlResult:
     """Rows, as they come; ``notes`` are for a person who has seen them all."""
 
     columns: list[str]
@@ -75,13 +75,13 @@ class Answer:
                     return
 
 
-class Engine:
+class SqlEngine:
     """Close it, or use it as a context manager; from one thread at a time."""
 
     def __init__(
         self,
-        connection: Connection,
-        catalog: Catalog,
+        connection: BrokerAccess,
+        catalog: TableCatalog,
         settings: Mapping[str, str] = SETTINGS,
     ) -> None:
         self._connection = connection
@@ -93,7 +93,7 @@ class Engine:
         self._last: pa.RecordBatchReader | None = None
         """Of the answer before; whatever is left of it goes with the next query."""
 
-    def __enter__(self) -> Engine:
+    def __enter__(self) -> SqlEngine:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -121,7 +121,7 @@ class Engine:
             return [one.query for one in found] or [query]
         return [query]
 
-    def answer(self, query: str) -> Answer:
+    def answer(self, query: str) -> SqlResult:
         """What a query is answered by; raises InvalidQuery."""
         names = self._catalog.names(query)
         self._register(query, names)
@@ -132,7 +132,7 @@ class Engine:
             raise self._refused(error, names) from error
         types = [str(kind) for kind in found.types]
         batches = self._handed(reader, names)
-        return Answer(list(found.columns), types, batches, self.notes)
+        return SqlResult(list(found.columns), types, batches, self.notes)
 
     def write_parquet(self, query: str, file: str, most: int | None) -> None:
         """Write the answer to a file; raises InvalidQuery."""

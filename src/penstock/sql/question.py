@@ -1,9 +1,9 @@
 """One question for a process of its own, and what comes of it.
 
-The process reads a ``Question`` as JSON from its standard input and writes to standard
-output. Its exit code says what that is: ``ANSWERED``, the answer as JSON; ``REFUSED``,
-a ``Refusal``; anything else is a mistake of ours, with its traceback, or no exit at
-all: it was killed.
+The process reads a ``SqlQuestion`` as JSON from its standard input and writes to its
+standard output. Its exit code says what that is: ``ANSWERED``, the answer as JSON;
+``REFUSED``, a ``SqlRefusal``; anything else is a mistake of ours, with its traceback,
+or no exit at all: it was killed.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ KINDS: tuple[type[PenstockError], ...] = (InvalidQuery, TooMuchAsked)
 MAX_TEXT = 2_000
 
 
-class Question(msgspec.Struct, frozen=True, kw_only=True):
+class SqlQuestion(msgspec.Struct, frozen=True, kw_only=True):
     """``topics`` are all that there are for it; ``schemas`` those of some of them.
 
     The limits are those of the settings that ``http/options.py`` describes.
@@ -36,21 +36,21 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
     answer_bytes: int
 
 
-class Refusal(msgspec.Struct, frozen=True, kw_only=True):
+class SqlRefusal(msgspec.Struct, frozen=True, kw_only=True):
     """An error of ``KINDS`` by name, and what it is made with."""
 
     error: str
     arguments: list[str | int | float]
 
 
-def refusal_of(error: PenstockError) -> Refusal:
+def refusal_of(error: PenstockError) -> SqlRefusal:
     if not isinstance(error, KINDS):
         error = InvalidQuery(error.told, error.hint)
     arguments = [one[:MAX_TEXT] if isinstance(one, str) else one for one in error.args]
-    return Refusal(error=type(error).__name__, arguments=arguments)
+    return SqlRefusal(error=type(error).__name__, arguments=arguments)
 
 
-def error_of(refusal: Refusal) -> PenstockError:
+def error_of(refusal: SqlRefusal) -> PenstockError:
     """The error that was refused with; raises LookupError if it is none of ours."""
     kind = {one.__name__: one for one in KINDS}[refusal.error]
     return kind(*refusal.arguments)

@@ -18,8 +18,8 @@ from penstock.errors import PenstockError
 from penstock.log import Batch
 from penstock.model.event import FIELDS, Kind
 from penstock.sql.pruning import bounds
-from penstock.table.columns import Builder, Layout
-from penstock.table.connection import Connection
+from penstock.table.columns import Builder, QueryColumns
+from penstock.table.connection import BrokerAccess
 from penstock.table.extent import Extent
 from penstock.table.naming import CORRUPT, view
 from penstock.table.place import Place, open_place
@@ -62,7 +62,7 @@ class TopicTable(ds.InMemoryDataset):  # type: ignore[misc]  # it has no types
 
     def __init__(
         self,
-        connection: Connection,
+        connection: BrokerAccess,
         topic: str,
         extent: Extent,
         typed: pa.Schema | None = None,
@@ -92,9 +92,11 @@ class TopicTable(ds.InMemoryDataset):  # type: ignore[misc]  # it has no types
         wanted = list(self._fields) if columns is None else list(columns)
         return Scan(self, wanted, filter)
 
-    def layout(self, columns: Sequence[str]) -> Layout:
+    def layout(self, columns: Sequence[str]) -> QueryColumns:
         schema = pa.schema([self._fields[name] for name in columns])
-        return Layout(schema, tuple(self._own[name] for name in columns), self._typed)
+        return QueryColumns(
+            schema, tuple(self._own[name] for name in columns), self._typed
+        )
 
     def read(
         self, columns: Sequence[str], condition: ds.Expression | None

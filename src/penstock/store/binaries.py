@@ -30,7 +30,7 @@ ASK_S = 60.0
 
 
 @dataclass(frozen=True, slots=True)
-class Account:
+class SystemUser:
     """A user that processes are given to; ``None`` is whoever runs this."""
 
     uid: int | None = None
@@ -53,31 +53,31 @@ class Binaries:
     """``bin`` holds initdb and postgres; ``account`` can run them."""
 
     bin: Path
-    account: Account = field(default_factory=Account)
+    account: SystemUser = field(default_factory=SystemUser)
 
     def program(self, name: str) -> str:
         return str(self.bin / name)
 
 
-def account_for(folder: Path) -> Account:
+def account_for(folder: Path) -> SystemUser:
     """Who shall own a data folder: its owner, or somebody harmless for a root."""
     if os.geteuid() != 0:
-        return Account()
+        return SystemUser()
     if folder.exists() and (kept := folder.stat()).st_uid != 0:
-        return Account(kept.st_uid, kept.st_gid)
+        return SystemUser(kept.st_uid, kept.st_gid)
     for name in USERS:
         try:
             entry = pwd.getpwnam(name)
         except KeyError:
             continue
-        return Account(entry.pw_uid, entry.pw_gid)
+        return SystemUser(entry.pw_uid, entry.pw_gid)
     raise StoreNotStarted(
         str(folder),
         f"PostgreSQL does not run as root, and there is no user {USERS[-1]}",
     )
 
 
-def binaries_for(account: Account, copies: Path = COPIES) -> Binaries:
+def binaries_for(account: SystemUser, copies: Path = COPIES) -> Binaries:
     """Programs that the account can run; raises MissingExtra, StoreNotStarted."""
     wheel = of_the_wheel()
     if can_run(wheel, account):
@@ -102,7 +102,7 @@ def of_the_wheel() -> Path:
     return Path(spec.origin).parent / "pginstall"
 
 
-def can_run(install: Path, account: Account) -> bool:
+def can_run(install: Path, account: SystemUser) -> bool:
     """Whether the account may execute the server and read its files."""
     program = str(install / "bin" / "postgres")
     try:

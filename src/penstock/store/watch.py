@@ -17,7 +17,7 @@ WRITTEN = (
 )
 
 
-class Watch:
+class DocumentWatch:
     """Counts documents written since it began; goes on over a crash of the server."""
 
     def __init__(self, url: str) -> None:

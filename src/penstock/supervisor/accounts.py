@@ -10,14 +10,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
-from penstock.supervisor.figures import Counted, Row, grouped, processed
+from penstock.supervisor.figures import Counted, StageCounts, grouped, processed
 from penstock.supervisor.plan import COLLECTIONS, FIREHOSE
-from penstock.supervisor.process import State
+from penstock.supervisor.process import PartState
 from penstock.supervisor.sums import Sums
 
 
 @dataclass(frozen=True, slots=True)
-class Account:
+class Comparison:
     """``what`` has to be ``wanted``, and is ``found``."""
 
     what: str
@@ -37,7 +37,7 @@ class Account:
 
 
 @dataclass(frozen=True, slots=True)
-class Stored:
+class StoredDocuments:
     """Documents by collection: before the first run, and now."""
 
     before: Mapping[str, int]
@@ -50,11 +50,11 @@ def accounts(
     statuses: Mapping[str, Mapping[str, object]],
     counted: Counted,
     sums: Sums,
-    stored: Stored | None,
+    stored: StoredDocuments | None,
     *,
     letters: int,
     sent: Mapping[str, int],
-) -> list[Account]:
+) -> list[Comparison]:
     """What has to agree. ``stored``: None without Spark.
 
     ``letters`` are those of what came in that the broker has; ``sent``: the number of
@@ -65,9 +65,9 @@ def accounts(
     malformed = _of(ingest, "malformed")
     firehose = counted.topics.get(FIREHOSE, 0)
     found = [
-        Account("messages received of those sent", sum(sent.values()), received),
-        Account("tweets in firehose", received - panics - malformed, firehose),
-        Account(
+        Comparison("messages received of those sent", sum(sent.values()), received),
+        Comparison("tweets in firehose", received - panics - malformed, firehose),
+        Comparison(
             "dead letters of panics and of what makes no sense",
             panics + malformed,
             letters,
@@ -76,9 +76,11 @@ def accounts(
     if stored is not None:
         inserts = statuses.get("cdc", {}).get("inserts") or {}
         captured = cast(Mapping[str, Any], inserts)
-        found.append(Account("tweets processed", firehose, processed(counted)[0] or 0))
+        found.append(
+            Comparison("tweets processed", firehose, processed(counted)[0] or 0)
+        )
         found += [
-            Account(
+            Comparison(
                 f"changes captured of new {name}",
                 stored.now[name] - stored.before.get(name, 0),
                 _of(captured, name),
@@ -90,36 +92,36 @@ def accounts(
     for (who, topic), (position, lag) in sorted(counted.places.items()):
         if who.startswith("up-"):
             found.append(
-                Account(f"events of {topic} acknowledged", position + lag, position)
+                Comparison(f"events of {topic} acknowledged", position + lag, position)
             )
     return found
 
 
-def _statistics(panics: int, tweets: int, told: Mapping[str, int]) -> list[Account]:
+def _statistics(panics: int, tweets: int, told: Mapping[str, int]) -> list[Comparison]:
     """Tweets that were written, and panics, are told of in one window each."""
     return [
-        Account("tweets told by statistics", tweets, told["tweets_stats"]),
-        Account("users told by statistics", tweets, told["users_stats"]),
-        Account("panics told by statistics", panics, told["logger_stats"]),
+        Comparison("tweets told by statistics", tweets, told["tweets_stats"]),
+        Comparison("users told by statistics", tweets, told["users_stats"]),
+        Comparison("panics told by statistics", panics, told["logger_stats"]),
     ]
 
 
-def idle(rows: Sequence[Row], *, ever: bool = False) -> list[str]:
+def idle(rows: Sequence[StageCounts], *, ever: bool = False) -> list[str]:
     """Stages that have done nothing in this run, or ``ever``."""
     counted = [row for row in rows if row.name != "store"]
     return [row.name for row in counted if not (row.events if ever else row.new)]
 
 
-def behind(rows: Sequence[Row]) -> list[str]:
+def behind(rows: Sequence[StageCounts]) -> list[str]:
     """Stages that still have something to do, or are not there to say."""
     return [row.name for row in rows if row.lag or _is_away(row) or _is_unknown(row)]
 
 
-def _is_away(row: Row) -> bool:
-    return row.state not in (State.READY, State.ENDED)
+def _is_away(row: StageCounts) -> bool:
+    return row.state not in (PartState.READY, PartState.ENDED)
 
 
-def _is_unknown(row: Row) -> bool:
+def _is_unknown(row: StageCounts) -> bool:
     return row.lag is None and row.name not in ("broker", "source", "store")
 
 

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable
 
 
-class Aside:
+class BackgroundThread:
     """Begins at once, in a thread that nobody waits for when the program ends."""
 
     def __init__(self, work: Callable[[], None]) -> None:

@@ -18,7 +18,7 @@ from penstock.supervisor.sums import Sums
 ANSWER_S = 10.0
 
 
-class Desk:
+class BrokerDesk:
     """``login``: user and password file, if the broker asks for them.
 
     ``ca_file``: whom to trust, if it speaks TLS.

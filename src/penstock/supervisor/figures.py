@@ -10,7 +10,7 @@ from typing import Any, cast
 
 from penstock.client import Client
 from penstock.supervisor.plan import FIREHOSE, subscriber
-from penstock.supervisor.process import Process, State
+from penstock.supervisor.process import PartState, Process
 
 # Rates are over what happened in this time, and over one step at least: Spark goes on
 # by whole batches.
@@ -25,11 +25,11 @@ STALE_S = 5.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
+class StageCounts:
     """One stage now. None: it is not known, or makes no sense for it."""
 
     name: str
-    state: State
+    state: PartState
     events: int | None = None
     new: int | None = None
     """Of these, in this run."""
@@ -69,7 +69,7 @@ def letters_of(client: Client, gateway: str) -> int:
     return sum(one["count"] for one in found["groups"])
 
 
-class Rates:
+class StageRates:
     """Events a second over the last seconds, by stage."""
 
     def __init__(self) -> None:
@@ -112,11 +112,11 @@ class Total:
         return None if self._last is None else self._before + self._last
 
 
-class Figures:
+class StageFigures:
     """Makes the rows; remembers what was true while a part is away."""
 
     def __init__(self) -> None:
-        self._rates = Rates()
+        self._rates = StageRates()
         self._sent = Total()
         self._before: dict[str, int] = {}
         self.counted = Counted({}, {})
@@ -125,12 +125,12 @@ class Figures:
         """What there is now comes from earlier runs."""
         rows = self.rows(processes, 0.0)
         self._before = {row.name: row.events or 0 for row in rows}
-        self._rates = Rates()
+        self._rates = StageRates()
 
-    def rows(self, processes: Sequence[Process], now_s: float) -> list[Row]:
+    def rows(self, processes: Sequence[Process], now_s: float) -> list[StageCounts]:
         return [self._row(process, now_s) for process in processes]
 
-    def _row(self, process: Process, now_s: float) -> Row:
+    def _row(self, process: Process, now_s: float) -> StageCounts:
         name, status = process.part.name, process.status
         events, lag = _number(status.get("events")), _lag(process, status)
         if name == "broker":
@@ -144,8 +144,8 @@ class Figures:
             events = self._sent.total(events)
         elif name == "spark":
             events, lag = processed(self.counted)
-        running = process.state in (State.READY, State.ENDED)
-        return Row(
+        running = process.state in (PartState.READY, PartState.ENDED)
+        return StageCounts(
             name=name,
             state=process.state,
             events=events,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from penstock.supervisor.accounts import Account, idle
-from penstock.supervisor.figures import Row
+from penstock.supervisor.accounts import Comparison, idle
+from penstock.supervisor.figures import StageCounts
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,8 +26,8 @@ class Times:
 class Outcome:
     """``accounts`` are empty if a signal has ended it."""
 
-    rows: list[Row]
-    accounts: list[Account]
+    rows: list[StageCounts]
+    accounts: list[Comparison]
     times: Times
     unfinished: list[str]
     """Stages that had something left to do."""

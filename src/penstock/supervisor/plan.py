@@ -37,7 +37,7 @@ DATA = "PENSTOCK_DATA"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ports:
+class PipelinePorts:
     """0 picks a free one."""
 
     line: int = 8000
@@ -49,7 +49,7 @@ class Ports:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class PipelineRequest:
     """What a person asked for. ``store``: of his own, by URL; None: the one we run.
 
     ``ack_delay_s``: how long subscribers wait before each ack. ``login``: user and
@@ -65,7 +65,7 @@ class Wanted:
     master: str = "local[2]"
     conf: tuple[tuple[str, str], ...] = ()
     trigger_s: float = 1.0
-    ports: Ports = Ports()
+    ports: PipelinePorts = PipelinePorts()
     count: int | None = None
     ack_delay_s: float | None = None
     login: tuple[str, str] | None = None
@@ -75,10 +75,12 @@ class Wanted:
     resting: bool = False
 
 
-def ports_of(told: Mapping[str, Mapping[str, Any]], wanted: Ports) -> Ports:
+def ports_of(
+    told: Mapping[str, Mapping[str, Any]], wanted: PipelinePorts
+) -> PipelinePorts:
     """Where the first parts are, by what they said when they were ready."""
     broker = told["broker"]["ports"]
-    return Ports(
+    return PipelinePorts(
         line=broker.get("line", wanted.line),
         native=broker["native"],
         control=broker.get("control", wanted.control),
@@ -93,7 +95,7 @@ def subscriber(topic: str) -> str:
     return f"up-{topic}"
 
 
-def first_parts(wanted: Wanted, places: Places) -> list[Part]:
+def first_parts(wanted: PipelineRequest, places: Places) -> list[Part]:
     """Those that need nobody; where they are is known when they are ready."""
     ports = wanted.ports
     broker = Part(
@@ -128,7 +130,7 @@ def first_parts(wanted: Wanted, places: Places) -> list[Part]:
 
 
 def other_parts(
-    wanted: Wanted, places: Places, *, server: str, tweets: str, store: str
+    wanted: PipelineRequest, places: Places, *, server: str, tweets: str, store: str
 ) -> list[Part]:
     """Those that talk to the first ones; ``store`` is a URL."""
     secret = {VARIABLE: store}
@@ -199,13 +201,13 @@ def other_parts(
     return [ingest, *([cdc, spark] if wanted.spark else []), *readers]
 
 
-def _trust(wanted: Wanted, server: str) -> tuple[str, ...]:
+def _trust(wanted: PipelineRequest, server: str) -> tuple[str, ...]:
     if wanted.ca_file is None or not server.startswith(SECURE):
         return ()
     return "--ca-file", wanted.ca_file
 
 
-def _login(wanted: Wanted) -> tuple[str, ...]:
+def _login(wanted: PipelineRequest) -> tuple[str, ...]:
     if wanted.login is None:
         return ()
     user, file = wanted.login

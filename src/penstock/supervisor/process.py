@@ -26,7 +26,7 @@ _TAIL_BYTES = 8192
 _PR_SET_PDEATHSIG = 1
 
 
-class State(Enum):
+class PartState(Enum):
     WAITING = "waiting"
     """For what it needs."""
     STARTING = "starting"
@@ -69,12 +69,12 @@ class Process:
         return None if self._process is None else self._process.pid
 
     @property
-    def state(self) -> State:
+    def state(self) -> PartState:
         if self._ended:
-            return State.ENDED
+            return PartState.ENDED
         if self._process is None:
-            return State.WAITING if self._due_s is None else State.PAUSED
-        return State.READY if self.is_ready else State.STARTING
+            return PartState.WAITING if self._due_s is None else PartState.PAUSED
+        return PartState.READY if self.is_ready else PartState.STARTING
 
     @property
     def is_ready(self) -> bool:

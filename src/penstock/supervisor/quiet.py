@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from penstock.supervisor.accounts import behind
-from penstock.supervisor.figures import Row
+from penstock.supervisor.figures import StageCounts
 
 
 class Quiet:
@@ -23,7 +23,7 @@ class Quiet:
         """Count the looks anew."""
         self._same = 0
 
-    def look(self, rows: Sequence[Row], now_s: float) -> bool:
+    def look(self, rows: Sequence[StageCounts], now_s: float) -> bool:
         now = [(row.name, row.events) for row in rows]
         self._same += 1
         if now != self._last:

@@ -20,11 +20,17 @@ from penstock.client.address import SECURE
 from penstock.errors import PartFailed, StoreError
 from penstock.store.store import open_store, place_of
 from penstock.supervisor import kept
-from penstock.supervisor.accounts import Account, Stored, accounts, behind, sent
+from penstock.supervisor.accounts import (
+    Comparison,
+    StoredDocuments,
+    accounts,
+    behind,
+    sent,
+)
 from penstock.supervisor.alone import alone
-from penstock.supervisor.aside import Aside
-from penstock.supervisor.desk import Desk
-from penstock.supervisor.figures import Figures, Row
+from penstock.supervisor.aside import BackgroundThread
+from penstock.supervisor.desk import BrokerDesk
+from penstock.supervisor.figures import StageCounts, StageFigures
 from penstock.supervisor.logs import shorten
 from penstock.supervisor.outcome import Outcome, Times
 from penstock.supervisor.part import Part, Places, told
@@ -32,13 +38,13 @@ from penstock.supervisor.plan import (
     COLLECTIONS,
     ENGAGEMENTS,
     STREAMS,
-    Ports,
-    Wanted,
+    PipelinePorts,
+    PipelineRequest,
     first_parts,
     other_parts,
     ports_of,
 )
-from penstock.supervisor.process import Process, State
+from penstock.supervisor.process import PartState, Process
 from penstock.supervisor.quiet import Quiet
 from penstock.supervisor.status import tell
 from penstock.supervisor.sums import Sums
@@ -63,7 +69,7 @@ NEEDED = ("broker", "store")
 class Up:
     def __init__(
         self,
-        wanted: Wanted,
+        wanted: PipelineRequest,
         places: Places,
         display: Display,
         clock: Callable[[], float] = time.monotonic,
@@ -76,9 +82,9 @@ class Up:
         self._display = display
         self._clock = clock
         self._processes: list[Process] = []
-        self._figures = Figures()
+        self._figures = StageFigures()
         self._sums = Sums(places.sums)
-        self._desk: Desk | None = None
+        self._desk: BrokerDesk | None = None
         self._held = -1
         self._asked_s = self._tidied_s = float("-inf")
         self._began_s = clock()
@@ -135,7 +141,7 @@ class Up:
             where = place_of(self._store)
             if not self._aside(self._prepare, f"waiting for the store {where}"):
                 return
-        self._desk = Desk(server, self._wanted.login, self._wanted.ca_file)
+        self._desk = BrokerDesk(server, self._wanted.login, self._wanted.ca_file)
         make = partial(self._desk.make_topics, spark=self._wanted.spark)
         if not self._aside(make, "waiting for the broker to make topics"):
             return
@@ -172,7 +178,7 @@ class Up:
     def _is_awake(self) -> bool:
         return not self._resting
 
-    def _stay(self) -> Ports:
+    def _stay(self) -> PipelinePorts:
         """Have the first parts where they are now, however often they are started."""
         told = {one.part.name: one.ready for one in self._processes}
         ports = ports_of(told, self._wanted.ports)
@@ -193,7 +199,7 @@ class Up:
         Raises what the work does.
         """
         self._doing = doing
-        aside = Aside(work)
+        aside = BackgroundThread(work)
         self._look_until(lambda: aside.is_done)
         if aside.is_done:
             self._doing = ""
@@ -233,11 +239,11 @@ class Up:
         for one in self._processes:
             startable = ready.issuperset(one.part.needs)
             first = startable and ready.issuperset(one.part.after)
-            if one.state is State.WAITING and first and not self._rests(one):
+            if one.state is PartState.WAITING and first and not self._rests(one):
                 one.start()
             ran = one.pid is not None
             one.look(startable=startable)
-            died = ran and one.state is State.PAUSED
+            died = ran and one.state is PartState.PAUSED
             if died and startable and not one.was_ready:
                 raise PartFailed(one.part.name, one.exit_code or 0, one.last_line())
         now_s = self._clock()
@@ -251,7 +257,7 @@ class Up:
             self._tidied_s = now_s
             self._tidy()
 
-    def _tell(self, rows: Sequence[Row], *, running: bool) -> None:
+    def _tell(self, rows: Sequence[StageCounts], *, running: bool) -> None:
         tell(
             *(self._places.told, rows, self._processes),
             running=running,
@@ -312,7 +318,7 @@ class Up:
         self._make_no_more()
         quiet = Quiet(self._clock())
         limit_s = self._clock() + MOST_S
-        found: list[Account] = []
+        found: list[Comparison] = []
 
         def done() -> bool:
             over = quiet.look(self._rows(), self._clock())
@@ -340,10 +346,10 @@ class Up:
         self._plan_again()
         source.start()
 
-    def _rows(self) -> list[Row]:
+    def _rows(self) -> list[StageCounts]:
         return self._figures.rows(self._processes, self._clock())
 
-    def _accounts(self) -> list[Account]:
+    def _accounts(self) -> list[Comparison]:
         assert self._desk is not None, "parts that need it have run"
         self._ask()
         self._desk.look_at(self._sums)
@@ -355,7 +361,7 @@ class Up:
             sent=self._sent,
         )
 
-    def _stored(self) -> Stored:
+    def _stored(self) -> StoredDocuments:
         """What the store has now; what cannot be asked for is counted as -1."""
         try:
             with open_store(self._store, retry_s=COUNT_S) as store:
@@ -363,9 +369,9 @@ class Up:
                 engaged = sum(doc["count"] for _, _, doc in store.read(ENGAGEMENTS))
         except StoreError:
             now, engaged = dict.fromkeys(COLLECTIONS, -1), -1
-        return Stored(kept.before(self._places), now, engaged)
+        return StoredDocuments(kept.before(self._places), now, engaged)
 
-    def _outcome(self, found: list[Account], unfinished: list[str]) -> Outcome:
+    def _outcome(self, found: list[Comparison], unfinished: list[str]) -> Outcome:
         now_s = self._clock()
         notes = [f"ended while {self._doing}"] if self._doing else []
         if found and self._wanted.spark and not self._sums.is_whole:

@@ -13,13 +13,13 @@ from dataclasses import asdict
 from pathlib import Path
 
 from penstock.files import Files, replace_file
-from penstock.supervisor.figures import Row
+from penstock.supervisor.figures import StageCounts
 from penstock.supervisor.process import Process
 
 
 def tell(
     path: Path,
-    rows: Sequence[Row],
+    rows: Sequence[StageCounts],
     processes: Sequence[Process],
     *,
     running: bool,

@@ -11,17 +11,17 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from penstock.supervisor.figures import Row, grouped
-from penstock.supervisor.process import State
+from penstock.supervisor.figures import StageCounts, grouped
+from penstock.supervisor.process import PartState
 
 # Between two plain lines.
 LINE_S = 5.0
 _COLOURS = {
-    State.READY: "green",
-    State.ENDED: "dim",
-    State.PAUSED: "red",
-    State.STARTING: "yellow",
-    State.WAITING: "dim",
+    PartState.READY: "green",
+    PartState.ENDED: "dim",
+    PartState.PAUSED: "red",
+    PartState.STARTING: "yellow",
+    PartState.WAITING: "dim",
 }
 
 
@@ -35,7 +35,7 @@ class Display(Protocol):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None: ...
-    def show(self, rows: Sequence[Row], heading: str, now_s: float) -> None: ...
+    def show(self, rows: Sequence[StageCounts], heading: str, now_s: float) -> None: ...
 
 
 class LiveTable:
@@ -56,7 +56,7 @@ class LiveTable:
     ) -> None:
         self._live.__exit__(kind, error, trace)
 
-    def show(self, rows: Sequence[Row], heading: str, now_s: float) -> None:
+    def show(self, rows: Sequence[StageCounts], heading: str, now_s: float) -> None:
         self._live.update(drawn(rows, heading), refresh=True)
 
 
@@ -66,7 +66,7 @@ class PlainLines:
     def __init__(self, say: Callable[[str], None]) -> None:
         self._say = say
         self._told_s = float("-inf")
-        self._states: dict[str, State] = {}
+        self._states: dict[str, PartState] = {}
         self._once = ""
         """What stands below the heading; said when it changes."""
 
@@ -76,11 +76,11 @@ class PlainLines:
     def __exit__(self, *_: object) -> None:
         pass
 
-    def show(self, rows: Sequence[Row], heading: str, now_s: float) -> None:
+    def show(self, rows: Sequence[StageCounts], heading: str, now_s: float) -> None:
         for row in rows:
             if self._states.get(row.name) is not row.state:
                 self._states[row.name] = row.state
-                note = f": {row.note}" if row.state is State.PAUSED else ""
+                note = f": {row.note}" if row.state is PartState.PAUSED else ""
                 self._say(f"{row.name} is {row.state.value}{note}")
         heading, _, once = heading.partition("\n")
         if once != self._once:
@@ -93,7 +93,7 @@ class PlainLines:
                 self._say(line)
 
 
-def drawn(rows: Sequence[Row], heading: str) -> Group:
+def drawn(rows: Sequence[StageCounts], heading: str) -> Group:
     """The rows as a table for a terminal, below what stands below its heading."""
     heading, _, once = heading.partition("\n")
     # Not in the title, which is broken where the table ends: a link must not be.
@@ -121,7 +121,7 @@ def number(value: int | None) -> str:
     return "-" if value is None else grouped(value)
 
 
-def _lines(rows: Sequence[Row]) -> list[str]:
+def _lines(rows: Sequence[StageCounts]) -> list[str]:
     """A line for each row, aligned."""
     width = max((len(row.name) for row in rows), default=0)
     return [
@@ -131,11 +131,11 @@ def _lines(rows: Sequence[Row]) -> list[str]:
     ]
 
 
-def _rate(row: Row) -> str:
+def _rate(row: StageCounts) -> str:
     return number(None if row.rate is None else round(row.rate))
 
 
-def _remark(row: Row) -> str:
+def _remark(row: StageCounts) -> str:
     """What is not the same all the time."""
     told = [row.note] if row.note else []
     if row.restarts:

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from penstock.log import Batch, record_batch
 from penstock.table.naming import CORRUPT
-from penstock.table.payloads import Decoder
+from penstock.table.payloads import PayloadDecoder
 
 # Rows of one record batch and bytes of their frames: past either it is handed on.
 # Measured: what is larger leaves the processor's caches and costs half as much again,
@@ -28,7 +28,7 @@ _CONSTANT = frozenset({"topic", "partition", "timestampType"})
 
 
 @dataclass(frozen=True)
-class Layout:
+class QueryColumns:
     """The columns of a query: of the event, of its payload, or ``_corrupt``.
 
     ``own`` says of each column which of NAMES it is; None: the payload's.
@@ -69,7 +69,7 @@ class Builder:
 
     def __init__(
         self,
-        layout: Layout,
+        layout: QueryColumns,
         topic: str,
         *,
         chunk_rows: int | None = None,
@@ -81,7 +81,7 @@ class Builder:
         self._layout = layout
         self._topic = pa.scalar(topic, pa.string())
         self._schema = layout.schema
-        self._decoder = Decoder(layout.decoded) if layout.decoded else None
+        self._decoder = PayloadDecoder(layout.decoded) if layout.decoded else None
         self._repeated: dict[str, pa.Array] = {}
 
     def record_batches(self, batches: Iterable[Batch]) -> Iterator[pa.RecordBatch]:

@@ -13,7 +13,7 @@ RETRY_S = 60.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Connection:
+class BrokerAccess:
     """Where events are: a data directory to read, a broker to ask, or both."""
 
     servers: tuple[str, ...]

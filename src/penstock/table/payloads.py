@@ -25,14 +25,14 @@ Texts = Sequence[bytes | None]
 Made = tuple[pa.Array, set[int]]
 
 
-class Decoder:
+class PayloadDecoder:
     """Payloads to the columns of some fields."""
 
     def __init__(self, fields: Sequence[pa.Field]) -> None:
         self._names = [field.name for field in fields]
         plain = [field for field in fields if not has_map(field.type)]
         self._plain = {field.name: field for field in plain}
-        self._arrow = typed.Decoder(plain)
+        self._arrow = typed.JsonDecoder(plain)
         deep = [field for field in fields if has_map(field.type)]
         self._deep = {field.name: _column(field.type) for field in deep}
         self._cut = _cutter(list(self._deep))
@@ -76,11 +76,11 @@ class _Column(Protocol):
     def made(self, texts: Texts) -> Made: ...
 
 
-class _Plain:
+class _PlainColumn:
     """Values in which there is no map."""
 
     def __init__(self, kind: pa.DataType) -> None:
-        self._decoder = typed.Decoder([pa.field("v", kind)])
+        self._decoder = typed.JsonDecoder([pa.field("v", kind)])
 
     def made(self, texts: Texts) -> Made:
         payloads = [b'{"v":%b}' % (_NULL if text is None else text) for text in texts]
@@ -90,7 +90,7 @@ class _Plain:
 
 class _Struct:
     def __init__(self, kind: pa.StructType) -> None:
-        self._decoder = Decoder(list(kind))
+        self._decoder = PayloadDecoder(list(kind))
         self._type = kind
 
     def made(self, texts: Texts) -> Made:
@@ -148,7 +148,7 @@ class _Map:
 
 def _column(kind: pa.DataType) -> _Column:
     if not has_map(kind):
-        return _Plain(kind)
+        return _PlainColumn(kind)
     if pa.types.is_struct(kind):
         return _Struct(kind)
     return _Array(kind) if pa.types.is_list(kind) else _Map(kind)

@@ -28,7 +28,7 @@ from penstock.errors import (
     Unreachable,
 )
 from penstock.log import Batch, Damage, Reader
-from penstock.table.connection import Connection
+from penstock.table.connection import BrokerAccess
 from penstock.table.extent import Extent
 
 T = TypeVar("T")
@@ -62,11 +62,11 @@ class Place(Protocol):
     def close(self) -> None: ...
 
 
-def open_place(connection: Connection) -> Place:
+def open_place(connection: BrokerAccess) -> Place:
     """The files where a path is given, else the broker."""
     if connection.path is not None:
-        return Files(connection)
-    return Broker(connection)
+        return DataDirectory(connection)
+    return RunningBroker(connection)
 
 
 def all_that_is_left(place: Place, topic: str, start: int, end: int) -> Iterator[Batch]:
@@ -94,14 +94,14 @@ def all_that_is_left(place: Place, topic: str, start: int, end: int) -> Iterator
             # Retention came in between: look again at what there is.
 
 
-class Files:
+class DataDirectory:
     """A data directory, read without its broker; ``ask`` finds that if it runs."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: BrokerAccess) -> None:
         assert connection.path is not None, "what makes it this kind of place"
         self._reader = Reader.open(connection.path)
         self._connection = connection
-        self._broker: Broker | None = None
+        self._broker: RunningBroker | None = None
         self._warned: list[Damage] = []
 
     def close(self) -> None:
@@ -153,7 +153,7 @@ class Files:
     def ask(self, verb: str, **arguments: object) -> Any:
         if self._broker is None:
             # Files can do without: nobody waits for it.
-            self._broker = Broker(replace(self._connection, retry_s=0))
+            self._broker = RunningBroker(replace(self._connection, retry_s=0))
         return self._broker.ask(verb, **arguments)
 
     def _extent(self, name: str) -> Extent:
@@ -184,10 +184,10 @@ class Files:
         )
 
 
-class Broker:
+class RunningBroker:
     """A broker that runs; asked again, and connected to again, when it goes away."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: BrokerAccess) -> None:
         self._connection = connection
         self._client: Client | None = None
 
@@ -291,7 +291,7 @@ class Broker:
 class _Patience:
     """Pauses that grow, and an end of them."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: BrokerAccess) -> None:
         self._where = ",".join(connection.servers) or str(connection.path)
         self._retry_s = connection.retry_s
         self._since_s: float | None = None

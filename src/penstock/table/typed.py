@@ -30,7 +30,7 @@ _BLOCK = 1 << 16
 _ODD_VALUE = r"[:\[,]\s*-?(NaN|Inf)"
 
 
-class Decoder:
+class JsonDecoder:
     """Payloads to the columns of some fields."""
 
     def __init__(self, fields: list[pa.Field]) -> None:

@@ -13,20 +13,20 @@ from typing import Any
 
 from penstock.embedded import Domain
 from penstock.embedded.handler import Handler
-from penstock.embedded.run import Run
+from penstock.embedded.run import HandlerRun
 from penstock.testing.faults import Faults, InjectedFault, Key, Mishap
-from penstock.testing.timers import CALL, Call, Timers
+from penstock.testing.timers import CALL, HandlerCall, VirtualTimers
 
 
 class Calls:
-    def __init__(self, timers: Timers, faults: Faults) -> None:
+    def __init__(self, timers: VirtualTimers, faults: Faults) -> None:
         self.begun = 0
         """Calls so far, also of handlers that failed before they began."""
         self._timers = timers
         self._faults = faults
         self._closed = False
-        self._under_way: dict[int, Call] = {}
-        """By the identity of what the handler got, which a Run has as well."""
+        self._under_way: dict[int, HandlerCall] = {}
+        """By the identity of what the handler got, which a HandlerRun has as well."""
 
     def watched(self, domain: Domain) -> Domain:
         """The domain, with handlers that are watched."""
@@ -35,7 +35,7 @@ class Calls:
             twin.add(self._watched(handler, (domain.name, handler.topic)))
         return twin
 
-    def awake(self, runs: Iterable[Run]) -> list[Call | None]:
+    def awake(self, runs: Iterable[HandlerRun]) -> list[HandlerCall | None]:
         """Calls that do something now, or are about to begin or to be noted."""
         runs = list(runs)
         if not runs:
@@ -88,16 +88,16 @@ class Calls:
         if mishap.error is not None:
             raise mishap.error
 
-    def _begin(self, first: object) -> Call:
+    def _begin(self, first: object) -> HandlerCall:
         self.begun += 1
-        call = self._under_way[id(first)] = Call(self._timers)
+        call = self._under_way[id(first)] = HandlerCall(self._timers)
         self._timers.stir()
         return call
 
     def _end(self, first: object) -> None:
         self._under_way.pop(id(first), None)
 
-    def _call_of(self, run: Run) -> Call | None:
+    def _call_of(self, run: HandlerRun) -> HandlerCall | None:
         events = run.context.events  # what a handler of batches got; others the first
         found = self._under_way.get(id(events))
         return found or (self._under_way.get(id(events[0])) if events else None)

@@ -27,7 +27,7 @@ class PowerCut(BaseException):
 
 
 @dataclass(slots=True)
-class _Write:
+class _PendingWrite:
     position: int
     data: bytes
 
@@ -41,7 +41,7 @@ class _Resize:
 class _Inode:
     content: bytearray = field(default_factory=bytearray)
     durable: bytes = b""
-    unsynced: list[_Write | _Resize] = field(default_factory=list)
+    unsynced: list[_PendingWrite | _Resize] = field(default_factory=list)
     directory: bool = False
 
 
@@ -139,9 +139,9 @@ class CrashDisk:
         try:
             self._changing("write", self._path_of(inode))
         except (OSError, PowerCut):
-            self._apply(inode, _Write(position, data[: len(data) // 2]))
+            self._apply(inode, _PendingWrite(position, data[: len(data) // 2]))
             raise
-        self._apply(inode, _Write(position, data))
+        self._apply(inode, _PendingWrite(position, data))
         return len(data)
 
     def sync(self, handle: int) -> None:
@@ -234,7 +234,7 @@ class CrashDisk:
         _rename(self._names, name)
         self._pending.append(name)
 
-    def _apply(self, inode: _Inode, change: _Write | _Resize) -> None:
+    def _apply(self, inode: _Inode, change: _PendingWrite | _Resize) -> None:
         _change(inode.content, change)
         inode.unsynced.append(change)
 
@@ -247,9 +247,9 @@ def _rename(names: dict[str, _Inode], name: _Name) -> None:
             names[path] = inode
 
 
-def _change(content: bytearray, change: _Write | _Resize) -> None:
+def _change(content: bytearray, change: _PendingWrite | _Resize) -> None:
     match change:
-        case _Write(position, data):
+        case _PendingWrite(position, data):
             if len(content) < position:
                 content.extend(bytes(position - len(content)))
             content[position : position + len(data)] = data
@@ -273,7 +273,7 @@ def _survivor(inode: _Inode, random: Random) -> _Inode:
     return _Inode(content, bytes(content))
 
 
-def _tear(content: bytearray, change: _Write | _Resize, random: Random) -> None:
+def _tear(content: bytearray, change: _PendingWrite | _Resize, random: Random) -> None:
     """Apply a change in part: a piece of it, and something else for the rest."""
     if isinstance(change, _Resize):
         if random.random() < 0.5:
@@ -289,4 +289,4 @@ def _tear(content: bytearray, change: _Write | _Resize, random: Random) -> None:
         missing = position + len(data) - len(content)
         junk = random.randbytes(min(missing, _JUNK_LIMIT))
         content.extend(bytes(missing) if grown == "zeros" else junk)
-    _change(content, _Write(position + start, data[start:stop]))
+    _change(content, _PendingWrite(position + start, data[start:stop]))

@@ -20,7 +20,7 @@ _SYNCS = ("sync", "sync_directory")
 
 
 @dataclass(slots=True)
-class _Fault:
+class _DiskFault:
     left: int | None
     """How many calls are to fail; None: all of them."""
     code: int
@@ -50,7 +50,7 @@ class FaultyDisk:
         """The file system behind it."""
         self.calls: Counter[str] = Counter()
         """How often each action was asked for that changes something."""
-        self._faults: dict[str, _Fault] = {}
+        self._faults: dict[str, _DiskFault] = {}
 
     # Accidents
 
@@ -67,7 +67,7 @@ class FaultyDisk:
         self._faults.clear()
 
     def _break(self, actions: tuple[str, ...], times: int | None, code: int) -> None:
-        self._faults.update(dict.fromkeys(actions, _Fault(times, code)))
+        self._faults.update(dict.fromkeys(actions, _DiskFault(times, code)))
 
     # The file system
 

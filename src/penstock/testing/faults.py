@@ -24,7 +24,7 @@ class Mishap(NamedTuple):
 
 
 @dataclass(slots=True)
-class _Fault:
+class _HandlerFault:
     left: int | None
     """How many calls it is for; None: all of them."""
     delay_s: float = 0.0
@@ -35,16 +35,16 @@ class Faults:
     """What was planned for the next calls of handlers."""
 
     def __init__(self) -> None:
-        self._planned: dict[tuple[Key, bool], deque[_Fault]] = {}
+        self._planned: dict[tuple[Key, bool], deque[_HandlerFault]] = {}
         self._lock = Lock()
 
     def fail(self, key: Key, times: int | None, error: Error) -> None:
         """Have the next calls raise; after what was planned before."""
-        self._plan((key, True), _Fault(times, error=error))
+        self._plan((key, True), _HandlerFault(times, error=error))
 
     def slow(self, key: Key, times: int | None, seconds: float) -> None:
         """Have the next calls take longer; after what was planned before."""
-        self._plan((key, False), _Fault(times, delay_s=seconds))
+        self._plan((key, False), _HandlerFault(times, delay_s=seconds))
 
     def heal(self) -> None:
         """Forget everything that was planned."""
@@ -58,11 +58,11 @@ class Faults:
         delay_s = 0.0 if slow is None else slow.delay_s
         return Mishap(delay_s, None if bad is None else _raised(bad.error))
 
-    def _plan(self, place: tuple[Key, bool], fault: _Fault) -> None:
+    def _plan(self, place: tuple[Key, bool], fault: _HandlerFault) -> None:
         with self._lock:
             self._planned.setdefault(place, deque()).append(fault)
 
-    def _take(self, place: tuple[Key, bool]) -> _Fault | None:
+    def _take(self, place: tuple[Key, bool]) -> _HandlerFault | None:
         planned = self._planned.get(place)
         while planned and planned[0].left == 0:
             planned.popleft()

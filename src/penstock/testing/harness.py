@@ -31,8 +31,8 @@ from penstock.testing.clock import VirtualClock
 from penstock.testing.crashdisk import CrashDisk
 from penstock.testing.disk import FaultyDisk, UnsyncedFiles
 from penstock.testing.faults import Error, Faults, InjectedFault
-from penstock.testing.look import FailedTry, LetterView, Look
-from penstock.testing.pace import Pace
+from penstock.testing.look import FailedTry, Inspector, LetterView
+from penstock.testing.pace import VirtualPace
 from penstock.testing.timers import install, uninstall
 
 T = TypeVar("T")
@@ -76,9 +76,9 @@ class AsyncHarness:
     def _open(self) -> None:
         broker = open_broker(self._path, self._options, self.clock, self.disk)
         self._link = LocalLink(broker, self.clock, self._loop)
-        self._pace = Pace(self._link, self.clock, self._faults, self._patience_s)
+        self._pace = VirtualPace(self._link, self.clock, self._faults, self._patience_s)
         self._broker = AsyncBroker(self._link)
-        self._look = Look(broker)
+        self._look = Inspector(broker)
 
     # What a broker does
 

@@ -16,10 +16,10 @@ from penstock.embedded.payload import Codec
 from penstock.log import Batch
 from penstock.model.event import Event as RawEvent
 
-__all__ = ["FailedTry", "LetterView", "Look", "typed"]
+__all__ = ["FailedTry", "Inspector", "LetterView", "typed"]
 
 
-class Look:
+class Inspector:
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
         self._desk = LetterDesk(broker, AuditDesk(broker))

@@ -16,12 +16,12 @@ from math import inf
 from typing import Any, TypeVar
 
 from penstock.embedded.local import LocalLink
-from penstock.embedded.run import Run
+from penstock.embedded.run import HandlerRun
 from penstock.errors import NotSettled
 from penstock.testing.calls import Calls
 from penstock.testing.clock import VirtualClock
 from penstock.testing.faults import Faults
-from penstock.testing.timers import Timers
+from penstock.testing.timers import VirtualTimers
 
 R = TypeVar("R")
 
@@ -33,11 +33,11 @@ STEP_S = 0.001
 _CALM = 3
 
 
-class Pace:
+class VirtualPace:
     def __init__(
         self, link: LocalLink, clock: VirtualClock, faults: Faults, patience_s: float
     ) -> None:
-        self.timers = Timers(clock, self._stir)
+        self.timers = VirtualTimers(clock, self._stir)
         self.calls = Calls(self.timers, faults)
         self._link = link
         self._clock = clock
@@ -134,7 +134,7 @@ class Pace:
             await asyncio.sleep(0)
         return told or self._stirred.is_set()
 
-    def _runs(self) -> list[Run]:
+    def _runs(self) -> list[HandlerRun]:
         return [run for runner in self._link.runners for run in runner.running()]
 
     def _starting(self) -> bool:

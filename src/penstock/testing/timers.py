@@ -24,18 +24,18 @@ from penstock.testing.clock import VirtualClock
 _SLEEP = "_set_result_unless_cancelled"
 
 
-class Call:
+class HandlerCall:
     """One call of a handler that has begun and not ended."""
 
     __slots__ = ("hangs", "timers")
 
-    def __init__(self, timers: Timers) -> None:
+    def __init__(self, timers: VirtualTimers) -> None:
         self.timers = timers
         self.hangs = False
         """Whether it was waited for in vain, in real time."""
 
 
-CALL: ContextVar[Call | None] = ContextVar("penstock_call", default=None)
+CALL: ContextVar[HandlerCall | None] = ContextVar("penstock_call", default=None)
 
 
 class Timer:
@@ -44,7 +44,12 @@ class Timer:
     __slots__ = ("_done", "at_s", "call", "fire", "sleeps")
 
     def __init__(
-        self, at_s: float, fire: Callable[[], object], call: Call, *, sleeps: bool
+        self,
+        at_s: float,
+        fire: Callable[[], object],
+        call: HandlerCall,
+        *,
+        sleeps: bool,
     ) -> None:
         self.at_s = at_s
         self.fire = fire
@@ -62,7 +67,7 @@ class Timer:
         return self._done is None or not self._done()
 
 
-class Timers:
+class VirtualTimers:
     """What handlers wait for on a virtual clock."""
 
     def __init__(self, clock: VirtualClock, stir: Callable[[], None]) -> None:
@@ -97,13 +102,13 @@ class Timers:
                 timer.call.hangs = False
                 timer.fire()
 
-    def sleepers(self) -> set[Call]:
+    def sleepers(self) -> set[HandlerCall]:
         """Calls that do nothing until time passes."""
         with self._lock:
             timers = [timer for _, _, timer in self._heap]
         return {timer.call for timer in timers if timer.sleeps and timer.live}
 
-    def sleep_blocking(self, call: Call, seconds: float) -> None:
+    def sleep_blocking(self, call: HandlerCall, seconds: float) -> None:
         """In a thread: return when that much virtual time has passed."""
         over = threading.Event()
         at_s = self.clock.now_s() + seconds
@@ -170,7 +175,7 @@ def uninstall(loop: asyncio.AbstractEventLoop) -> None:
 
 def _virtual(
     loop: asyncio.AbstractEventLoop,
-    call: Call,
+    call: HandlerCall,
     when: float,
     callback: Callable[..., object],
     args: tuple[Any, ...],

@@ -17,7 +17,7 @@ import sys
 import time
 from pathlib import Path
 
-from penstock.torture.notes import Notes, note_files
+from penstock.torture.notes import WriteNotes, note_files
 
 AHEAD = struct.Struct("d")
 _PR_SET_PDEATHSIG = 1
@@ -42,6 +42,6 @@ if __name__ == "__main__":
     # Whoever started it may be killed, and it is of no use to anybody else.
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     clock = SteppedClock(Path(sys.argv.pop(1)))
-    note_files(Notes(Path(sys.argv.pop(1))))
+    note_files(WriteNotes(Path(sys.argv.pop(1))))
     time.time, time.time_ns = clock.time, clock.time_ns
     runpy.run_module("penstock.cli.main", run_name="__main__", alter_sys=True)

@@ -8,7 +8,7 @@ the same clients talk to a server over sockets and to a broker in memory.
 from __future__ import annotations
 
 
-class Client:
+class LoadClient:
     """One client; ``port`` says which gateway it speaks to."""
 
     port = "line"
@@ -41,7 +41,7 @@ class Client:
         return f"{self.name}: {self.facts} facts, {len(self.out)} bytes to send"
 
 
-class LineClient(Client):
+class LineClient(LoadClient):
     """A client of a protocol of lines."""
 
     _rest = b""

@@ -7,9 +7,9 @@ from random import Random
 from typing import Any
 from urllib.parse import quote
 
-from penstock.torture.client import Client
+from penstock.torture.client import LoadClient
 from penstock.torture.promise import holds
-from penstock.torture.record import Record, Truth
+from penstock.torture.record import LoadRecord, Truth
 
 BATCH = 20
 NOT_STORED = ("WriteFailed", "DiskFull")
@@ -17,7 +17,7 @@ NOT_STORED = ("WriteFailed", "DiskFull")
 ACK_TIMEOUT_S = 1.0
 
 
-class HttpClient(Client):
+class HttpClient(LoadClient):
     """One request at a time over a connection that stays."""
 
     port = "http"
@@ -68,7 +68,9 @@ class HttpClient(Client):
 class HttpPublisher(HttpClient):
     """Publishes batches, each again until it is answered."""
 
-    def __init__(self, name: str, topic: str, record: Record, random: Random) -> None:
+    def __init__(
+        self, name: str, topic: str, record: LoadRecord, random: Random
+    ) -> None:
         super().__init__(name)
         self.topic = topic
         self.confirmed: dict[str, int] = {}
@@ -116,7 +118,7 @@ class HttpPublisher(HttpClient):
 class HttpConsumer(HttpClient):
     """Pulls, and acknowledges with the next pull."""
 
-    def __init__(self, name: str, topic: str, record: Record) -> None:
+    def __init__(self, name: str, topic: str, record: LoadRecord) -> None:
         super().__init__(name)
         self.topic = topic
         self.subscribed = False

@@ -10,7 +10,7 @@ from typing import Any
 from penstock.gateway.json_consumer import MSG_ID_STEP
 from penstock.torture.client import LineClient
 from penstock.torture.promise import holds
-from penstock.torture.record import Record, Truth
+from penstock.torture.record import LoadRecord, Truth
 
 MAX_PENDING = 30
 NOT_STORED = 'ERROR "not stored: the write failed, send it again"'
@@ -25,7 +25,9 @@ class JsonPublisher(LineClient):
 
     port = "publisher"
 
-    def __init__(self, name: str, topic: str, record: Record, random: Random) -> None:
+    def __init__(
+        self, name: str, topic: str, record: LoadRecord, random: Random
+    ) -> None:
         super().__init__(name)
         self.topic = topic
         self._record = record
@@ -117,7 +119,7 @@ class JsonConsumer(LineClient):
 
     port = "consumer"
 
-    def __init__(self, name: str, topic: str, record: Record) -> None:
+    def __init__(self, name: str, topic: str, record: LoadRecord) -> None:
         super().__init__(name)
         self.topic = topic
         self.subscribed = False

@@ -9,7 +9,7 @@ from typing import Any
 
 from penstock.torture.client import LineClient
 from penstock.torture.promise import holds
-from penstock.torture.record import Place, Record, Sent, Told, Truth
+from penstock.torture.record import ConsumerStep, EventPlace, LoadRecord, Sent, Truth
 
 MAX_IN_FLIGHT = 100
 NOT_STORED = "error: not stored: the write failed, publish it again"
@@ -19,10 +19,10 @@ class LinePublisher(LineClient):
     """Publishes with ``confirm on``, many at a time; sends nothing twice."""
 
     def __init__(
-        self, name: str, topics: list[str], record: Record, random: Random
+        self, name: str, topics: list[str], record: LoadRecord, random: Random
     ) -> None:
         super().__init__(name)
-        self.confirmed: dict[str, Place] = {}
+        self.confirmed: dict[str, EventPlace] = {}
         self.refused: set[str] = set()
         """What was said not to be stored."""
         self._topics = topics
@@ -60,7 +60,7 @@ class LinePublisher(LineClient):
         word, topic, id_, offset = line.split(" ")
         holds(word == "published", line)
         holds((topic, id_) == (sent.topic, sent.text), f"{line} answers {sent}")
-        self.confirmed[id_] = Place(topic, int(offset))
+        self.confirmed[id_] = EventPlace(topic, int(offset))
         self._record.known[topic].append(id_)
         self.facts += 1
 
@@ -113,7 +113,7 @@ class LineConsumer(LineClient):
         self,
         name: str,
         topics: list[str],
-        record: Record,
+        record: LoadRecord,
         random: Random,
         *,
         window: int = 1,
@@ -124,7 +124,7 @@ class LineConsumer(LineClient):
         self.drop_rate = drop_rate
         """How often it drops out instead of acknowledging."""
         self.subscribed = False
-        self.steps: dict[str, list[Told]] = {topic: [] for topic in topics}
+        self.steps: dict[str, list[ConsumerStep]] = {topic: [] for topic in topics}
         self.order: dict[str, list[str]] = {topic: [] for topic in topics}
         """Ids as they were delivered, again and again if so."""
         self.acked: dict[str, set[str]] = {topic: set() for topic in topics}
@@ -171,7 +171,7 @@ class LineConsumer(LineClient):
     def lost(self) -> None:
         for (topic, id_), said in self._held.items():
             if not said:
-                self.steps[topic].append(Told("returned", id_))
+                self.steps[topic].append(ConsumerStep("returned", id_))
         self._held.clear()
         self._unanswered.clear()
 
@@ -198,7 +198,7 @@ class LineConsumer(LineClient):
         holds(id_ not in self.acked[topic], f"{self.name}: {id_} came after its ack")
         holds((topic, id_) not in self._held, f"{self.name}: {id_} came twice")
         self.order[topic].append(id_)
-        self.steps[topic].append(Told("got", id_))
+        self.steps[topic].append(ConsumerStep("got", id_))
         self.last_text[topic] = event["msg"]
         held = sum(one == topic for one, _ in self._held)
         holds(held < self._window, f"{self.name}: more than the window")
@@ -222,4 +222,4 @@ class LineConsumer(LineClient):
 
     def _asked(self, topic: str) -> None:
         known = len(self._record.known[topic])
-        self.steps[topic].append(Told("asked", known=known))
+        self.steps[topic].append(ConsumerStep("asked", known=known))

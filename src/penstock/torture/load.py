@@ -13,7 +13,7 @@ import struct
 import time
 from collections.abc import Callable, Iterable, Mapping
 
-from penstock.torture.client import Client
+from penstock.torture.client import LoadClient
 from penstock.torture.promise import PromiseBroken
 
 READ_BYTES = 1 << 16
@@ -29,7 +29,7 @@ class Load:
 
     def __init__(
         self,
-        clients: Iterable[Client],
+        clients: Iterable[LoadClient],
         ports: Mapping[str, int],
         still_working: Callable[[], None] = lambda: None,
     ) -> None:
@@ -37,7 +37,7 @@ class Load:
         self._still_working = still_working
         self.ports = ports
         self._selector = selectors.DefaultSelector()
-        self._sockets: dict[Client, socket.socket] = {}
+        self._sockets: dict[LoadClient, socket.socket] = {}
 
     @property
     def facts(self) -> int:
@@ -72,7 +72,7 @@ class Load:
                     break
         return True
 
-    def tear(self, client: Client) -> None:
+    def tear(self, client: LoadClient) -> None:
         """End a connection as if the client had been killed."""
         if (sock := self._sockets.get(client)) is not None:
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
@@ -86,7 +86,7 @@ class Load:
                 pass
             self._end(client)
 
-    def leave(self, client: Client) -> None:
+    def leave(self, client: LoadClient) -> None:
         """It has nothing more to say."""
         self.clients.remove(client)
         self._end(client)
@@ -96,7 +96,7 @@ class Load:
             self._end(client)
         self._selector.close()
 
-    def _serve(self, client: Client) -> None:
+    def _serve(self, client: LoadClient) -> None:
         sock = self._sockets.get(client) or self._connect(client)
         client.work()
         if client.out:
@@ -112,7 +112,7 @@ class Load:
             events |= selectors.EVENT_WRITE
         self._selector.modify(sock, events, client)
 
-    def _connect(self, client: Client) -> socket.socket:
+    def _connect(self, client: LoadClient) -> socket.socket:
         address = ("127.0.0.1", self.ports[client.port])
         sock = socket.create_connection(address, TIMEOUT_S)
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -123,7 +123,7 @@ class Load:
         client.opened()
         return sock
 
-    def _read(self, client: Client) -> bool:
+    def _read(self, client: LoadClient) -> bool:
         """Read once; whether the connection still lives."""
         try:
             data = self._sockets[client].recv(READ_BYTES)
@@ -135,7 +135,7 @@ class Load:
             client.received(data)
         return bool(data)
 
-    def _end(self, client: Client) -> None:
+    def _end(self, client: LoadClient) -> None:
         sock = self._sockets.pop(client)
         self._selector.unregister(sock)
         sock.close()

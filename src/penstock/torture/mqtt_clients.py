@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from random import Random
 
-from penstock.torture.client import Client
+from penstock.torture.client import LoadClient
 from penstock.torture.mqtt_session import SessionClient, in_order
 from penstock.torture.promise import holds
 from penstock.torture.record import Truth
@@ -13,7 +13,7 @@ from penstock.torture.record import Truth
 MAX_IN_FLIGHT = 40
 
 
-class MqttClient(Client):
+class MqttClient(LoadClient):
     """A client of the MQTT gateway that keeps its session over connections."""
 
     port = "mqtt"

@@ -22,17 +22,17 @@ from penstock.wire.mqtt import (
     Connack,
     Connect,
     Disconnect,
-    Kind,
+    PacketKind,
     Pingresp,
     Properties,
     Property,
     Publishes,
+    RequestedFilter,
     ServerPacket,
     Suback,
-    Subscribe,
+    SubscribePacket,
     Unsuback,
-    Unsubscribe,
-    Wanted,
+    UnsubscribePacket,
     render_acks,
     render_connect,
     render_publish,
@@ -55,7 +55,7 @@ class Got(NamedTuple):
 
 
 @dataclass(slots=True)
-class Outgoing:
+class OutgoingPublish:
     """A publish that is not over."""
 
     topic: str
@@ -85,7 +85,7 @@ class SessionClient:
 
     out: bytearray = field(default_factory=bytearray)
     """What is to be sent."""
-    answers: list[tuple[Kind, int]] = field(default_factory=list)
+    answers: list[tuple[PacketKind, int]] = field(default_factory=list)
     """What it has yet to answer, in order; see ``answer``."""
     got: list[Got] = field(default_factory=list)
     confirmed: set[bytes] = field(default_factory=set)
@@ -101,7 +101,7 @@ class SessionClient:
 
     _parser: ClientParser | None = None
     _next: int = 0
-    _sent: dict[int, Outgoing] = field(default_factory=dict)
+    _sent: dict[int, OutgoingPublish] = field(default_factory=dict)
     _asked: dict[int, Request] = field(default_factory=dict)
     _received: dict[int, bytes] = field(default_factory=dict)
     """Ids of QoS 2 and their messages, from PUBLISH to PUBREL."""
@@ -155,10 +155,10 @@ class SessionClient:
     ) -> None:
         if not qos:
             if self.ready:
-                self._say(Outgoing(topic, payload, 0, retain), None)
+                self._say(OutgoingPublish(topic, payload, 0, retain), None)
             return
         id_ = self._free_id()
-        self._sent[id_] = one = Outgoing(topic, payload, qos, retain)
+        self._sent[id_] = one = OutgoingPublish(topic, payload, qos, retain)
         if self.ready:
             self._say(one, id_)
 
@@ -189,7 +189,7 @@ class SessionClient:
         due, self.answers = self.answers[:count], self.answers[count:]
         for kind, id_ in due:
             self.out += render_acks(kind, [id_])
-            if kind in (Kind.PUBACK, Kind.PUBCOMP):
+            if kind in (PacketKind.PUBACK, PacketKind.PUBCOMP):
                 self._unanswered.pop(id_, None)
 
     # What the server says
@@ -247,27 +247,27 @@ class SessionClient:
             count = len(self._unanswered)
             holds(count <= most, f"{self.name}: {count} unanswered, not {most}")
         if packet.qos == 2:
-            self.answers.append((Kind.PUBREC, id_))
+            self.answers.append((PacketKind.PUBREC, id_))
             if id_ in self._received:  # the same message again
                 known = self._received[id_]
                 holds(known == payload, self.name, id_, "was", known, "is", payload)
                 return
             self._received[id_] = payload
         elif packet.qos == 1:
-            self.answers.append((Kind.PUBACK, id_))
+            self.answers.append((PacketKind.PUBACK, id_))
         self.got.append(got)
 
-    def _answered(self, kind: Kind, id_: int) -> None:
+    def _answered(self, kind: PacketKind, id_: int) -> None:
         one = self._sent.get(id_)
-        if kind is Kind.PUBREL:
+        if kind is PacketKind.PUBREL:
             self._received.pop(id_, None)
-            self.answers.append((Kind.PUBCOMP, id_))
-        elif kind is Kind.PUBCOMP:
+            self.answers.append((PacketKind.PUBCOMP, id_))
+        elif kind is PacketKind.PUBCOMP:
             if one is not None and one.released:
                 del self._sent[id_]
         elif one is None:
             return
-        elif kind is Kind.PUBACK:
+        elif kind is PacketKind.PUBACK:
             holds(one.qos == 1, f"{self.name}: PUBACK {id_}")
             self.confirmed.add(one.payload)
             del self._sent[id_]
@@ -275,7 +275,7 @@ class SessionClient:
             holds(one.qos == 2, f"{self.name}: PUBREC {id_}")
             self.confirmed.add(one.payload)
             one.released = True
-            self.out += render_acks(Kind.PUBREL, [id_])
+            self.out += render_acks(PacketKind.PUBREL, [id_])
 
     def _subscribed(self, id_: int, reason: int) -> None:
         request = self._asked.pop(id_, None)
@@ -288,11 +288,11 @@ class SessionClient:
 
     # Within
 
-    def _say(self, one: Outgoing, id_: int | None) -> None:
+    def _say(self, one: OutgoingPublish, id_: int | None) -> None:
         if one.released:
             if id_ is None:
                 raise ValueError("QoS 2 has an id")
-            self.out += render_acks(Kind.PUBREL, [id_])
+            self.out += render_acks(PacketKind.PUBREL, [id_])
             return
         packet = Publishes(
             topic=one.topic,
@@ -313,12 +313,12 @@ class SessionClient:
 
     def _say_request(self, request: Request, id_: int) -> None:
         if request.wanted:
-            wanted = Subscribe(
-                packet_id=id_, filters=[Wanted(request.filter, self.qos)]
+            wanted = SubscribePacket(
+                packet_id=id_, filters=[RequestedFilter(request.filter, self.qos)]
             )
             self.out += render_subscribe(self.version, wanted)
         else:
-            given_up = Unsubscribe(packet_id=id_, filters=[request.filter])
+            given_up = UnsubscribePacket(packet_id=id_, filters=[request.filter])
             self.out += render_unsubscribe(self.version, given_up)
 
     def _free_id(self) -> int:

@@ -6,23 +6,23 @@ import json
 from random import Random
 
 from penstock.client.outgoing import Outgoing
-from penstock.client.session import Session, Wish
+from penstock.client.session import NativeSession, SubscribeOptions
 from penstock.errors import ServerRefused, WriteFailed
-from penstock.torture.client import Client
+from penstock.torture.client import LoadClient
 from penstock.torture.promise import PromiseBroken, holds
-from penstock.torture.record import Record, Truth
+from penstock.torture.record import LoadRecord, Truth
 from penstock.wire.native import Published, ServerMessage
 
 MAX_BATCHES = 3
 
 
-class NativeClient(Client):
+class NativeClient(LoadClient):
     """A client that speaks through the session of Penstock's own clients."""
 
     port = "native"
 
     def opened(self) -> None:
-        self._session = Session()
+        self._session = NativeSession()
         self._session.hello(self.name, None, None)
         self.begin()
 
@@ -56,7 +56,9 @@ class NativeClient(Client):
 class NativePublisher(NativeClient):
     """Publishes with dedup ids, and all that is unanswered again when it reconnects."""
 
-    def __init__(self, name: str, topic: str, record: Record, random: Random) -> None:
+    def __init__(
+        self, name: str, topic: str, record: LoadRecord, random: Random
+    ) -> None:
         super().__init__(name)
         self.topic = topic
         self.confirmed: dict[str, int] = {}
@@ -137,7 +139,9 @@ class NativePublisher(NativeClient):
 class NativeConsumer(NativeClient):
     """Consumes in log order; asks whether its acks count."""
 
-    def __init__(self, name: str, topic: str, record: Record, *, window: int) -> None:
+    def __init__(
+        self, name: str, topic: str, record: LoadRecord, *, window: int
+    ) -> None:
         super().__init__(name)
         self.topic = topic
         self.subscribed = False
@@ -145,7 +149,7 @@ class NativeConsumer(NativeClient):
         """Offsets whose settlement was said to be durable."""
         self.got: dict[int, str] = {}
         self.last_text = {topic: ""}
-        self._wish = Wish(subscriber=name, window=window)
+        self._wish = SubscribeOptions(subscriber=name, window=window)
         self._record = record
         self._last = -1
         self._questions: dict[int, list[int]] = {}

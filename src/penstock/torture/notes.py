@@ -26,12 +26,12 @@ ROOM = _COUNT.size + 300_000 * _NOTE.size
 _SYNCED, _MADE, _ALL_SYNCED = -1, -2, -3
 
 
-class Range(NamedTuple):
+class WrittenRange(NamedTuple):
     position: int
     length: int
 
 
-class Notes:
+class WriteNotes:
     """``path`` is made by whoever starts the child."""
 
     def __init__(self, path: Path) -> None:
@@ -40,7 +40,7 @@ class Notes:
         self._lock = Lock()
 
     @classmethod
-    def made(cls, path: Path) -> Notes:
+    def made(cls, path: Path) -> WriteNotes:
         with path.open("wb") as file:
             file.truncate(ROOM)
         return cls(path)
@@ -59,9 +59,9 @@ class Notes:
             # Behind the note; more than fit are counted, so that it can be told.
             _COUNT.pack_into(self._memory, 0, count + 1)
 
-    def unsynced(self) -> dict[int, list[Range]]:
+    def unsynced(self) -> dict[int, list[WrittenRange]]:
         """By the number of a file; nothing if more was noted than there is room for."""
-        found: dict[int, list[Range]] = defaultdict(list)
+        found: dict[int, list[WrittenRange]] = defaultdict(list)
         end = _COUNT.size + self._count() * _NOTE.size
         if end > ROOM:
             return {}
@@ -73,7 +73,7 @@ class Notes:
             elif length in (_SYNCED, _MADE):
                 found.pop(file, None)
             else:
-                found[file].append(Range(position, length))
+                found[file].append(WrittenRange(position, length))
         return found
 
     def _count(self) -> int:
@@ -81,7 +81,7 @@ class Notes:
         return count
 
 
-def note_files(notes: Notes) -> None:
+def note_files(notes: WriteNotes) -> None:
     """Have the file system of the log noted in this process from now on."""
     open_, write = Files.open, Files.write
     sync, sync_all = Files.sync, Files.sync_all

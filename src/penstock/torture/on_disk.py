@@ -26,12 +26,12 @@ from penstock.log import (
     verify,
 )
 from penstock.torture.child import AHEAD
-from penstock.torture.client import Client
+from penstock.torture.client import LoadClient
 from penstock.torture.load import Load
-from penstock.torture.notes import Notes, Range
+from penstock.torture.notes import WriteNotes, WrittenRange
 from penstock.torture.promise import holds
 from penstock.torture.record import Truth
-from penstock.torture.server import Server
+from penstock.torture.server import ServerProcess
 
 # Small files, so that a second of work rolls, writes out and checkpoints many times. No
 # token for HTTP. Nothing is forgotten because it is old: the clock is set.
@@ -57,13 +57,13 @@ MAX_JUNK = 5000
 FULL_S = 3.0
 
 
-class SteppedServer(Server):
+class SteppedServer(ServerProcess):
     """A server whose clock can be set, and whose syncs are noted."""
 
     def __init__(self, directory: Path, *flags: str) -> None:
         clock, notes = directory / "clock", directory / "notes"
         clock.write_bytes(AHEAD.pack(0.0))
-        self.notes = Notes.made(notes)
+        self.notes = WriteNotes.made(notes)
         child = (sys.executable, "-m", "penstock.torture.child")
         self.program = (*child, str(clock), str(notes))
         # Whatever its user has set is for another server.
@@ -100,17 +100,17 @@ class OnDisk:
         self.server = SteppedServer(directory, *self._flags)
         self.server.start()
         self._load = Load([], self.server.ports, still_working)
-        self.clients: list[Client] = self._load.clients
+        self.clients: list[LoadClient] = self._load.clients
 
     # The world of a scene
 
     def run(self, done: Callable[[], bool]) -> None:
         self._load.run(done)
 
-    def tear(self, client: Client) -> None:
+    def tear(self, client: LoadClient) -> None:
         self._load.tear(client)
 
-    def leave(self, client: Client) -> None:
+    def leave(self, client: LoadClient) -> None:
         self._load.leave(client)
 
     def truth(self) -> Truth:
@@ -133,7 +133,7 @@ class OnDisk:
                     self._lose(path, lost)
         self._start()
 
-    def _lose(self, path: Path, lost: Range) -> None:
+    def _lose(self, path: Path, lost: WrittenRange) -> None:
         """Of a write that was not synced: it is there, zeros, junk, or partly so."""
         length = min(lost.length, path.stat().st_size - lost.position)
         kinds = ["there", "zeros", "junk", "cut off"]

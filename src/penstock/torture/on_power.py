@@ -32,7 +32,7 @@ from penstock.gateway.options import (
 )
 from penstock.log import Log, LogOptions, TopicOptions
 from penstock.testing.crashdisk import CrashDisk, PowerCut
-from penstock.torture.client import Client
+from penstock.torture.client import LoadClient
 from penstock.torture.promise import PromiseBroken
 from penstock.torture.record import Truth
 
@@ -62,11 +62,11 @@ class OnPower:
     """The world of clients that talk to a broker in memory."""
 
     def __init__(self, random: Random) -> None:
-        self.clients: list[Client] = []
+        self.clients: list[LoadClient] = []
         self._random = random
         self._disk = CrashDisk()
         self._clock = ManualClock()
-        self._wires: dict[Client, Wire] = {}
+        self._wires: dict[LoadClient, Wire] = {}
         self._open()
 
     # The world of a scene
@@ -79,13 +79,13 @@ class OnPower:
         states = "\n".join(one.state() for one in self.clients)
         raise PromiseBroken(f"nothing moves:\n{states}")
 
-    def tear(self, client: Client) -> None:
+    def tear(self, client: LoadClient) -> None:
         if (wire := self._wires.pop(client, None)) is not None:
             wire.gateway.disconnected(self._clock.now_s())
             client.drops_out = False
             client.lost()
 
-    def leave(self, client: Client) -> None:
+    def leave(self, client: LoadClient) -> None:
         self.clients.remove(client)
         self.tear(client)
 
@@ -149,7 +149,7 @@ class OnPower:
         for client in list(self.clients):
             self._hear(client)
 
-    def _carry(self, client: Client) -> None:
+    def _carry(self, client: LoadClient) -> None:
         """Bring what a client says to its gateway."""
         now_s = self._clock.now_s()
         wire = self._wires.get(client) or self._connect(client)
@@ -161,7 +161,7 @@ class OnPower:
         while wire.gateway.busy:
             wire.gateway.go_on(now_s)
 
-    def _connect(self, client: Client) -> Wire:
+    def _connect(self, client: LoadClient) -> Wire:
         wire = self._wires[client] = Wire(self._gateway(client.port))
         wire.gateway.connected(self._clock.now_s())
         client.out.clear()
@@ -189,7 +189,7 @@ class OnPower:
             self._broker.log.commit()
             self._broker.log.store()
 
-    def _hear(self, client: Client) -> None:
+    def _hear(self, client: LoadClient) -> None:
         """Bring what the gateway says to its client, now or later."""
         wire = self._wires[client]
         self._broker.awake.pop(wire.gateway, None)

@@ -17,7 +17,7 @@ from penstock.log import BrokerLog, Reader
 from penstock.torture.promise import PromiseBroken, holds
 
 
-class Place(NamedTuple):
+class EventPlace(NamedTuple):
     """Where a topic has an event, as its publisher was told."""
 
     topic: str
@@ -32,7 +32,7 @@ class Sent(NamedTuple):
     priority: int = 0
 
 
-class Told(NamedTuple):
+class ConsumerStep(NamedTuple):
     """A step of a consumer in one topic, see ``check_priorities``."""
 
     what: str  # asked, got, returned
@@ -41,7 +41,7 @@ class Told(NamedTuple):
 
 
 @dataclass
-class Record:
+class LoadRecord:
     """Shared by all clients of a load."""
 
     open: bool = False
@@ -58,7 +58,7 @@ class Record:
         return self.open and lag < self.max_lag
 
 
-class Stored(NamedTuple):
+class StoredEvent(NamedTuple):
     """An event as the log has it."""
 
     offset: int
@@ -141,7 +141,9 @@ class Truth:
                 holds(same, name, "is not what it was")
 
 
-def check_priorities(steps: list[Told], events: list[Stored], known: list[str]) -> None:
+def check_priorities(
+    steps: list[ConsumerStep], events: list[StoredEvent], known: list[str]
+) -> None:
     """A consumer with a window of 1 never got an event while a better one waited.
 
     When it asked, by an ack or by subscribing, ``known`` of the confirmed events were
@@ -169,11 +171,11 @@ def check_priorities(steps: list[Told], events: list[Stored], known: list[str]) 
             gone.add(step.id)
 
 
-def _rank(event: Stored) -> tuple[int, int, str]:
+def _rank(event: StoredEvent) -> tuple[int, int, str]:
     return -event.priority, event.offset, event.id
 
 
-def _stored(log: BrokerLog | Reader, name: str) -> Iterator[Stored]:
+def _stored(log: BrokerLog | Reader, name: str) -> Iterator[StoredEvent]:
     offset = 0
     while batches := log.read(name, offset):
         for batch in batches:
@@ -185,5 +187,5 @@ def _stored(log: BrokerLog | Reader, name: str) -> Iterator[Stored]:
                 strict=True,
             )
             for at, id_, priority, payload in rows:
-                yield Stored(at, id_, priority, payload)
+                yield StoredEvent(at, id_, priority, payload)
         offset = batches[-1].end_offset

@@ -11,14 +11,14 @@ from collections.abc import Callable
 from random import Random
 from typing import Protocol
 
-from penstock.torture.client import Announcer, Client
+from penstock.torture.client import Announcer, LoadClient
 from penstock.torture.http_clients import HttpConsumer, HttpPublisher
 from penstock.torture.json_clients import JsonConsumer, JsonPublisher
 from penstock.torture.line_clients import LineConsumer, LinePublisher
 from penstock.torture.mqtt_clients import MqttConsumer, MqttPublisher
 from penstock.torture.native_clients import NativeConsumer, NativePublisher
 from penstock.torture.promise import holds
-from penstock.torture.record import Record, Truth, check_priorities
+from penstock.torture.record import LoadRecord, Truth, check_priorities
 
 ORDERS, BOXES, WEB = "orders", "bøxes/2", "web/shop"
 ONE, TWO, STATE = "load/one", "load/two", [f"state/{number}" for number in range(3)]
@@ -31,17 +31,17 @@ Consumer = LineConsumer | JsonConsumer | NativeConsumer | HttpConsumer
 class World(Protocol):
     """What clients talk to."""
 
-    clients: list[Client]
+    clients: list[LoadClient]
 
     def run(self, done: Callable[[], bool]) -> None:
         """Let the clients work; ``done`` is asked after every read."""
         ...
 
-    def tear(self, client: Client) -> None:
+    def tear(self, client: LoadClient) -> None:
         """End a connection as if the client had been killed."""
         ...
 
-    def leave(self, client: Client) -> None:
+    def leave(self, client: LoadClient) -> None:
         """It has nothing more to say."""
         ...
 
@@ -55,7 +55,7 @@ class Scene:
         self, random: Random, *, http: bool = True, max_lag: int = 400
     ) -> None:
         self.random = random
-        self.record = record = Record(max_lag=max_lag)
+        self.record = record = LoadRecord(max_lag=max_lag)
         both = [ORDERS, BOXES]
         self.publishers: list[Publisher] = [
             LinePublisher("lena", [ORDERS], record, random),
@@ -104,7 +104,7 @@ class Scene:
         return sum(client.refusals for client in self._everybody)
 
     @property
-    def _everybody(self) -> list[Client]:
+    def _everybody(self) -> list[LoadClient]:
         plain = [*self.consumers, *self.publishers]
         return [*plain, *self.mqtt_consumers, *self.mqtt_publishers]
 

@@ -26,7 +26,7 @@ STOP_S = 60.0
 _LAST_CHARS = 2000
 
 
-class Server:
+class ServerProcess:
     """Its data and its log are in ``directory``; ``flags`` are those of serve."""
 
     program: Sequence[str] = PENSTOCK

@@ -39,7 +39,7 @@ MAX_DELIVERIES = 10_000
 _propagator = TraceContextTextMapPropagator()
 
 
-class Traced(Protocol):
+class TracedEvent(Protocol):
     """What a span tells of an event."""
 
     @property
@@ -167,7 +167,7 @@ class Tracing:
     # Handling
 
     def begin(
-        self, subscriber: str, events: Sequence[Traced], tries: int = 1
+        self, subscriber: str, events: Sequence[TracedEvent], tries: int = 1
     ) -> Handling:
         """A call of a handler for one event, or for a batch of them."""
         first = events[0]
@@ -192,7 +192,7 @@ class Tracing:
         return Handling(span)
 
     @contextmanager
-    def handling(self, event: Traced, subscriber: str = "") -> Iterator[None]:
+    def handling(self, event: TracedEvent, subscriber: str = "") -> Iterator[None]:
         """A span around what a consumer does with an event."""
         call = self.begin(subscriber, [event])
         call.enter()
@@ -205,7 +205,7 @@ class Tracing:
         finally:
             call.leave(error)
 
-    def _parent(self, subscriber: str, event: Traced) -> SpanContext | None:
+    def _parent(self, subscriber: str, event: TracedEvent) -> SpanContext | None:
         delivery = self._deliveries.get((subscriber, event.topic, event.offset))
         if delivery is not None:
             return delivery

@@ -26,13 +26,13 @@ import msgspec
 from penstock.tweets.phrases import EMOJI, NOUNS
 from penstock.tweets.pools import DRAWS, Pools, zipf
 from penstock.tweets.shapes import (
-    Entities,
-    Hashtag,
-    Inner,
+    MadeEntities,
+    MadeHashtag,
+    MadeInner,
+    MadeMessage,
+    MadeTweet,
+    MadeUser,
     Mention,
-    Message,
-    Tweet,
-    User,
 )
 
 # The text that is no JSON, to the letter as the original server sends it.
@@ -58,7 +58,7 @@ _COUNTS = array("H", [int(2.0 ** (draw / DRAWS * 11) / 45) for draw in range(DRA
 Draws = Sequence[int]
 
 
-class Kind(StrEnum):
+class MessageKind(StrEnum):
     """What a message is."""
 
     TWEET = "tweet"
@@ -98,17 +98,22 @@ class Generator:
             return self._fault(n, draws)
         return self._whole(n, draws)
 
-    def kind(self, n: int) -> Kind:
+    def kind(self, n: int) -> MessageKind:
         draws = self._draws(n)
         fault = draws[0] * DRAWS + draws[1]
         if fault >= self._faults:
-            return Kind.TWEET
+            return MessageKind.TWEET
         if fault < self._panics:
-            return Kind.PANIC
-        kinds = (Kind.TRUNCATED, Kind.TRUNCATED, Kind.NO_OBJECT, Kind.OTHER_OBJECT)
+            return MessageKind.PANIC
+        kinds = (
+            MessageKind.TRUNCATED,
+            MessageKind.TRUNCATED,
+            MessageKind.NO_OBJECT,
+            MessageKind.OTHER_OBJECT,
+        )
         return kinds[draws[2] % 4]
 
-    def tweet(self, n: int) -> Tweet:
+    def tweet(self, n: int) -> MadeTweet:
         """The tweet of message ``n``, or what would be there but for a fault."""
         return self._tweet(n, n, self._draws(n))
 
@@ -118,22 +123,22 @@ class Generator:
 
     def _whole(self, n: int, draws: Draws) -> bytes:
         tweet = self._tweet(n, n, draws)
-        return _encode(Message(Inner(tweet, _time_ms(n) * 10)))
+        return _encode(MadeMessage(MadeInner(tweet, _time_ms(n) * 10)))
 
     def _fault(self, n: int, draws: Draws) -> bytes:
         match self.kind(n):
-            case Kind.PANIC:
+            case MessageKind.PANIC:
                 return PANIC
-            case Kind.TRUNCATED:
+            case MessageKind.TRUNCATED:
                 whole = self._whole(n, draws)
                 return whole[: draws[3] % (len(whole) - 1) + 1]
-            case Kind.NO_OBJECT:
+            case MessageKind.NO_OBJECT:
                 return (b"null", b'"panic"', b"[]", b"%d" % n)[draws[3] % 4]
             case _:
                 id = str(_id(n - 1, self._stream))
                 return _encode({"message": {"delete": {"status": {"id_str": id}}}})
 
-    def _tweet(self, n: int, at: int, draws: Draws) -> Tweet:
+    def _tweet(self, n: int, at: int, draws: Draws) -> MadeTweet:
         """Tweet ``n`` as it is when message ``at`` is sent."""
         repeated = self._repeated(n, at, draws)
         if repeated is None:
@@ -141,7 +146,7 @@ class Generator:
         else:
             text, lang, entities = _repeat(repeated)
         id = _id(n, self._stream)
-        return Tweet(
+        return MadeTweet(
             created_at=_created_at(_time_ms(n) // 1000),
             id=id,
             id_str=str(id),
@@ -155,7 +160,7 @@ class Generator:
             retweeted_status=repeated,
         )
 
-    def _repeated(self, n: int, at: int, draws: Draws) -> Tweet | None:
+    def _repeated(self, n: int, at: int, draws: Draws) -> MadeTweet | None:
         draw = draws[4] / DRAWS
         if draw >= RETWEETS:
             return None
@@ -166,10 +171,10 @@ class Generator:
             place += 1
         return self._tweet(base + place % _BLOCK, at, found)
 
-    def _user(self, draw: int, at: int) -> User:
+    def _user(self, draw: int, at: int) -> MadeUser:
         pools = self._pools
         person = pools.people[pools.person_of[draw]]
-        return User(
+        return MadeUser(
             id=person.id,
             id_str=str(person.id),
             name=person.name,
@@ -183,7 +188,7 @@ class Generator:
             lang=person.lang,
         )
 
-    def _say(self, draws: Draws) -> tuple[str, str, Entities]:
+    def _say(self, draws: Draws) -> tuple[str, str, MadeEntities]:
         pools = self._pools
         lang, text = pools.phrase_of[draws[6] % 256]
         text = text.replace("{n}", NOUNS[draws[7] % len(NOUNS)])
@@ -200,11 +205,11 @@ class Generator:
             tag = pools.tags[pools.tag_of[draw]]
             start = len(text) + 1
             text = f"{text} #{tag}"
-            hashtags.append(Hashtag(tag, (start, len(text))))
-        return text, lang, Entities(hashtags, [])
+            hashtags.append(MadeHashtag(tag, (start, len(text))))
+        return text, lang, MadeEntities(hashtags, [])
 
 
-def _repeat(repeated: Tweet) -> tuple[str, str, Entities]:
+def _repeat(repeated: MadeTweet) -> tuple[str, str, MadeEntities]:
     """Text and entities of a retweet, as Twitter makes them."""
     user = repeated.user
     head = f"RT @{user.screen_name}: "
@@ -212,7 +217,7 @@ def _repeat(repeated: Tweet) -> tuple[str, str, Entities]:
         user.screen_name, user.name, user.id, user.id_str, (3, len(head) - 2)
     )
     hashtags = [
-        Hashtag(tag.text, (tag.indices[0] + len(head), tag.indices[1] + len(head)))
+        MadeHashtag(tag.text, (tag.indices[0] + len(head), tag.indices[1] + len(head)))
         for tag in repeated.entities.hashtags
     ]
     others = [
@@ -221,7 +226,7 @@ def _repeat(repeated: Tweet) -> tuple[str, str, Entities]:
         )
         for one in repeated.entities.user_mentions
     ]
-    entities = Entities(hashtags, [mention, *others])
+    entities = MadeEntities(hashtags, [mention, *others])
     return head + repeated.text, repeated.lang, entities
 
 

@@ -17,7 +17,7 @@ WAVES: Final = ((0.52, 23.0), (0.298, 7.3))
 ALL: Final = sys.maxsize
 
 
-class Pace:
+class MessagePace:
     """``rate`` messages a second on average; 0 is as fast as they are read."""
 
     def __init__(self, rate: float, *, steady: bool = False) -> None:

@@ -15,8 +15,8 @@ import uvloop
 from penstock.tweets.app import application
 from penstock.tweets.generator import Generator
 from penstock.tweets.options import STREAMS, TweetOptions
-from penstock.tweets.pace import Pace
-from penstock.tweets.stream import Stream, Tally
+from penstock.tweets.pace import MessagePace
+from penstock.tweets.stream import Stream, StreamTally
 
 # Between looks whether it is to end.
 WATCH_S = 0.05
@@ -24,7 +24,7 @@ WATCH_S = 0.05
 DRAIN_S = 2
 
 
-class Watched(Protocol):
+class StreamReport(Protocol):
     """Who starts a server: says when to end, and is told how far it is."""
 
     @property
@@ -34,14 +34,14 @@ class Watched(Protocol):
 
 
 def serve(
-    options: TweetOptions, watched: Watched, announce: Callable[[str], None]
+    options: TweetOptions, watched: StreamReport, announce: Callable[[str], None]
 ) -> None:
     """Serve until ``watched`` is stopping; ``announce`` gets the address.
 
     Raises OSError if it cannot listen there, MissingExtra.
     """
-    tallies = {name: Tally() for name in STREAMS}
-    pace = Pace(options.rate, steady=options.steady)
+    tallies = {name: StreamTally() for name in STREAMS}
+    pace = MessagePace(options.rate, steady=options.steady)
     streams = {
         name: Stream(
             generator=Generator(
@@ -88,8 +88,8 @@ class _Server(uvicorn.Server):
 async def _run(
     server: _Server,
     sock: socket.socket,
-    watched: Watched,
-    tallies: Mapping[str, Tally],
+    watched: StreamReport,
+    tallies: Mapping[str, StreamTally],
     ready: Callable[[], None],
 ) -> None:
     serving = asyncio.create_task(server.serve([sock]))
@@ -106,7 +106,7 @@ async def _run(
     await serving
 
 
-def _tell(watched: Watched, tallies: Mapping[str, Tally]) -> None:
+def _tell(watched: StreamReport, tallies: Mapping[str, StreamTally]) -> None:
     watched.tell(
         events=sum(one.events for one in tallies.values()),
         lag=None,

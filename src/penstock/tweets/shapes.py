@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 
-class User(msgspec.Struct, gc=False):
+class MadeUser(msgspec.Struct, gc=False):
     id: int
     id_str: str
     name: str
@@ -19,7 +19,7 @@ class User(msgspec.Struct, gc=False):
     lang: str
 
 
-class Hashtag(msgspec.Struct, gc=False):
+class MadeHashtag(msgspec.Struct, gc=False):
     text: str
     indices: tuple[int, int]
     """In characters: from "#" to behind the last."""
@@ -33,33 +33,33 @@ class Mention(msgspec.Struct, gc=False):
     indices: tuple[int, int]
 
 
-class Entities(msgspec.Struct, gc=False):
-    hashtags: list[Hashtag]
+class MadeEntities(msgspec.Struct, gc=False):
+    hashtags: list[MadeHashtag]
     user_mentions: list[Mention]
     urls: list[str] = []
     symbols: list[str] = []
 
 
-class Tweet(msgspec.Struct, gc=False, omit_defaults=True, kw_only=True):
+class MadeTweet(msgspec.Struct, gc=False, omit_defaults=True, kw_only=True):
     created_at: str
     id: int
     id_str: str
     text: str
     source: str
-    user: User
-    entities: Entities
+    user: MadeUser
+    entities: MadeEntities
     favorite_count: int
     retweet_count: int
     lang: str
-    retweeted_status: Tweet | None = None
+    retweeted_status: MadeTweet | None = None
 
 
-class Inner(msgspec.Struct, gc=False):
-    tweet: Tweet
+class MadeInner(msgspec.Struct, gc=False):
+    tweet: MadeTweet
     unix_timestamp_100us: int
 
 
-class Message(msgspec.Struct, gc=False):
+class MadeMessage(msgspec.Struct, gc=False):
     """What the data of a server-sent event hold."""
 
-    message: Inner
+    message: MadeInner

@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 
 from penstock.tweets.generator import Generator
-from penstock.tweets.pace import Pace
+from penstock.tweets.pace import MessagePace
 from penstock.wire.sse import numbered
 from penstock.wire.sse.rendering import KEEP_ALIVE
 
@@ -24,7 +24,7 @@ KEEP_ALIVE_S = 15.0
 
 
 @dataclass(slots=True)
-class Tally:
+class StreamTally:
     """What a stream has done so far."""
 
     events: int = 0
@@ -37,11 +37,11 @@ class Tally:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stream:
     generator: Generator
-    pace: Pace
+    pace: MessagePace
     count: int | None
     """The number of the last message; None if there is no last one."""
     stopping: Callable[[], bool]
-    tally: Tally
+    tally: StreamTally
 
     def is_over(self, first: int) -> bool:
         """Whether there is no message ``first``, and never will be."""

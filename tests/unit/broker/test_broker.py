@@ -8,7 +8,7 @@ import pytest
 from penstock.broker.broker import Broker
 from penstock.broker.options import BrokerOptions
 from penstock.broker.seldom import MAX_THINGS
-from penstock.delivery.handshake import Answer
+from penstock.delivery.handshake import Reply
 from penstock.delivery.letters import decode_letter
 from penstock.delivery.states import OwedState
 from penstock.errors import (
@@ -461,11 +461,11 @@ def test_answers_count_only_from_the_consumer_that_has_the_event() -> None:
     scene.take(one)
     answer = partial(scene.broker.answer, now_s=scene.now_s)
 
-    assert answer(two, 0, Answer.PUBREC) is None
-    assert answer(one, 1, Answer.PUBREC) is None
-    assert answer(one, 0, Answer.PUBREC) is OwedState.RELEASED
-    assert answer(two, 0, Answer.PUBCOMP) is None
-    assert answer(one, 0, Answer.PUBCOMP) is OwedState.SETTLED
+    assert answer(two, 0, Reply.PUBREC) is None
+    assert answer(one, 1, Reply.PUBREC) is None
+    assert answer(one, 0, Reply.PUBREC) is OwedState.RELEASED
+    assert answer(two, 0, Reply.PUBCOMP) is None
+    assert answer(one, 0, Reply.PUBCOMP) is OwedState.SETTLED
 
 
 def test_pubrel_is_sent_again_until_the_event_counts_as_received() -> None:
@@ -473,7 +473,7 @@ def test_pubrel_is_sent_again_until_the_event_counts_as_received() -> None:
     scene.publish(0, 0)
     consumer = scene.subscribe(QOS_2)
     scene.take(consumer)
-    scene.broker.answer(consumer, 0, Answer.PUBREC, scene.now_s)
+    scene.broker.answer(consumer, 0, Reply.PUBREC, scene.now_s)
     sent = []
     for _ in range(4):
         scene.advance(4)
@@ -488,7 +488,7 @@ def test_pubrel_of_a_new_consumer_is_repeated_too() -> None:
     scene.publish(0)
     consumer = scene.subscribe(QOS_2)
     scene.take(consumer)
-    scene.broker.answer(consumer, 0, Answer.PUBREC, scene.now_s)
+    scene.broker.answer(consumer, 0, Reply.PUBREC, scene.now_s)
     scene.broker.detach(consumer)
     scene.advance(99)
     again = scene.subscribe(QOS_2)
@@ -506,7 +506,7 @@ def test_pubrel_without_anybody_to_get_it_is_not_sent() -> None:
     consumer = scene.subscribe(QOS_2)
     one = consumer.subscription
     scene.take(consumer)
-    scene.broker.answer(consumer, 0, Answer.PUBREC, scene.now_s)
+    scene.broker.answer(consumer, 0, Reply.PUBREC, scene.now_s)
     released = one.owed.get(0)
     assert released is not None
     released.holder = None
@@ -563,7 +563,7 @@ def test_event_that_is_not_there_cannot_be_refused() -> None:
 
     assert not refuse(0)
     scene.take(consumer)
-    scene.broker.answer(consumer, 0, Answer.PUBREC, scene.now_s)
+    scene.broker.answer(consumer, 0, Reply.PUBREC, scene.now_s)
     assert not refuse(0)
 
 

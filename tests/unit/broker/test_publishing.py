@@ -12,7 +12,7 @@ from penstock.broker.broker import Broker
 from penstock.broker.options import BrokerOptions
 from penstock.broker.publishing import ids_at, publish_once, release
 from penstock.delivery.letters import decode_letter
-from penstock.delivery.pending import Message
+from penstock.delivery.pending import PendingMessage
 from penstock.errors import (
     Backlogged,
     DiskFull,
@@ -235,7 +235,7 @@ def test_a_payload_that_does_not_fit_is_named_by_its_place(office: Office) -> No
     assert caught.value.index == 1
 
 
-def pending(scene: Scene, payload: bytes) -> Message:
+def pending(scene: Scene, payload: bytes) -> PendingMessage:
     number = scene.broker.pending.add("t", payload, scene.now_s)
     scene.commit()
     message = scene.broker.pending.get(number)

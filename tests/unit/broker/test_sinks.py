@@ -5,7 +5,7 @@ import pytest
 
 from penstock.broker.options import BrokerOptions
 from penstock.broker.sinks import ENDED_MS, Epoch, Sinks
-from penstock.broker.staging import Piece
+from penstock.broker.staging import StagedPiece
 from penstock.errors import LimitReached
 from penstock.log import Record
 
@@ -99,7 +99,7 @@ def test_a_failed_commit_takes_back_what_it_noted() -> None:
 def test_what_is_staged_stays_until_the_commit_has_ended() -> None:
     one = sinks()
     for number in (1, 2):
-        one.staging.put("q", number, (0, 0), 0, Piece(None), 0.0)
+        one.staging.put("q", number, (0, 0), 0, StagedPiece(None), 0.0)
     one.commit(epoch("q", 1))
     one.collect()
 

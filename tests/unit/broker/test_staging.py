@@ -5,13 +5,13 @@ import logging
 import pytest
 
 from penstock.broker.seldom import Seldom
-from penstock.broker.staging import PIECE_BYTES, Piece, Staging
+from penstock.broker.staging import PIECE_BYTES, StagedPiece, Staging
 from penstock.errors import InvalidOption, LimitReached, MissingStage
 from penstock.log import Batch, Columns, frame_of
 
 
-def piece(*payloads: bytes, topic: str = "t") -> Piece:
-    return Piece(Batch.of(topic, frame_of(Columns(payloads), 0, bytes(16))))
+def piece(*payloads: bytes, topic: str = "t") -> StagedPiece:
+    return StagedPiece(Batch.of(topic, frame_of(Columns(payloads), 0, bytes(16))))
 
 
 def staged(staging: Staging, query: str = "q", epoch: int = 1) -> list[list[bytes]]:
@@ -41,9 +41,9 @@ def test_a_piece_that_is_there_may_come_again(staging: Staging) -> None:
 
 
 @pytest.mark.parametrize(
-    "other", [piece(b"b"), piece(b"a", b"a"), Piece(None), piece(b"a", topic="u")]
+    "other", [piece(b"b"), piece(b"a", b"a"), StagedPiece(None), piece(b"a", topic="u")]
 )
-def test_an_attempt_belongs_to_one_try(staging: Staging, other: Piece) -> None:
+def test_an_attempt_belongs_to_one_try(staging: Staging, other: StagedPiece) -> None:
     staging.put("q", 1, (0, 7), 0, piece(b"a"), 0.0)
 
     with pytest.raises(InvalidOption, match="attempt is 7: must be one that no other"):
@@ -60,7 +60,7 @@ def test_a_piece_out_of_turn_is_refused(staging: Staging, number: int) -> None:
 
 
 def test_an_empty_part_is_there(staging: Staging) -> None:
-    staging.put("q", 1, (0, 0), 0, Piece(None), 0.0)
+    staging.put("q", 1, (0, 0), 0, StagedPiece(None), 0.0)
 
     assert staged(staging) == [[]]
     assert staging.bytes == PIECE_BYTES

@@ -2,14 +2,14 @@ from __future__ import annotations
 
 import msgspec
 
-from penstock.cdc.change import NOTHING, Body, Change, Source, events_of
+from penstock.cdc.change import NOTHING, Change, ChangePayload, ChangeSource, events_of
 from penstock.cdc.shown import Shown
 
 
 def change(number: int, collection: str, key: str | None) -> Change:
-    source = Source("mongodb", "shop", collection, f"p{number}", 5)
+    source = ChangeSource("mongodb", "shop", collection, f"p{number}", 5)
     after = msgspec.Raw(b'{"n": %d}' % number)
-    return Change(f"id-{number}", Body("insert", key, NOTHING, after, source))
+    return Change(f"id-{number}", ChangePayload("insert", key, NOTHING, after, source))
 
 
 def test_changes_are_events_of_their_collections_in_their_order() -> None:
@@ -57,9 +57,9 @@ def test_a_message_is_the_first_field_of_the_payload() -> None:
 
 
 def test_of_a_deleted_document_people_see_what_it_was() -> None:
-    source = Source("mongodb", "shop", "a", "p", 5)
+    source = ChangeSource("mongodb", "shop", "a", "p", 5)
     before = msgspec.Raw(b'{"n": 3}')
-    deleted = Change("id", Body("delete", "k", before, NOTHING, source))
+    deleted = Change("id", ChangePayload("delete", "k", before, NOTHING, source))
     shown = {"a": Shown(message=("n",), score=("n",), thresholds=(2,))}
 
     (found,) = events_of([deleted], "", shown)

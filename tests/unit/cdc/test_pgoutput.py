@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from penstock.cdc.pgoutput import (
     UNCHANGED,
     Begin,
-    Column,
-    Commit,
+    CommitMessage,
     Delete,
     Insert,
     Relation,
+    RelationColumn,
     Truncate,
     Update,
     decode,
@@ -34,7 +34,7 @@ YEAR_2000_MS = 946_684_800_000
     ("data", "message"),
     [
         (b"B" + pack("!qqi", 77, 5_000_000, 9), Begin(77, YEAR_2000_MS + 5000)),
-        (b"C" + pack("!bqqq", 0, 77, 99, 0), Commit(77, 99)),
+        (b"C" + pack("!bqqq", 0, 77, 99, 0), CommitMessage(77, 99)),
         (
             b"R"
             + pack("!i", 7)
@@ -42,7 +42,7 @@ YEAR_2000_MS = 946_684_800_000
             + pack("!bh", 102, 1)
             + b"\1id\0"
             + pack("!ii", 23, -1),
-            Relation(7, "public", "t", "f", (Column("id", 23, True),)),
+            Relation(7, "public", "t", "f", (RelationColumn("id", 23, True),)),
         ),
         (b"I" + pack("!i", 7) + b"N" + TUPLE, Insert(7, VALUES)),
         (b"U" + pack("!i", 7) + b"N" + TUPLE, Update(7, None, False, VALUES)),

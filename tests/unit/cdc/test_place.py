@@ -7,9 +7,9 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.cdc.place import Place, Progress, place_of
+from penstock.cdc.place import CapturePosition, CaptureProgress, place_of
 
-START = Place("0/10")
+START = CapturePosition("0/10")
 
 # Transactions: how many changes of ours each has; none is one of other tables only.
 transactions = st.lists(st.integers(0, 4), max_size=6)
@@ -31,7 +31,7 @@ def steps_of(sizes: list[int]) -> list[Step]:
     return found
 
 
-def read(progress: Progress, steps: list[Step]) -> list[tuple[int, int]]:
+def read(progress: CaptureProgress, steps: list[Step]) -> list[tuple[int, int]]:
     """The changes that were new."""
     new = []
     for kind, lsn, number in steps:
@@ -55,7 +55,7 @@ def test_every_change_is_new_once_wherever_one_is_cut_off(
     place = START
     found = []
     for cut in [*cuts, len(steps)]:
-        progress = Progress(place)
+        progress = CaptureProgress(place)
         # What PostgreSQL believes to be stored: nothing, or all that is.
         sent = [step for step in steps if from_start or step[1] >= progress.end]
         found += read(progress, sent[:cut])
@@ -67,9 +67,9 @@ def test_every_change_is_new_once_wherever_one_is_cut_off(
 @given(transactions, st.integers(0, 30), st.integers(0, 30))
 def test_a_place_never_goes_back(sizes: list[int], first: int, second: int) -> None:
     steps = steps_of(sizes)
-    before = Progress(START)
+    before = CaptureProgress(START)
     read(before, steps[:first])
-    after = Progress(place_of(before.place()))
+    after = CaptureProgress(place_of(before.place()))
 
     assert after.place() == before.place()
     read(after, steps[:second])
@@ -79,7 +79,7 @@ def test_a_place_never_goes_back(sizes: list[int], first: int, second: int) -> N
 
 
 def test_a_keepalive_within_a_transaction_is_none_of_its_changes() -> None:
-    progress = Progress(START)
+    progress = CaptureProgress(START)
     progress.begun(0x20)
     progress.passed(0x30)
 
@@ -88,7 +88,7 @@ def test_a_keepalive_within_a_transaction_is_none_of_its_changes() -> None:
 
 
 def test_a_place_between_transactions_is_short() -> None:
-    progress = Progress(Place("0/10", "0/20", 3))
+    progress = CaptureProgress(CapturePosition("0/10", "0/20", 3))
     progress.passed(0x28)
 
     assert progress.place() == '{"end":"0/28"}'

@@ -9,7 +9,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from penstock.cdc.pgoutput import Begin, Commit, Insert, Relation, decode, lsn_of
+from penstock.cdc.pgoutput import Begin, CommitMessage, Insert, Relation, decode, lsn_of
 from penstock.cdc.replication import (
     DATA,
     HEAD_BYTES,
@@ -59,7 +59,7 @@ def test_messages_come_in_their_order(
     found = [until(stream, DATA) for _ in range(4)]
 
     kinds = [type(decode(data[HEAD_BYTES:])) for data in found]
-    assert kinds == [Begin, Relation, Insert, Commit]
+    assert kinds == [Begin, Relation, Insert, CommitMessage]
 
 
 def test_whoever_tells_is_answered(

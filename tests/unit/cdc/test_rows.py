@@ -3,7 +3,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from penstock.cdc.pgoutput import UNCHANGED, Column, Relation
+from penstock.cdc.pgoutput import UNCHANGED, Relation, RelationColumn
 from penstock.cdc.rows import Table, filled
 
 COLUMNS = {
@@ -30,7 +30,7 @@ def table(
     schema: str = "public",
 ) -> Table:
     columns = tuple(
-        Column(name, kind, identity == "f" or name == keyed)
+        RelationColumn(name, kind, identity == "f" or name == keyed)
         for name, (kind, _, _) in COLUMNS.items()
     )
     return Table(Relation(1, schema, "t", identity, columns), key, document)

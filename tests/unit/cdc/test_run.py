@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from penstock.cdc import run
-from penstock.cdc.change import NOTHING, Body, Change, Op, Source
+from penstock.cdc.change import NOTHING, Change, ChangePayload, ChangeSource, Op
 from penstock.cdc.run import Pump
 from penstock.client import connect
 from penstock.client.feed import Feed
@@ -52,8 +52,10 @@ class Listed:
     def close(self) -> None: ...
 
     def _change(self, at: int) -> Change:
-        source = Source("mongodb", "db", "t", str(at), None)
-        return Change(str(at), Body(self._ops[at], str(at), NOTHING, NOTHING, source))
+        source = ChangeSource("mongodb", "db", "t", str(at), None)
+        return Change(
+            str(at), ChangePayload(self._ops[at], str(at), NOTHING, NOTHING, source)
+        )
 
 
 @pytest.fixture
@@ -211,8 +213,8 @@ class Read:
             self.is_done = True
             return []
         self._at += 1
-        source = Source("mongodb", "db", "t", "", None)
-        body = Body("read", str(self._at), NOTHING, NOTHING, source)
+        source = ChangeSource("mongodb", "db", "t", "", None)
+        body = ChangePayload("read", str(self._at), NOTHING, NOTHING, source)
         return [Change(f"r{self._at}", body)]
 
     def place(self) -> str:

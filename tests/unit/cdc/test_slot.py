@@ -9,7 +9,7 @@ import psycopg
 import pytest
 
 from penstock.cdc import slot
-from penstock.cdc.place import Place
+from penstock.cdc.place import CapturePosition
 from penstock.errors import CaptureLost, InvalidStore, StoreRefused, StoreUnreachable
 from tests.postgres import in_database
 
@@ -65,7 +65,7 @@ def test_a_slot_is_made_and_found_again(
     first = slot.have_slot(connection, postgres_database, NAME, None)
 
     assert slot.have_slot(connection, postgres_database, NAME, None) == first
-    kept = Place("FFFFFFFF/0", "FFFFFFFF/8", 3)
+    kept = CapturePosition("FFFFFFFF/0", "FFFFFFFF/8", 3)
     assert slot.have_slot(connection, postgres_database, NAME, kept) == kept
 
 
@@ -73,11 +73,11 @@ def test_a_slot_that_is_gone_or_beyond_the_place_has_lost_something(
     connection: psycopg.Connection[Any], postgres_database: str
 ) -> None:
     with pytest.raises(CaptureLost, match="slot penstock_shop is gone"):
-        slot.have_slot(connection, postgres_database, NAME, Place("0/1"))
+        slot.have_slot(connection, postgres_database, NAME, CapturePosition("0/1"))
     slot.have_slot(connection, postgres_database, NAME, None)
 
     with pytest.raises(CaptureLost, match="was moved"):
-        slot.have_slot(connection, postgres_database, NAME, Place("0/1"))
+        slot.have_slot(connection, postgres_database, NAME, CapturePosition("0/1"))
 
 
 def test_a_slot_of_another_database_is_left_alone(

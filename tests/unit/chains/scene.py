@@ -5,9 +5,9 @@ from __future__ import annotations
 import random
 from pathlib import Path
 
-from penstock.chains import Chains, Question
+from penstock.chains import ChainQuestion, Chains
 from penstock.chains.filling import Filler
-from penstock.chains.store import Store
+from penstock.chains.store import ChainIndex
 from penstock.files import FileSystem
 from penstock.log import Columns, GroupCommit, Log, TopicOptions
 
@@ -45,7 +45,7 @@ class Scene:
         return self.chains._filler
 
     @property
-    def store(self) -> Store:
+    def store(self) -> ChainIndex:
         assert self.chains._store is not None
         return self.chains._store
 
@@ -85,7 +85,7 @@ class Scene:
 
     def ask(self, id: str | None = None, **question: object) -> dict[str, int]:
         """Place and level of everything found."""
-        asked = Question(id=id, **question)  # type: ignore[arg-type]
+        asked = ChainQuestion(id=id, **question)  # type: ignore[arg-type]
         number, walk = self.chains.ask(asked)
         found = walk.take()
         while not walk.done:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.chains import Question
+from penstock.chains import ChainQuestion
 from penstock.chains import chains as chains_module
 from penstock.chains import store as store_module
 from penstock.chains.chains import PAUSE_STEPS
@@ -78,7 +78,7 @@ def test_a_question_under_way_is_over_when_the_index_is_made_anew(
     scene.publish("a", 5000, parents=["x"] * 5000)
     scene.publish("a", ids=["x"])
     scene.fill()
-    number, walk = scene.chains.ask(Question(id="x", limit=9999))
+    number, walk = scene.chains.ask(ChainQuestion(id="x", limit=9999))
     assert not walk.done
     damage(scene)
 
@@ -151,7 +151,7 @@ def test_an_index_that_is_broken_twice_is_an_error(
     def find(*_: object) -> None:
         raise store_module.Unusable("broken")
 
-    monkeypatch.setattr(store_module.Store, "find", find)
+    monkeypatch.setattr(store_module.ChainIndex, "find", find)
 
     with pytest.raises(WriteFailed, match="broken"):
         scene.ask("x")
@@ -179,7 +179,7 @@ def test_only_so_many_questions_are_under_way(
     monkeypatch.setattr(chains_module, "MAX_WALKS", 2)
     monkeypatch.setattr(chains_module, "STEP_EFFORT", 1)
     scene.publish("a", ids=["x"])
-    numbers = [scene.chains.ask(Question(id="x"))[0] for _ in range(3)]
+    numbers = [scene.chains.ask(ChainQuestion(id="x"))[0] for _ in range(3)]
 
     alive = [scene.chains.go_on(number) is not None for number in numbers]
 

@@ -12,8 +12,8 @@ from penstock.chains.store import (
     MEMORY,
     TABLES,
     VERSION,
+    ChainIndex,
     Rows,
-    Store,
     Unusable,
     boot_id,
     open_store,
@@ -30,13 +30,13 @@ def layout(tmp_path: Path) -> Layout:
 
 
 @pytest.fixture
-def store(layout: Layout) -> Iterator[Store]:
-    store = Store(layout.chains)
+def store(layout: Layout) -> Iterator[ChainIndex]:
+    store = ChainIndex(layout.chains)
     yield store
     store.abandon()
 
 
-def fill(store: Store, count: int, topic: int = 1) -> int:
+def fill(store: ChainIndex, count: int, topic: int = 1) -> int:
     with store.transaction():
         run = store.begin_run(topic, 0)
         rows = [(number, run.number, number) for number in range(count)]
@@ -55,11 +55,11 @@ def write(layout: Layout, *statements: str) -> None:
 
 
 def test_what_was_stored_is_there_after_a_clean_end(layout: Layout) -> None:
-    store = Store(layout.chains)
+    store = ChainIndex(layout.chains)
     run = fill(store, 3)
     store.close()
 
-    again = Store(layout.chains)
+    again = ChainIndex(layout.chains)
 
     assert again.find("parents", 1, (0, -1), 10) == [(run, 1)]
     assert [(one.topic, one.next, one.rows) for one in again.runs()] == [(1, 3, 3)]
@@ -67,7 +67,7 @@ def test_what_was_stored_is_there_after_a_clean_end(layout: Layout) -> None:
 
 
 def test_what_was_stored_is_there_after_a_process_has_died(layout: Layout) -> None:
-    store = Store(layout.chains)
+    store = ChainIndex(layout.chains)
     fill(store, 3)
     store.abandon()
 
@@ -80,7 +80,7 @@ def test_what_was_stored_is_there_after_a_process_has_died(layout: Layout) -> No
 def test_an_index_in_use_when_the_machine_stopped_is_made_anew(
     layout: Layout, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    store = Store(layout.chains)
+    store = ChainIndex(layout.chains)
     fill(store, 3)
     store.abandon()
     monkeypatch.setattr(store_module, "boot_id", lambda: "another boot")
@@ -96,7 +96,7 @@ def test_an_index_in_use_when_the_machine_stopped_is_made_anew(
 def test_a_closed_index_survives_another_boot(
     layout: Layout, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    store = Store(layout.chains)
+    store = ChainIndex(layout.chains)
     fill(store, 3)
     store.close()
     monkeypatch.setattr(store_module, "boot_id", lambda: "another boot")
@@ -155,20 +155,20 @@ def test_junk_is_put_aside(layout: Layout, junk: bytes) -> None:
 def test_an_empty_file_is_used(layout: Layout) -> None:
     Path(layout.chains).touch()
 
-    Store(layout.chains).abandon()
+    ChainIndex(layout.chains).abandon()
 
     assert not Path(layout.quarantine).exists()
 
 
 def test_a_torn_file_is_noticed_and_not_believed(layout: Layout) -> None:
-    store = Store(layout.chains)
+    store = ChainIndex(layout.chains)
     fill(store, 20_000)
     store.close()
     whole = Path(layout.chains).read_bytes()
     Path(layout.chains).write_bytes(whole[: len(whole) // 3])
 
     with pytest.raises(Unusable):
-        torn = Store(layout.chains)
+        torn = ChainIndex(layout.chains)
         for number in range(20_000):
             torn.find("parents", number, (0, -1), 10)
 
@@ -182,7 +182,7 @@ def test_what_cannot_be_put_aside_is_an_error_of_writing(layout: Layout) -> None
         open_store(layout, files)
 
 
-def test_a_failed_step_leaves_nothing(store: Store) -> None:
+def test_a_failed_step_leaves_nothing(store: ChainIndex) -> None:
     fill(store, 3)
 
     with pytest.raises(ZeroDivisionError), store.transaction():
@@ -193,7 +193,7 @@ def test_a_failed_step_leaves_nothing(store: Store) -> None:
     assert (len(store.runs()), store.count("ids")) == (1, 0)
 
 
-def test_a_full_file_is_a_full_disk_and_leaves_nothing(store: Store) -> None:
+def test_a_full_file_is_a_full_disk_and_leaves_nothing(store: ChainIndex) -> None:
     store._db.execute("PRAGMA max_page_count = 12")
 
     with pytest.raises(DiskFull, match="full"):
@@ -203,7 +203,7 @@ def test_a_full_file_is_a_full_disk_and_leaves_nothing(store: Store) -> None:
 
 
 def test_the_last_room_on_a_disk_is_not_taken(
-    store: Store, monkeypatch: pytest.MonkeyPatch
+    store: ChainIndex, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(store_module, "RESERVE_BYTES", 1 << 60)
 
@@ -213,10 +213,10 @@ def test_the_last_room_on_a_disk_is_not_taken(
 
 def test_a_directory_that_is_gone_is_an_error_of_writing(tmp_path: Path) -> None:
     with pytest.raises(WriteFailed):
-        Store(str(tmp_path / "gone" / "chains.sqlite"))
+        ChainIndex(str(tmp_path / "gone" / "chains.sqlite"))
 
 
-def test_rows_of_one_key_come_page_by_page(store: Store) -> None:
+def test_rows_of_one_key_come_page_by_page(store: ChainIndex) -> None:
     with store.transaction():
         store.add(Rows(ids=[(5, 1, offset) for offset in range(5)]))
 
@@ -226,7 +226,9 @@ def test_rows_of_one_key_come_page_by_page(store: Store) -> None:
     assert [offset for _, offset in first + rest] == [0, 1, 2, 3, 4]
 
 
-def test_a_sweep_removes_rows_of_ended_runs_and_trimmed_events(store: Store) -> None:
+def test_a_sweep_removes_rows_of_ended_runs_and_trimmed_events(
+    store: ChainIndex,
+) -> None:
     fill(store, 10, topic=1)
     fill(store, 10, topic=2)
     (one, two) = store.runs()
@@ -242,11 +244,11 @@ def test_a_sweep_removes_rows_of_ended_runs_and_trimmed_events(store: Store) -> 
     assert left == [4, 5, 6, 7, 8, 9]
 
 
-def rows(store: Store, key: int) -> list[tuple[int, int]]:
+def rows(store: ChainIndex, key: int) -> list[tuple[int, int]]:
     return store.find("parents", key, (0, -1), 10)
 
 
-def test_a_batch_stays_while_any_of_it_does(store: Store) -> None:
+def test_a_batch_stays_while_any_of_it_does(store: ChainIndex) -> None:
     fill(store, 0)
     (run,) = store.runs()
     run.start = 10
@@ -261,7 +263,7 @@ def test_a_batch_stays_while_any_of_it_does(store: Store) -> None:
 
 
 def test_an_index_in_memory_needs_no_file() -> None:
-    store = Store(MEMORY)
+    store = ChainIndex(MEMORY)
 
     fill(store, 3)
 

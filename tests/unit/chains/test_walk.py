@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.chains import Question
+from penstock.chains import ChainQuestion
 from penstock.chains import chains as chains_module
 from penstock.errors import UnknownEvent, UnknownTopic
 from tests.unit.chains.scene import Scene
@@ -112,7 +112,7 @@ def test_a_long_chain_is_found_in_many_bounded_steps(
     monkeypatch.setattr(chains_module, "STEP_EFFORT", 200)
     for number in range(100):
         scene.publish("a", ids=[f"e{number}"], parents=[f"e{number - 1}"])
-    number, walk = scene.chains.ask(Question(id="e0"))
+    number, walk = scene.chains.ask(ChainQuestion(id="e0"))
     pages = []
     while not walk.done:
         pages.append(len(walk.take()))
@@ -130,7 +130,7 @@ def test_an_answer_covers_what_was_there_when_it_was_asked(
     for _ in range(50):
         scene.publish("a", parents=["x"])
     scene.publish("b", ids=["x"])
-    number, walk = scene.chains.ask(Question(id="x"))
+    number, walk = scene.chains.ask(ChainQuestion(id="x"))
     found = len(walk.take())
     while not walk.done:
         scene.publish("c", parents=["other"])

@@ -4,7 +4,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from penstock.cli.conf import Setting
+from penstock.cli.conf import SparkSetting
 from penstock.cli.main import cli
 from penstock.cli.refusal import Refusal
 
@@ -18,7 +18,7 @@ from penstock.cli.refusal import Refusal
     ],
 )
 def test_settings_of_spark_are_read(text: str, setting: tuple[str, str]) -> None:
-    assert Setting().convert(text, None, None) == setting
+    assert SparkSetting().convert(text, None, None) == setting
 
 
 @pytest.mark.parametrize(
@@ -32,7 +32,7 @@ def test_settings_of_spark_are_read(text: str, setting: tuple[str, str]) -> None
 )
 def test_what_is_no_setting_is_refused(text: str, said: str) -> None:
     with pytest.raises(click.BadParameter, match=said):
-        Setting().convert(text, None, None)
+        SparkSetting().convert(text, None, None)
 
 
 @pytest.mark.parametrize(
@@ -40,7 +40,7 @@ def test_what_is_no_setting_is_refused(text: str, said: str) -> None:
 )
 def test_secrets_do_not_belong_on_a_command_line(name: str) -> None:
     with pytest.raises(Refusal) as caught:
-        Setting().convert(f"{name}=4711", None, None)
+        SparkSetting().convert(f"{name}=4711", None, None)
 
     assert name in caught.value.message
     assert "4711" not in caught.value.message

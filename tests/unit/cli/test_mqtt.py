@@ -10,7 +10,7 @@ import pytest
 from penstock.broker.broker import Broker
 from penstock.client import plan
 from penstock.log import Columns, Log
-from penstock.sessions import Wish
+from penstock.sessions import TopicFilter
 from tests.unit.cli.desk_run import DeskRun, desk_run
 from tests.unit.desk.office import Outlet
 
@@ -28,7 +28,7 @@ def arrange(data: Path) -> None:
         for name, filter_ in (("ann", "a/#"), ("bob", "b")):
             session, _ = broker.sessions.open(name, clean=False, expiry_s=None)
             broker.sessions.attach(session, Outlet())
-            broker.sessions.wish(session, Wish(filter_, 1))
+            broker.sessions.wish(session, TopicFilter(filter_, 1))
         for topic in ("a/1", "a/2"):
             broker.create_topic(topic)
             broker.retained.append(topic, Columns([b"warm"], 1000))

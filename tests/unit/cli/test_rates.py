@@ -3,7 +3,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from penstock.cli.delayed import DelayedAcks
-from penstock.cli.rates import LINE_S, Rates, show_rates
+from penstock.cli.rates import LINE_S, RateCounter, show_rates
 from penstock.client import connect
 from tests.local_server import local_server
 
@@ -18,7 +18,7 @@ class Clock:
 def test_a_line_comes_now_and_then() -> None:
     said: list[str] = []
     clock = Clock()
-    rates = Rates(said.append, clock)
+    rates = RateCounter(said.append, clock)
 
     rates.add(10)
     clock.now_s = LINE_S
@@ -33,7 +33,7 @@ def test_a_line_comes_now_and_then() -> None:
 def test_while_nothing_comes_nothing_is_said() -> None:
     said: list[str] = []
     clock = Clock()
-    rates = Rates(said.append, clock)
+    rates = RateCounter(said.append, clock)
 
     for second in range(1, 100):
         clock.now_s = second * LINE_S
@@ -50,7 +50,7 @@ def test_events_are_counted_and_acknowledged(tmp_path: Path) -> None:
         client.publish("t", [b"1", b"2", b"3", b"4"])
         with client.subscribe("t", "me", start="earliest", window=3) as subscription:
             acks = DelayedAcks(subscription, 0.0)
-            show_rates(acks, 3, ack=True, rates=Rates(said.append))
+            show_rates(acks, 3, ack=True, rates=RateCounter(said.append))
 
         found = client.ask("subscriptions", subscriber="me")
 
@@ -64,7 +64,7 @@ def test_without_acks_nothing_is_settled(tmp_path: Path) -> None:
         client.publish("t", [b"1", b"2"])
         with client.subscribe("t", "me", start="earliest", window=2) as subscription:
             acks = DelayedAcks(subscription, 0.0)
-            show_rates(acks, 2, ack=False, rates=Rates(lambda _: None))
+            show_rates(acks, 2, ack=False, rates=RateCounter(lambda _: None))
 
         found = client.ask("subscriptions", subscriber="me")
 

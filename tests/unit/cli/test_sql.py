@@ -18,7 +18,7 @@ from penstock.cli.main import cli
 from penstock.client import connect as reach
 from penstock.client import plan
 from penstock.errors import InvalidQuery
-from penstock.spark.sql import Topics
+from penstock.spark.sql import QueryTopics
 from tests.local_server import local_server
 from tests.unit.cli.desk_run import DeskRun
 
@@ -125,7 +125,7 @@ def test_one_form_of_output_is_enough(run: DeskRun) -> None:
 @pytest.mark.parametrize("name", ["", "there", "none/file"])
 def test_a_file_that_cannot_be_made_is_refused_before_anything_runs(
     run: DeskRun,
-    told: list[Topics],
+    told: list[QueryTopics],
     name: str,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -157,27 +157,30 @@ def test_without_the_extra_it_is_said_what_to_install(
 
 
 @pytest.fixture
-def told(monkeypatch: pytest.MonkeyPatch) -> list[Topics]:
+def told(monkeypatch: pytest.MonkeyPatch) -> list[QueryTopics]:
     """What a command tells Spark; it goes no further."""
-    found: list[Topics] = []
+    found: list[QueryTopics] = []
 
     @contextmanager
     def opened() -> Iterator[None]:
         yield
 
-    def answer(_: None, topics: Topics, query: str) -> None:
+    def answer(_: None, topics: QueryTopics, query: str) -> None:
         found.append(topics)
         raise InvalidQuery("as far as it goes")
 
     spark_sql = SimpleNamespace(
-        opened=opened, answer=answer, Topics=Topics, Answer=lambda frame: frame
+        opened=opened,
+        answer=answer,
+        QueryTopics=QueryTopics,
+        Answer=lambda frame: frame,
     )
     monkeypatch.setattr(sql_tables, "import_module", lambda _: spark_sql)
     return found
 
 
 def test_spark_is_told_of_all_topics_and_of_schemas_that_matter(
-    run: DeskRun, told: list[Topics], monkeypatch: pytest.MonkeyPatch
+    run: DeskRun, told: list[QueryTopics], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("orders", "users", "Visits"):
         run.ask("schemas.register", topic=name, schema={"type": "object"})
@@ -194,7 +197,7 @@ def test_spark_is_told_of_all_topics_and_of_schemas_that_matter(
 
 
 def test_spark_logs_in_as_the_command_does(
-    tmp_path: Path, told: list[Topics], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, told: list[QueryTopics], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with local_server(tmp_path / "data", {"anna": "secret"}) as server:
         monkeypatch.setattr(

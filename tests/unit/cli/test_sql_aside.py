@@ -10,12 +10,12 @@ from threading import Timer
 
 import pytest
 
-from penstock.cli.sql_aside import Aside
+from penstock.cli.sql_aside import InterruptibleEngine
 from penstock.cli.sql_shell import Shell
 from penstock.errors import InvalidQuery
 from penstock.log import Log
-from penstock.sql.engine import Engine
-from penstock.table.connection import Connection
+from penstock.sql.engine import SqlEngine
+from penstock.table.connection import BrokerAccess
 
 ENDLESS = (
     "SELECT count(DISTINCT a.range * b.range) FROM range(100000000) a, range(99) b"
@@ -32,12 +32,12 @@ class Nothing:
 
 
 @pytest.fixture
-def aside(tmp_path: Path) -> Iterator[Aside]:
+def aside(tmp_path: Path) -> Iterator[InterruptibleEngine]:
     with Log.open(tmp_path):
         pass
-    connection = Connection(servers=(), path=str(tmp_path), retry_s=0)
-    with Engine(connection, Nothing()) as engine:
-        yield Aside(engine)
+    connection = BrokerAccess(servers=(), path=str(tmp_path), retry_s=0)
+    with SqlEngine(connection, Nothing()) as engine:
+        yield InterruptibleEngine(engine)
 
 
 def ctrl_c() -> None:
@@ -48,7 +48,9 @@ def ctrl_c() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("query", [ENDLESS, LATE])
-def test_ctrl_c_ends_a_query_and_the_next_is_answered(aside: Aside, query: str) -> None:
+def test_ctrl_c_ends_a_query_and_the_next_is_answered(
+    aside: InterruptibleEngine, query: str
+) -> None:
     ctrl_c()
 
     with pytest.raises(KeyboardInterrupt):
@@ -58,7 +60,9 @@ def test_ctrl_c_ends_a_query_and_the_next_is_answered(aside: Aside, query: str) 
 
 
 @pytest.mark.slow
-def test_ctrl_c_ends_the_writing_of_a_file(aside: Aside, tmp_path: Path) -> None:
+def test_ctrl_c_ends_the_writing_of_a_file(
+    aside: InterruptibleEngine, tmp_path: Path
+) -> None:
     ctrl_c()
 
     with pytest.raises(KeyboardInterrupt):
@@ -67,7 +71,7 @@ def test_ctrl_c_ends_the_writing_of_a_file(aside: Aside, tmp_path: Path) -> None
 
 @pytest.mark.slow
 def test_the_shell_goes_on_afterwards(
-    aside: Aside, capsys: pytest.CaptureFixture[str]
+    aside: InterruptibleEngine, capsys: pytest.CaptureFixture[str]
 ) -> None:
     shell = Shell(aside, aside.names, 100)
     ctrl_c()
@@ -79,6 +83,6 @@ def test_the_shell_goes_on_afterwards(
     assert (said.out, said.err) == ("n\n1\n", "interrupted\n")
 
 
-def test_errors_are_those_of_the_engine(aside: Aside) -> None:
+def test_errors_are_those_of_the_engine(aside: InterruptibleEngine) -> None:
     with pytest.raises(InvalidQuery, match="there is no topic t"):
         aside.answer("FROM t")

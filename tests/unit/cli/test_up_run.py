@@ -6,16 +6,18 @@ from click.testing import CliRunner
 
 from penstock.cli.main import cli
 from penstock.cli.up_run import summary
-from penstock.supervisor.accounts import Account
-from penstock.supervisor.figures import Row
+from penstock.supervisor.accounts import Comparison
+from penstock.supervisor.figures import StageCounts
 from penstock.supervisor.outcome import Outcome, Times
-from penstock.supervisor.process import State
+from penstock.supervisor.process import PartState
 
 
-def row(name: str, events: int, restarts: int = 0, new: int | None = None) -> Row:
-    return Row(
+def row(
+    name: str, events: int, restarts: int = 0, new: int | None = None
+) -> StageCounts:
+    return StageCounts(
         name=name,
-        state=State.ENDED,
+        state=PartState.ENDED,
         events=events,
         new=events if new is None else new,
         lag=0,
@@ -25,7 +27,7 @@ def row(name: str, events: int, restarts: int = 0, new: int | None = None) -> Ro
 
 def test_a_good_run_is_told() -> None:
     rows = [row("broker", 1000), row("spark", 900, new=300)]
-    outcome = Outcome(rows, [Account("tweets", 5, 5)], Times(12.0, 60.0, 4.4), [])
+    outcome = Outcome(rows, [Comparison("tweets", 5, 5)], Times(12.0, 60.0, 4.4), [])
 
     assert summary(outcome) == [
         "ran for 76 s: 12 s to start, 60 s at work, 4 s to work off the rest",
@@ -51,7 +53,7 @@ def test_one_that_was_ended_early_claims_nothing() -> None:
 
 
 def test_a_source_that_was_read_before_may_be_idle() -> None:
-    rows, right = [row("source", 0), row("spark", 1)], [Account("tweets", 5, 5)]
+    rows, right = [row("source", 0), row("spark", 1)], [Comparison("tweets", 5, 5)]
 
     assert not Outcome(rows, right, Times(1.0), []).good
     assert Outcome(rows, right, Times(1.0), [], over=True).good
@@ -59,7 +61,7 @@ def test_a_source_that_was_read_before_may_be_idle() -> None:
 
 def test_what_went_wrong_is_told() -> None:
     rows = [row("broker", 7, restarts=2), row("spark", 0)]
-    outcome = Outcome(rows, [Account("tweets", 5, 4)], Times(1.0), ["cdc"])
+    outcome = Outcome(rows, [Comparison("tweets", 5, 4)], Times(1.0), ["cdc"])
 
     assert not outcome.good
     assert summary(outcome)[1:] == [

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from penstock.client import Client, connect, line
-from penstock.client.feed import Events, Feed
-from penstock.client.outgoing import PART_BYTES, Staged
+from penstock.client.feed import Feed, FeedEvents
+from penstock.client.outgoing import PART_BYTES, StagedEvents
 from penstock.errors import ConnectionLost, FeedMoved, NotRunning, ServerRefused
 from tests.local_server import LocalServer, local_server
 
@@ -37,12 +37,14 @@ def stored(server: LocalServer, topic: str) -> list[bytes]:
 def test_a_feed_goes_on_from_its_note(server: LocalServer) -> None:
     with opened(server) as feed:
         assert feed.note == ""
-        feed.put([Events("a", [b"1", b"2"]), Events("b", [b"3"])], note="place 3")
+        feed.put(
+            [FeedEvents("a", [b"1", b"2"]), FeedEvents("b", [b"3"])], note="place 3"
+        )
         feed.put([], note="place 4")
 
     with opened(server) as feed:
         assert feed.note == "place 4"
-        feed.put([Events("a", [b"5"], keys=[b"k"], ids=["x"])], note="place 5")
+        feed.put([FeedEvents("a", [b"5"], keys=[b"k"], ids=["x"])], note="place 5")
 
     assert stored(server, "a") == [b"1", b"2", b"5"]
     assert stored(server, "b") == [b"3"]
@@ -55,7 +57,7 @@ def test_a_broker_that_lost_what_was_staged_gets_it_again(
     with local_server(tmp_path / "data") as server:
         feed = opened(server)
 
-    def restarted(self: Client, stages: list[Staged], commit: Any) -> object:
+    def restarted(self: Client, stages: list[StagedEvents], commit: Any) -> object:
         monkeypatch.setattr(Client, "store", store)
         self.stage(*stages[0].place, "a", [b"1"])
         servers[0].stop()
@@ -67,7 +69,7 @@ def test_a_broker_that_lost_what_was_staged_gets_it_again(
     servers = [LocalServer(tmp_path / "data")]
     try:
         with feed:
-            feed.put([Events("a", [b"1"])], note="1")
+            feed.put([FeedEvents("a", [b"1"])], note="1")
 
         assert stored(servers[0], "a") == [b"1"]
     finally:
@@ -79,15 +81,15 @@ def test_an_answer_that_was_lost_is_asked_for_again(
 ) -> None:
     store = Client.store
 
-    def lost(self: Client, stages: list[Staged], commit: Any) -> object:
+    def lost(self: Client, stages: list[StagedEvents], commit: Any) -> object:
         store(self, stages, commit)
         monkeypatch.setattr(Client, "store", store)
         raise ConnectionLost("here", "cut")
 
     with opened(server) as feed:
         monkeypatch.setattr(Client, "store", lost)
-        feed.put([Events("a", [b"1"])], note="1")
-        feed.put([Events("a", [b"2"])], note="2")
+        feed.put([FeedEvents("a", [b"1"])], note="1")
+        feed.put([FeedEvents("a", [b"2"])], note="2")
 
     assert stored(server, "a") == [b"1", b"2"]
 
@@ -98,7 +100,7 @@ def test_a_broker_that_loses_again_and_again_what_is_staged_is_an_error(
     tries = []
     store = Client.store
 
-    def lost(self: Client, stages: list[Staged], commit: Any) -> object:
+    def lost(self: Client, stages: list[StagedEvents], commit: Any) -> object:
         tries.append(stages)
         return store(self, [], commit)
 
@@ -107,7 +109,7 @@ def test_a_broker_that_loses_again_and_again_what_is_staged_is_an_error(
         Feed(server.data, "f", gateway="cdc", retry_s=0.05) as feed,
         pytest.raises(ServerRefused) as caught,
     ):
-        feed.put([Events("a", [b"1"])], note="1")
+        feed.put([FeedEvents("a", [b"1"])], note="1")
 
     assert caught.value.error == "MissingStage"
     assert 2 <= len(tries) <= 6
@@ -126,8 +128,8 @@ def test_what_the_broker_refuses_keeps_the_rest_from_being_stored(
     ids = [*([None] * (len(bad) - 1)), "\x00"]
     with opened(server) as feed:
         with pytest.raises(ServerRefused) as caught:
-            feed.put([Events("a", [b"0"]), Events("b", bad, ids=ids)], note="1")
-        feed.put([Events("a", [b"2"])], note="2")
+            feed.put([FeedEvents("a", [b"0"]), FeedEvents("b", bad, ids=ids)], note="1")
+        feed.put([FeedEvents("a", [b"2"])], note="2")
 
     assert caught.value.error != "MissingStage"
     assert stored(server, "a") == [b"2"]
@@ -137,10 +139,10 @@ def test_what_the_broker_refuses_keeps_the_rest_from_being_stored(
 
 def test_a_writer_is_told_of_another_one(server: LocalServer) -> None:
     with opened(server) as first, opened(server) as second:
-        first.put([Events("a", [b"1"])], note="1")
+        first.put([FeedEvents("a", [b"1"])], note="1")
 
         with pytest.raises(FeedMoved, match="'1'"):
-            second.put([Events("a", [b"1", b"2"])], note="2")
+            second.put([FeedEvents("a", [b"1", b"2"])], note="2")
 
     assert stored(server, "a") == [b"1"]
 
@@ -159,9 +161,9 @@ def test_what_makes_no_sense_is_a_dead_letter_once(server: LocalServer) -> None:
 def test_events_that_are_refused_are_an_error(server: LocalServer) -> None:
     with opened(server) as feed:
         with pytest.raises(ServerRefused, match="reserved|begin"):
-            feed.put([Events("$errors", [b"1"])], note="1")
+            feed.put([FeedEvents("$errors", [b"1"])], note="1")
 
-        feed.put([Events("a", [b"1"])], note="1")
+        feed.put([FeedEvents("a", [b"1"])], note="1")
 
     assert stored(server, "a") == [b"1"]
 

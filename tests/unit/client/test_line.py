@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from penstock.client import Client, connect
-from penstock.client.line import Line
+from penstock.client.line import LastingConnection
 from penstock.errors import ConnectionLost, ServerRefused
 from tests.local_server import local_server
 
@@ -26,7 +26,7 @@ def test_a_line_is_opened_when_it_is_needed_and_again_when_it_was_lost(
                 raise ConnectionLost("here", "cut")
             return client.ask("topics")
 
-        with Line(opener, 60) as line:
+        with LastingConnection(opener, 60) as line:
             assert opened == []
             assert line.say(once_lost)
 
@@ -38,7 +38,7 @@ def test_what_was_refused_for_good_does_not_stand_in_the_way_of_the_next(
 ) -> None:
     with (
         local_server(tmp_path / "data") as server,
-        Line(lambda: connect(server.data), 0) as line,
+        LastingConnection(lambda: connect(server.data), 0) as line,
     ):
         with pytest.raises(ServerRefused):
             line.say(lambda client: client.ask("topics", x=bytes(65 << 20)))
@@ -50,5 +50,5 @@ def test_patience_ends(tmp_path: Path) -> None:
     def opener() -> Client:
         raise ConnectionLost("here", "cut")
 
-    with Line(opener, 0) as line, pytest.raises(ConnectionLost):
+    with LastingConnection(opener, 0) as line, pytest.raises(ConnectionLost):
         line.say(lambda client: client)

@@ -7,9 +7,9 @@ import msgspec
 import pytest
 
 from penstock.client.plan import (
+    PageQuestion,
     Pause,
     Plan,
-    Question,
     all_rows,
     drive,
     drive_blocking,
@@ -23,9 +23,9 @@ DONE = Done(number=1, done=True, text="republished")
 
 def plan() -> Plan[str]:
     """Asks, pauses, asks again."""
-    first = yield Question("first", {"a": 1})
+    first = yield PageQuestion("first", {"a": 1})
     pause: object = yield Pause(0.5)
-    second = yield Question("second")
+    second = yield PageQuestion("second")
     return f"{first} {pause} {second}"
 
 
@@ -65,7 +65,7 @@ def test_what_asking_raises_ends_the_plan() -> None:
 
     def careful() -> Plan[None]:
         try:
-            yield Question("first")
+            yield PageQuestion("first")
         finally:
             closed.append(True)
 
@@ -85,10 +85,10 @@ def test_what_asking_raises_ends_the_plan() -> None:
 
 @pytest.mark.parametrize("answer", [DONE, {"number": 1, "done": True, "text": "x"}])
 def test_an_answer_has_the_type_it_was_asked_for(answer: object) -> None:
-    asked: list[Question] = []
+    asked: list[PageQuestion] = []
 
     def ask(verb: str, arguments: Mapping[str, object]) -> object:
-        asked.append(Question(verb, arguments))
+        asked.append(PageQuestion(verb, arguments))
         return answer
 
     done = drive_blocking(

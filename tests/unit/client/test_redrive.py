@@ -7,7 +7,7 @@ import pytest
 
 from penstock.client import plan, redrive
 from penstock.client.plan import Plan, drive_blocking
-from penstock.client.redrive import Pace, Progress
+from penstock.client.redrive import Progress, RedrivePace
 from penstock.desk import error_log
 from penstock.desk import letters as desk_letters
 from penstock.desk.views.letters import Filter
@@ -252,4 +252,4 @@ def test_what_is_found_done_before_costs_no_time(desk: Desk) -> None:
 @pytest.mark.parametrize("rate", [0, -1, float("inf"), float("nan")])
 def test_a_rate_is_above_zero(rate: float) -> None:
     with pytest.raises(InvalidOption, match="rate"):
-        Pace(rate)
+        RedrivePace(rate)

@@ -10,13 +10,13 @@ import pytest
 from penstock import __version__
 from penstock.access.grants import ADMINISTRATOR
 from penstock.client.outgoing import Outgoing
-from penstock.client.session import HELLO, Session, Wish
+from penstock.client.session import HELLO, NativeSession, SubscribeOptions
 from penstock.errors import RemoteProtocolError, ServerRefused
 from penstock.wire.native import (
     Answer,
     Events,
-    Problem,
     Published,
+    RequestRefused,
     Subscribed,
     Welcome,
     encode,
@@ -29,7 +29,7 @@ class Pair:
     """A session whose bytes reach a gateway, and back again."""
 
     def __init__(self, scene: Scene) -> None:
-        self.session = Session()
+        self.session = NativeSession()
         self._native = NativePeer(scene, None, grants=ADMINISTRATOR)
 
     def exchange(self) -> list[int]:
@@ -69,7 +69,7 @@ def test_each_question_gets_its_answer_once(pair: Pair) -> None:
 
 
 def test_a_problem_is_raised_where_it_belongs(pair: Pair) -> None:
-    seq = pair.session.subscribe("none", Wish())
+    seq = pair.session.subscribe("none", SubscribeOptions())
     pair.exchange()
 
     with pytest.raises(ServerRefused, match="^topic none does not exist$"):
@@ -79,7 +79,9 @@ def test_a_problem_is_raised_where_it_belongs(pair: Pair) -> None:
 def test_events_are_filed_by_channel_and_acks_leave_together(pair: Pair) -> None:
     session = pair.session
     session.publish("t", Outgoing.of([b"a", b"b"]))
-    seq = session.subscribe("t", Wish(subscriber="me", start="earliest", window=1))
+    seq = session.subscribe(
+        "t", SubscribeOptions(subscriber="me", start="earliest", window=1)
+    )
     pair.exchange()
     subscribed = session.answer(seq)
     assert isinstance(subscribed, Subscribed)
@@ -101,7 +103,7 @@ def test_events_are_filed_by_channel_and_acks_leave_together(pair: Pair) -> None
 def test_a_refusal_goes_at_once(pair: Pair) -> None:
     session = pair.session
     session.publish("t", Outgoing.of(b"a"))
-    session.subscribe("t", Wish(subscriber="me", start="earliest", tries=1))
+    session.subscribe("t", SubscribeOptions(subscriber="me", start="earliest", tries=1))
     pair.exchange()
 
     session.refuse(1, 0, "broken")
@@ -128,7 +130,7 @@ def test_events_of_a_channel_that_was_left_are_nobodys(pair: Pair) -> None:
 def test_leaving_is_answered(pair: Pair) -> None:
     session = pair.session
     session.publish("t", Outgoing.of(b"a"))
-    session.subscribe("t", Wish())
+    session.subscribe("t", SubscribeOptions())
     pair.exchange()
 
     seq = session.unsubscribe(1)
@@ -137,9 +139,9 @@ def test_leaving_is_answered(pair: Pair) -> None:
 
 
 def test_the_last_words_of_a_server_are_kept() -> None:
-    session = Session()
+    session = NativeSession()
     session.receive(encode(Welcome("1")))
-    problem = Problem(0, "RemoteProtocolError", "what?")
+    problem = RequestRefused(0, "RemoteProtocolError", "what?")
 
     session.receive(encode(problem))
 
@@ -148,17 +150,17 @@ def test_the_last_words_of_a_server_are_kept() -> None:
 
 def test_a_server_that_turns_us_away_says_why() -> None:
     with pytest.raises(ServerRefused, match="^too many connections, limit 1$"):
-        Session().receive(b"error: too many connections, limit 1\r\n")
+        NativeSession().receive(b"error: too many connections, limit 1\r\n")
 
 
 def test_junk_is_the_fault_of_the_server() -> None:
     with pytest.raises(RemoteProtocolError):
-        Session().receive(b"\x01\0\0\0\xff")
+        NativeSession().receive(b"\x01\0\0\0\xff")
 
 
 @pytest.mark.parametrize("words", [b"HTTP/1.1 400 Bad Request", b"\x01\0\0\0\xff"])
 def test_a_port_that_speaks_something_else_is_doubted(words: bytes) -> None:
-    session = Session()
+    session = NativeSession()
     session.receive(words[:3])
 
     with pytest.raises(RemoteProtocolError, match="is it the native port of a server?"):
@@ -185,7 +187,7 @@ def test_an_answer_that_was_given_up_is_not_kept(pair: Pair) -> None:
 
 def test_a_subscription_that_is_moved_goes_on_at_another_channel(pair: Pair) -> None:
     pair.session.publish("t", Outgoing.of([b"a", b"b"]))
-    wish = Wish(subscriber="me", start="earliest", prefetch=1)
+    wish = SubscribeOptions(subscriber="me", start="earliest", prefetch=1)
     seq = pair.session.subscribe("t", wish)
     pair.exchange()
     message = pair.session.answer(seq)

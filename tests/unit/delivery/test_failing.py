@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.delivery.handshake import Answer
+from penstock.delivery.handshake import Reply
 from penstock.delivery.letters import decode_letter
 from penstock.delivery.states import OwedState
 from penstock.delivery.subscription import BROKER_ENDED, CONSUMER_LEFT
@@ -131,7 +131,7 @@ def test_received_event_is_not_lost_with_its_consumer() -> None:
     policy = Policy(tries=1, qos=2)
     consumer = scene.subscribe(policy)
     scene.take(consumer)
-    scene.broker.answer(consumer, 0, Answer.PUBREC, scene.now_s)
+    scene.broker.answer(consumer, 0, Reply.PUBREC, scene.now_s)
 
     scene.broker.detach(consumer)
 
@@ -314,7 +314,7 @@ def test_event_that_was_received_is_not_put_back() -> None:
     scene.publish(0)
     consumer = scene.subscribe(Policy(qos=2))
     scene.take(consumer)
-    scene.broker.answer(consumer, 0, Answer.PUBREC, scene.now_s)
+    scene.broker.answer(consumer, 0, Reply.PUBREC, scene.now_s)
 
     consumer.subscription.put_back([0], consumer)
 
@@ -351,7 +351,7 @@ def test_received_suspect_lets_others_go(order: str) -> None:
     consumer = scene.subscribe(policy)
     assert scene.take(consumer) == [0]
 
-    scene.broker.answer(consumer, 0, Answer.PUBREC, scene.now_s)
+    scene.broker.answer(consumer, 0, Reply.PUBREC, scene.now_s)
 
     assert scene.take(consumer) == [1]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from penstock.delivery.flights import MAX_ID, Flight, Flights
-from penstock.delivery.handshake import Answer
+from penstock.delivery.handshake import Reply
 
 
 def flights(*, noting: bool = True) -> Flights:
@@ -38,7 +38,7 @@ def test_ids_begin_with_1_and_go_up() -> None:
 def test_ids_begin_again_behind_the_last_and_never_with_0() -> None:
     one = flights()
     one.send(1, range(MAX_ID), 1)
-    one.answered(Answer.ACK, range(1, MAX_ID + 1))
+    one.answered(Reply.ACK, range(1, MAX_ID + 1))
 
     assert one.send(1, [7], 1) == [1]
 
@@ -46,7 +46,7 @@ def test_ids_begin_again_behind_the_last_and_never_with_0() -> None:
 def test_a_run_that_would_pass_the_last_id_begins_with_1() -> None:
     one = flights()
     one.send(1, range(MAX_ID - 1), 1)
-    one.answered(Answer.ACK, range(1, MAX_ID))
+    one.answered(Reply.ACK, range(1, MAX_ID))
 
     assert one.send(1, [7, 8], 1) == [1, 2]
 
@@ -54,7 +54,7 @@ def test_a_run_that_would_pass_the_last_id_begins_with_1() -> None:
 def test_ids_in_use_are_passed_over() -> None:
     one = flights()
     one.send(1, range(MAX_ID - 1), 2)
-    one.answered(Answer.PUBREC, [2])
+    one.answered(Reply.PUBREC, [2])
     one.refused(1)
     one.refused(4)
 
@@ -75,7 +75,7 @@ def test_puback_ends_a_delivery_of_qos_1() -> None:
     one = flights()
     one.send(3, [10, 11], 1)
 
-    assert one.answered(Answer.ACK, [2, 2, 9]) == [Flight(3, 11, 1)]
+    assert one.answered(Reply.ACK, [2, 2, 9]) == [Flight(3, 11, 1)]
 
     assert list(one.out) == [1]
     assert not one.released
@@ -85,8 +85,8 @@ def test_pubrec_releases_a_delivery_and_pubcomp_frees_its_id() -> None:
     one = flights()
     one.send(3, [10], 2)
 
-    assert one.answered(Answer.PUBREC, [1]) == [Flight(3, 10, 2)]
-    assert one.answered(Answer.PUBREC, [1]) == []
+    assert one.answered(Reply.PUBREC, [1]) == [Flight(3, 10, 2)]
+    assert one.answered(Reply.PUBREC, [1]) == []
     assert (list(one.out), list(one.released), len(one)) == ([], [1], 1)
 
     assert one.completed([1, 1, 5]) == 1
@@ -94,10 +94,8 @@ def test_pubrec_releases_a_delivery_and_pubcomp_frees_its_id() -> None:
     assert len(one) == 0
 
 
-@pytest.mark.parametrize(("qos", "answer"), [(1, Answer.PUBREC), (2, Answer.ACK)])
-def test_an_answer_of_the_other_qos_counts_for_nothing(
-    qos: int, answer: Answer
-) -> None:
+@pytest.mark.parametrize(("qos", "answer"), [(1, Reply.PUBREC), (2, Reply.ACK)])
+def test_an_answer_of_the_other_qos_counts_for_nothing(qos: int, answer: Reply) -> None:
     one = flights()
     one.send(3, [10], qos)
 
@@ -150,7 +148,7 @@ def test_an_id_of_qos_2_that_is_abandoned_waits_for_its_pubcomp() -> None:
 def test_a_released_id_is_not_dropped() -> None:
     one = flights()
     one.send(3, [10], 2)
-    one.answered(Answer.PUBREC, [1])
+    one.answered(Reply.PUBREC, [1])
 
     assert one.drop(3) == []
     assert list(one.released) == [1]
@@ -169,8 +167,8 @@ def test_the_trail_says_everything_once() -> None:
     one = flights()
     one.send(3, [10, 11, 12, 20], 1)
     one.send(4, [1, 2], 2)
-    one.answered(Answer.ACK, [2])
-    one.answered(Answer.PUBREC, [5, 6])
+    one.answered(Reply.ACK, [2])
+    one.answered(Reply.PUBREC, [5, 6])
     one.completed([6])
     one.receive([8, 9])
     one.complete([9])
@@ -185,7 +183,7 @@ def test_the_trail_says_everything_once() -> None:
 def test_the_whole_trail_says_how_things_stand() -> None:
     one = flights()
     one.send(3, [10, 11, 12], 2)
-    one.answered(Answer.PUBREC, [2])
+    one.answered(Reply.PUBREC, [2])
     one.receive([8])
     one.said()
 
@@ -206,7 +204,7 @@ def test_neighbours_are_one_entry_of_the_trail() -> None:
 def test_nothing_is_noted_for_a_session_that_nobody_keeps() -> None:
     one = flights(noting=False)
     one.send(3, [10], 2)
-    one.answered(Answer.PUBREC, [1])
+    one.answered(Reply.PUBREC, [1])
     one.receive([4])
     one.complete([4])
 

@@ -17,7 +17,7 @@ from penstock.delivery.letters import (
     kept,
     stale,
 )
-from penstock.delivery.pending import Message
+from penstock.delivery.pending import PendingMessage
 from penstock.errors import DiskFull
 from penstock.log import Columns, LogOptions, TopicOptions
 from penstock.model.failure import Failure, refused
@@ -183,7 +183,7 @@ def test_letter_of_an_older_version_has_its_lines_as_failures() -> None:
 
 
 def test_letter_of_a_message_without_pubrel_holds_the_message() -> None:
-    letter = stale(Message(3, "t", b"{}", 5), 7.5)
+    letter = stale(PendingMessage(3, "t", b"{}", 5), 7.5)
 
     assert (letter.raw, letter.at_ms, letter.gateway) == (b"{}", 7500, "json")
 

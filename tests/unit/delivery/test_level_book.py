@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from penstock.delivery import levels
-from penstock.delivery.level_book import LevelBook, Row
+from penstock.delivery.level_book import LevelBook, LeveledTopic
 from penstock.log import Columns, Record
 from tests.unit.delivery.scene import PRIORITY, RESTARTS, Scene
 
@@ -137,4 +137,4 @@ def test_book_has_no_records() -> None:
 
 
 def test_row_of_a_topic_without_index_says_how_far_it_was_looked_at() -> None:
-    assert Row(7, 9) == Row(7, 9, -1, {})
+    assert LeveledTopic(7, 9) == LeveledTopic(7, 9, -1, {})

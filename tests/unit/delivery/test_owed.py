@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from penstock.delivery.owed import Notes, Owed
+from penstock.delivery.owed import JournalNotes, Owed
 from penstock.delivery.states import OwedState
 from tests.unit.delivery.scene import Scene
 
@@ -13,7 +13,7 @@ def test_owed_event_begins_unsent_and_unknown_to_the_journal() -> None:
 
 
 def test_cleared_notes_want_nothing() -> None:
-    notes = Notes()
+    notes = JournalNotes()
     notes.dirty[Scene().subscribe().subscription] = None
     notes.urgent = notes.sync = True
 

@@ -6,7 +6,7 @@ import pytest
 
 from penstock.delivery.consumer import Consumer
 from penstock.delivery.owed import Owed
-from penstock.delivery.owed_book import OwedBook, Run
+from penstock.delivery.owed_book import OwedBook, SentRun
 from penstock.delivery.states import OwedState
 from tests.unit.delivery.scene import Scene
 
@@ -21,7 +21,7 @@ def booked(
 ) -> OwedBook:
     book = OwedBook()
     for lo, hi in runs:
-        book.add_run(Run(lo, hi, level, due_s, consumer))
+        book.add_run(SentRun(lo, hi, level, due_s, consumer))
     return book
 
 
@@ -51,10 +51,10 @@ def test_run_is_a_mapping_of_offsets(consumer: Consumer) -> None:
 
 def test_neighbours_of_one_sending_are_one_run(consumer: Consumer) -> None:
     book = booked(consumer, (0, 2), (2, 4))
-    book.add_run(Run(4, 5, 1, 5.0, consumer))
-    book.add_run(Run(5, 6, 1, 6.0, consumer))
-    book.add_run(Run(6, 7, 1, 6.0, Scene().subscribe()))
-    book.add_run(Run(9, 10, 1, 6.0, consumer))
+    book.add_run(SentRun(4, 5, 1, 5.0, consumer))
+    book.add_run(SentRun(5, 6, 1, 6.0, consumer))
+    book.add_run(SentRun(6, 7, 1, 6.0, Scene().subscribe()))
+    book.add_run(SentRun(9, 10, 1, 6.0, consumer))
 
     assert [run[:2] for run in book.runs] == [(0, 4), (4, 5), (5, 6), (6, 7), (9, 10)]
     assert len(book) == 8
@@ -119,7 +119,7 @@ def test_range_settles_what_its_holder_has_in_runs(
     consumer: Consumer, lo: int, hi: int, left: list[int]
 ) -> None:
     book = booked(consumer, (0, 5), (10, 14))
-    book.add_run(Run(15, 17, 0, 5.0, Scene().subscribe()))
+    book.add_run(SentRun(15, 17, 0, 5.0, Scene().subscribe()))
 
     taken = book.settle_range(lo, hi, consumer)
 
@@ -143,7 +143,7 @@ def test_run_covers_what_is_wholly_inside(
 def test_holder_gets_its_events_one_by_one(consumer: Consumer) -> None:
     other = Scene().subscribe()
     book = booked(consumer, (0, 2))
-    book.add_run(Run(2, 4, 0, 5.0, other))
+    book.add_run(SentRun(2, 4, 0, 5.0, other))
     book.get(2)
 
     held = book.held_by(consumer)
@@ -155,8 +155,8 @@ def test_holder_gets_its_events_one_by_one(consumer: Consumer) -> None:
 
 def test_due_events_are_those_whose_moment_has_come(consumer: Consumer) -> None:
     book = booked(consumer, (0, 2), due_s=5.0)
-    book.add_run(Run(2, 4, 0, 6.0, consumer))
-    book.add_run(Run(4, 6, 0, 0.0, consumer))
+    book.add_run(SentRun(2, 4, 0, 6.0, consumer))
+    book.add_run(SentRun(4, 6, 0, 0.0, consumer))
     single = Owed(9, 0)
     single.due_s = 4.0
     book.add(single)
@@ -219,7 +219,7 @@ def test_book_is_a_set_of_offsets_whatever_is_done_to_it(seed: int) -> None:
             case 0:
                 lo, end = end, end + random.randint(1, 6)
                 holder = random.choice(holders)
-                book.add_run(Run(lo, end, 0, 0.0, holder))
+                book.add_run(SentRun(lo, end, 0, 0.0, holder))
                 model |= dict.fromkeys(range(lo, end), holder)
                 end += random.randrange(2)
             case 1 if model:
@@ -250,7 +250,7 @@ def test_book_is_a_set_of_offsets_whatever_is_done_to_it(seed: int) -> None:
 def test_what_a_consumer_holds_is_counted(consumer: Consumer) -> None:
     other = Scene().subscribe()
     book = booked(consumer, (2, 5), (7, 9))
-    book.add_run(Run(9, 20, 0, 5.0, other))
+    book.add_run(SentRun(9, 20, 0, 5.0, other))
 
     book.get(3)
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.delivery.retry import GiveUp, TryAgain, after_failure
+from penstock.delivery.retry import NoMoreTries, TryAgain, after_failure
 from penstock.model.policy import Exhausted, Policy
 
 
@@ -32,7 +32,7 @@ def test_last_try_is_followed_by_what_the_policy_says(
     policy = Policy(tries=3, exhausted=then)
 
     assert after_failure(policy, 2, 100.0, 7) == TryAgain(100.0)
-    assert after_failure(policy, tries, 100.0, 7) == GiveUp(then)
+    assert after_failure(policy, tries, 100.0, 7) == NoMoreTries(then)
 
 
 def pause(offset: int, tries: int, jitter: float) -> float:

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from penstock.delivery import subscription as subscription_module
-from penstock.delivery.handshake import Answer
+from penstock.delivery.handshake import Reply
 from penstock.delivery.letters import decode_letter
 from penstock.delivery.states import OwedState
 from penstock.errors import WrongQos
@@ -441,14 +441,14 @@ def test_handshake_settles_an_event() -> None:
     one = consumer.subscription
     scene.take(consumer)
     answers = [
-        (0, Answer.PUBCOMP, None),
-        (1, Answer.PUBREC, None),
-        (0, Answer.PUBREC, OwedState.RELEASED),
-        (0, Answer.PUBREC, OwedState.RELEASED),
-        (0, Answer.ACK, None),
-        (0, Answer.PUBCOMP, OwedState.SETTLED),
-        (0, Answer.PUBCOMP, None),
-        (0, Answer.PUBREC, None),
+        (0, Reply.PUBCOMP, None),
+        (1, Reply.PUBREC, None),
+        (0, Reply.PUBREC, OwedState.RELEASED),
+        (0, Reply.PUBREC, OwedState.RELEASED),
+        (0, Reply.ACK, None),
+        (0, Reply.PUBCOMP, OwedState.SETTLED),
+        (0, Reply.PUBCOMP, None),
+        (0, Reply.PUBREC, None),
     ]
 
     found = [one.answer(offset, say, scene.now_s) for offset, say, _ in answers]
@@ -462,14 +462,14 @@ def test_released_event_goes_to_the_next_consumer_as_pubrel() -> None:
     scene.publish(0, 0)
     consumer = scene.subscribe(QOS_2)
     scene.take(consumer)
-    scene.broker.answer(consumer, 0, Answer.PUBREC, scene.now_s)
+    scene.broker.answer(consumer, 0, Reply.PUBREC, scene.now_s)
     scene.broker.detach(consumer)
     again = scene.subscribe(QOS_2)
 
     assert scene.take(again) == []
     assert [one.offset for one in scene.broker.resume(again, scene.now_s)] == [0]
     assert scene.broker.resume(again, scene.now_s) == []
-    stage = scene.broker.answer(again, 0, Answer.PUBCOMP, scene.now_s)
+    stage = scene.broker.answer(again, 0, Reply.PUBCOMP, scene.now_s)
 
     assert stage is OwedState.SETTLED
     assert scene.take(again) == [1]
@@ -480,10 +480,10 @@ def test_released_event_stays_with_its_consumer_when_another_comes() -> None:
     scene.publish(0)
     one, two = scene.subscribe(QOS_2), scene.subscribe(QOS_2)
     scene.take(one)
-    scene.broker.answer(one, 0, Answer.PUBREC, scene.now_s)
+    scene.broker.answer(one, 0, Reply.PUBREC, scene.now_s)
 
     assert scene.broker.resume(two, scene.now_s) == []
-    assert scene.broker.answer(two, 0, Answer.PUBCOMP, scene.now_s) is None
+    assert scene.broker.answer(two, 0, Reply.PUBCOMP, scene.now_s) is None
     scene.broker.detach(one)
     assert [owed.offset for owed in scene.broker.resume(two, scene.now_s)] == [0]
     scene.broker.detach(two)
@@ -494,7 +494,7 @@ def test_released_event_stays_released_under_rules_with_pubcomp() -> None:
     scene.publish(0, 0)
     consumer = scene.subscribe(Policy(qos=2, window=2))
     scene.take(consumer)
-    scene.broker.answer(consumer, 0, Answer.PUBREC, scene.now_s)
+    scene.broker.answer(consumer, 0, Reply.PUBREC, scene.now_s)
     scene.broker.detach(consumer)
 
     again = scene.subscribe(Policy(qos=2, window=3))
@@ -545,7 +545,7 @@ def test_what_ran_out_of_time_is_told_by_what_is_to_be_done() -> None:
     one = consumer.subscription
     scene.take(consumer)
     assert one.next_due_s() == scene.now_s + 10
-    one.answer(0, Answer.PUBREC, scene.now_s)
+    one.answer(0, Reply.PUBREC, scene.now_s)
 
     found = []
     for _ in range(4):

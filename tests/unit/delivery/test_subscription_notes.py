@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.delivery.owed import Notes
+from penstock.delivery.owed import JournalNotes
 from penstock.delivery.states import OwedState
 from penstock.delivery.subscription import Subscription
 from penstock.model.policy import Policy
@@ -11,9 +11,9 @@ from tests.unit.delivery.scene import LOG, Scene
 
 def unwired(
     policy: Policy = LOG, *, temporary: bool = False
-) -> tuple[Subscription, Notes]:
+) -> tuple[Subscription, JournalNotes]:
     """A subscription that is not wired yet, and its notes."""
-    notes = Notes()
+    notes = JournalNotes()
     one = Subscription(1, "ann", "t", policy, 0, temporary=temporary, notes=notes)
     return one, notes
 

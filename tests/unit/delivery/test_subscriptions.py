@@ -5,9 +5,9 @@ import pytest
 
 from penstock.broker.options import BrokerOptions
 from penstock.delivery import subscriptions as subscriptions_module
-from penstock.delivery.handshake import Answer
+from penstock.delivery.handshake import Reply
 from penstock.delivery.subscription import Subscription
-from penstock.delivery.subscriptions import Change, Subscriptions
+from penstock.delivery.subscriptions import SubscriptionChange, Subscriptions
 from penstock.errors import LimitReached
 from penstock.log import Columns, Record, TopicOptions
 from penstock.model.failure import Failure, refused
@@ -220,7 +220,7 @@ def test_released_and_settled_deliveries_are_remembered(restart: str) -> None:
     consumer = scene.subscribe(Policy(qos=2, window=3))
     scene.take(consumer)
     scene.commit()
-    for offset, answer in [(0, Answer.PUBREC), (1, Answer.PUBREC), (0, Answer.PUBCOMP)]:
+    for offset, answer in [(0, Reply.PUBREC), (1, Reply.PUBREC), (0, Reply.PUBCOMP)]:
         scene.broker.answer(consumer, offset, answer, scene.now_s)
     scene.commit()
 
@@ -250,12 +250,12 @@ def test_errors_and_tries_are_remembered(restart: str) -> None:
     assert b'"tries":2,"errors":["one","two"]' in letter
 
 
-def last_change(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> Change:
+def last_change(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> SubscriptionChange:
     """What the next commit writes about the only subscription that changed."""
-    written: list[Change] = []
+    written: list[SubscriptionChange] = []
     make = subscriptions_module._change
 
-    def watched(one: Subscription) -> Change:
+    def watched(one: Subscription) -> SubscriptionChange:
         written.append(make(one))
         return written[-1]
 
@@ -492,7 +492,7 @@ def test_pubrec_of_a_failed_commit_is_not_forgotten() -> None:
     scene.publish(0, 0)
     consumer = scene.subscribe(QOS_2)
     scene.take(consumer)
-    scene.broker.answer(consumer, 0, Answer.PUBREC, scene.now_s)
+    scene.broker.answer(consumer, 0, Reply.PUBREC, scene.now_s)
     scene.fail_commit()
     scene.commit()
     scene.restart("kill")

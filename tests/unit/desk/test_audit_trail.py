@@ -4,7 +4,7 @@ import pytest
 
 from penstock.desk import audit_trail, scan
 from penstock.desk.audit_trail import TOPIC, edit_of
-from penstock.desk.views.audit import AuditFilter, AuditPage, Entry
+from penstock.desk.views.audit import AuditEntry, AuditFilter, AuditPage
 from tests.unit.desk.office import Office
 
 
@@ -12,13 +12,13 @@ from tests.unit.desk.office import Office
 def trail(office: Office) -> Office:
     """Entries 0 to 2, a second apart."""
     for entry in (
-        Entry(at_ms=0, by="anna", action="republished", numbers=[0, 1]),
-        Entry(at_ms=0, by="anna", action="dropped", numbers=[2], subscriber="me"),
-        Entry(at_ms=0, by="bert", action="dropped", numbers=[3], topic="t"),
+        AuditEntry(at_ms=0, by="anna", action="republished", numbers=[0, 1]),
+        AuditEntry(at_ms=0, by="anna", action="dropped", numbers=[2], subscriber="me"),
+        AuditEntry(at_ms=0, by="bert", action="dropped", numbers=[3], topic="t"),
     ):
         at_ms = int(office.now_s * 1000)
         fields = {name: getattr(entry, name) for name in entry.__struct_fields__}
-        office.desk.audit.note([Entry(**{**fields, "at_ms": at_ms})])
+        office.desk.audit.note([AuditEntry(**{**fields, "at_ms": at_ms})])
         office.commit()
         office.clock.advance(1)
     return office
@@ -101,7 +101,9 @@ def test_the_entry_that_closed_a_letter_is_found(trail: Office) -> None:
 
 
 def test_the_trail_is_kept_whatever_is_the_rule_for_topics(office: Office) -> None:
-    office.desk.audit.note([Entry(at_ms=1, by="anna", action="dropped", numbers=[0])])
+    office.desk.audit.note(
+        [AuditEntry(at_ms=1, by="anna", action="dropped", numbers=[0])]
+    )
 
     options = office.broker.log.topic(TOPIC).options
     assert (options.durability, options.compact) == ("sync", False)

@@ -5,7 +5,7 @@ from typing import cast
 import pytest
 
 from penstock.desk.desk import progress
-from penstock.desk.views.subscriptions import Moved
+from penstock.desk.views.subscriptions import MovedSubscription
 from penstock.desk.views.topics import TopicPage
 from penstock.errors import (
     InvalidArgument,
@@ -332,8 +332,8 @@ def test_a_reader_that_keeps_its_place_tells_where_it_is(office: Office) -> None
     made = office.desk.ask("subscriptions.progress", {**arguments, "offset": 1})
     moved = office.desk.ask("subscriptions.progress", {**arguments, "offset": 2})
 
-    assert made == Moved(subscriber="spark:q", topic="t", position=1)
-    assert moved == Moved(subscriber="spark:q", topic="t", position=2)
+    assert made == MovedSubscription(subscriber="spark:q", topic="t", position=1)
+    assert moved == MovedSubscription(subscriber="spark:q", topic="t", position=2)
     (row,) = office.desk.subscriptions(subscriber="spark:q").subscriptions
     assert (row.lag, row.state, row.owed) == (1, "away", 0)
 

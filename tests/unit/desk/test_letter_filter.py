@@ -2,10 +2,10 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.desk.letter_book import Head
+from penstock.desk.letter_book import LetterHead
 from penstock.desk.views.letters import PATTERN_CHARACTERS, Filter, alike, pattern_of
 
-LETTER = Head(
+LETTER = LetterHead(
     gateway="json consumer",
     reason="ValueError: no price for 'tea' in order 4711",
     at_ms=1000,
@@ -71,6 +71,6 @@ def test_letters_that_are_alike_differ_in_details_only() -> None:
     assert not alike(_with(kind=None)).takes(LETTER)
 
 
-def _with(**changes: str | None) -> Head:
+def _with(**changes: str | None) -> LetterHead:
     fields = {name: getattr(LETTER, name) for name in LETTER.__struct_fields__}
-    return Head(**{**fields, **changes})
+    return LetterHead(**{**fields, **changes})

@@ -10,7 +10,7 @@ from penstock.desk import sessions as desk_sessions
 from penstock.desk.desk import Desk
 from penstock.desk.views.sessions import MqttSessionRow, OwedTopicRow, WillRow, WishRow
 from penstock.errors import InvalidArgument, InvalidName, UnknownSession
-from penstock.sessions import Will, Wish
+from penstock.sessions import TopicFilter, Will
 from tests.unit.delivery.scene import Outlet
 from tests.unit.sessions.scene import Scene
 
@@ -238,7 +238,7 @@ def test_one_session_shows_its_will(scene: Scene) -> None:
 
 def test_options_of_a_filter_are_told(scene: Scene) -> None:
     ann = scene.come()
-    scene.broker.sessions.wish(ann, Wish("t", 1, True, True, 7))
+    scene.broker.sessions.wish(ann, TopicFilter("t", 1, True, True, 7))
 
     (row,) = ask(scene, "mqtt.sessions.show", client="ann").filters
 

@@ -8,7 +8,7 @@ import pytest
 
 from penstock.clock import ManualClock
 from penstock.embedded.crew import TaskCrew
-from penstock.embedded.run import Run
+from penstock.embedded.run import HandlerRun
 from tests.unit.embedded.scene import handler_of, job, turns
 
 
@@ -17,8 +17,10 @@ class Work:
 
     def __init__(self, function: Any, count: int, limit: int) -> None:
         handler, clock = handler_of(function), ManualClock()
-        self.todo = deque(Run([job(n)], handler, "me", clock) for n in range(count))
-        self.ended: list[Run] = []
+        self.todo = deque(
+            HandlerRun([job(n)], handler, "me", clock) for n in range(count)
+        )
+        self.ended: list[HandlerRun] = []
         self.crew = TaskCrew(
             asyncio.get_running_loop(),
             limit,
@@ -187,7 +189,7 @@ def test_a_mistake_of_ours_costs_no_worker(caplog: pytest.LogCaptureFixture) -> 
         work = Work(handle, 4, limit=1)
         told: list[int] = []
 
-        def ended(ended: Run) -> None:
+        def ended(ended: HandlerRun) -> None:
             told.append(ended.jobs[0].offset)
             if len(told) == 2:
                 raise RuntimeError("ours")
@@ -211,7 +213,7 @@ def test_a_call_that_cannot_be_made_is_asked_for_again_later() -> None:
         given = work.crew._next_run
         mistakes = [RuntimeError("ours")]
 
-        def next_run() -> Run | None:
+        def next_run() -> HandlerRun | None:
             if mistakes:
                 raise mistakes.pop()
             return given()

@@ -9,7 +9,7 @@ import pytest
 from penstock.clock import ManualClock
 from penstock.embedded.context import Context
 from penstock.embedded.event import Event
-from penstock.embedded.run import Run, failure_of, unfit
+from penstock.embedded.run import HandlerRun, failure_of, unfit
 from penstock.embedded.topic import Topic
 from penstock.errors import UnfitPayload
 from penstock.model.failure import MAX_MESSAGE_BYTES
@@ -18,7 +18,7 @@ from tests.unit.embedded.scene import handler_of, job
 
 def run_of(function: Any, *jobs: Any, clock: ManualClock | None = None, **more: Any):
     handler = handler_of(function, **more)
-    return Run(list(jobs) or [job()], handler, "me", clock or ManualClock(100.0))
+    return HandlerRun(list(jobs) or [job()], handler, "me", clock or ManualClock(100.0))
 
 
 def test_the_function_gets_what_it_takes() -> None:
@@ -115,7 +115,7 @@ def test_a_payload_that_does_not_fit_never_runs() -> None:
     handler = handler_of(lambda event: None, Topic("t", int))
 
     with pytest.raises(UnfitPayload) as caught:
-        Run([job(0, b"five")], handler, "me", ManualClock())
+        HandlerRun([job(0, b"five")], handler, "me", ManualClock())
 
     failure = unfit(caught.value, job(0, tries=3), 5.0)
     assert (failure.kind, failure.tries) == ("UnfitPayload", 3)

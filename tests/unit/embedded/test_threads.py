@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from penstock.clock import ManualClock
-from penstock.embedded.run import Run
+from penstock.embedded.run import HandlerRun
 from penstock.embedded.threads import ThreadCrew
 from tests.unit.embedded.scene import handler_of, job, until
 
@@ -18,8 +18,10 @@ class Work:
         self, function: Any, count: int, limit: int, ahead: int = 0, name: str = "crew"
     ) -> None:
         handler, clock = handler_of(function), ManualClock()
-        self.todo = deque(Run([job(n)], handler, "me", clock) for n in range(count))
-        self.ended: list[Run] = []
+        self.todo = deque(
+            HandlerRun([job(n)], handler, "me", clock) for n in range(count)
+        )
+        self.ended: list[HandlerRun] = []
         self.crew = ThreadCrew(
             asyncio.get_running_loop(),
             limit,
@@ -198,12 +200,12 @@ def test_a_mistake_of_ours_costs_no_thread(caplog: pytest.LogCaptureFixture) -> 
         work = Work(handle, 5, limit=1)
         given, mistakes, told = work.crew._next_run, [RuntimeError("ours")], []
 
-        def next_run() -> Run | None:
+        def next_run() -> HandlerRun | None:
             if len(work.todo) == 2 and mistakes:
                 raise mistakes.pop()
             return given()
 
-        def ended(ended: Run) -> None:
+        def ended(ended: HandlerRun) -> None:
             told.append(ended.jobs[0].offset)
             if len(told) == 1:
                 raise RuntimeError("ours")

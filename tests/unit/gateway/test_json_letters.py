@@ -11,7 +11,7 @@ from penstock.delivery.letters import TOPIC as LETTERS
 from penstock.delivery.letters import decode_letter
 from penstock.gateway.json_letters import RawLetters
 from penstock.gateway.options import JsonOptions
-from penstock.wire.jsonq import Refusal
+from penstock.wire.jsonq import LineRefusal
 from tests.unit.gateway.scene import Rules, Scene, limited
 from tests.unit.log.faults import batches, payloads
 
@@ -47,7 +47,7 @@ def test_a_line_is_kept_in_the_topic_and_as_a_dead_letter(
 ) -> None:
     letters = RawLetters(scene.broker, JsonOptions())
 
-    letters.add(line, "consumer", Refusal.INVALID_JSON, OPEN)
+    letters.add(line, "consumer", LineRefusal.INVALID_JSON, OPEN)
     scene.commit()
 
     (batch,) = batches(scene.broker.log, "deadLetterChan")
@@ -64,7 +64,7 @@ def test_a_line_is_kept_in_the_topic_and_as_a_dead_letter(
 def test_the_topic_is_a_setting_and_the_reason_is_said(scene: Scene) -> None:
     letters = RawLetters(scene.broker, JsonOptions(dead_letter_topic="odd"))
 
-    letters.add(b"{}", "publisher", Refusal.UNKNOWN_COMMAND, OPEN)
+    letters.add(b"{}", "publisher", LineRefusal.UNKNOWN_COMMAND, OPEN)
     scene.commit()
 
     (batch,) = batches(scene.broker.log, "odd")
@@ -113,7 +113,7 @@ def test_a_schema_for_the_topic_of_letters_loses_none(scene: Scene) -> None:
     scene.broker.cards.register("odd", schema, type_="", at_ms=0, by="")
     letters = RawLetters(scene.broker, JsonOptions(dead_letter_topic="odd"))
 
-    letters.add(b"rubbish", "publisher", Refusal.INVALID_JSON, OPEN)
+    letters.add(b"rubbish", "publisher", LineRefusal.INVALID_JSON, OPEN)
     scene.commit()
 
     (letter,) = map(decode_letter, payloads(scene.broker.log, LETTERS))

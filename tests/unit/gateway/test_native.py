@@ -17,16 +17,16 @@ from penstock.model.failure import MAX_MESSAGE_BYTES
 from penstock.wire.native import (
     Answer,
     Ask,
+    ChannelMoved,
     ClientMessage,
     Ended,
     Events,
     Finish,
     Hello,
-    Moved,
-    Problem,
     Publish,
     Published,
     Refuse,
+    RequestRefused,
     Settle,
     Subscribe,
     Subscribed,
@@ -81,7 +81,9 @@ def test_hello_comes_first_and_once(
 
     answer = peer.say(*first)[-1]
 
-    assert answer == Problem(0, "RemoteProtocolError", f"native protocol: {said}")
+    assert answer == RequestRefused(
+        0, "RemoteProtocolError", f"native protocol: {said}"
+    )
     assert peer.peer.closed
     assert scene.broker.log.topics() == []
 
@@ -89,7 +91,7 @@ def test_hello_comes_first_and_once(
 def test_a_name_that_cannot_be_printed_is_refused(scene: Scene) -> None:
     (answer,) = NativePeer(scene, None).say(Hello(None, None, "a\nb"))
 
-    assert isinstance(answer, Problem)
+    assert isinstance(answer, RequestRefused)
     assert answer.error == "InvalidName"
 
 
@@ -141,7 +143,7 @@ def test_a_wrong_login_ends_the_connection(
     answers = peer.say(hello, Publish(1, "t", [b"x"]))
 
     text = f"login refused: {said}"
-    assert answers == [Problem(0, "LoginRefused", text, "", {"reason": said})]
+    assert answers == [RequestRefused(0, "LoginRefused", text, "", {"reason": said})]
     assert peer.peer.closed
     assert scene.broker.log.topics() == []
     scene.close()
@@ -153,7 +155,7 @@ def test_before_hello_messages_are_small(scene: Scene) -> None:
     peer.peer.send((LOGIN_BYTES + 1).to_bytes(4, "little"))
 
     (answer,) = peer.read()
-    assert answer == Problem(
+    assert answer == RequestRefused(
         0,
         "RemoteProtocolError",
         "native protocol: message of 16385 bytes exceeds 16384",
@@ -166,7 +168,7 @@ def test_a_message_too_large_ends_the_connection(scene: Scene) -> None:
 
     answers = peer.say(Publish(1, "t", [b"x" * 3000]))
 
-    assert [type(one) for one in answers] == [Problem]
+    assert [type(one) for one in answers] == [RequestRefused]
     assert peer.peer.closed
 
 
@@ -176,7 +178,7 @@ def test_what_came_before_junk_is_carried_out(scene: Scene) -> None:
     peer.peer.send(encode(Publish(1, "t", [b"x"])) + b"\x02\0\0\0\xff\xff")
     peer.peer.send(encode(Publish(2, "t", [b"never"])))
 
-    assert [type(one) for one in peer.read()] == [Published, Problem]
+    assert [type(one) for one in peer.read()] == [Published, RequestRefused]
     assert scene.broker.log.topic("t").end_offset == 1
 
 
@@ -483,7 +485,7 @@ def test_a_subscription_that_cannot_be_is_a_problem(
 
     (answer,) = NativePeer(scene).say(message)
 
-    assert isinstance(answer, Problem)
+    assert isinstance(answer, RequestRefused)
     assert (answer.seq, answer.error) == (1, error)
     assert len(scene.broker.subscriptions) == known
 
@@ -557,7 +559,7 @@ def test_a_question_without_an_answer_is_a_problem(
 ) -> None:
     (answer,) = NativePeer(scene, grants=ADMINISTRATOR).say(Ask(4, verb, arguments))
 
-    assert isinstance(answer, Problem)
+    assert isinstance(answer, RequestRefused)
     assert (answer.seq, answer.error) == (4, error)
 
 
@@ -588,7 +590,7 @@ def test_questions_before_junk_are_answered_before_it(scene: Scene) -> None:
 
     peer.peer.send(b"".join(map(encode, asked)) + b"\x02\0\0\0\xff\xff")
 
-    assert [type(one) for one in peer.read()] == [Answer, Answer, Problem]
+    assert [type(one) for one in peer.read()] == [Answer, Answer, RequestRefused]
     assert peer.peer.closed
 
 
@@ -616,7 +618,7 @@ def test_a_message_names_no_more_offsets_than_can_be_under_way(
 
     (answer,) = peer.say(message)
 
-    assert isinstance(answer, Problem)
+    assert isinstance(answer, RequestRefused)
     assert "length <= 200000" in answer.text
     assert peer.peer.closed
 
@@ -639,7 +641,7 @@ def test_an_order_whose_write_fails_was_not_done(scene: Scene) -> None:
     scene.fail_commit()
 
     (answer,) = peer.read()
-    assert isinstance(answer, Problem)
+    assert isinstance(answer, RequestRefused)
     assert (answer.seq, answer.error) == (1, "WriteFailed")
     assert scene.broker.log.topics() == []
 
@@ -680,7 +682,7 @@ def test_limits_of_the_broker_count(tmp_path: Path) -> None:
 
     (answer,) = NativePeer(scene).say(Publish(1, "u", [b"x"]))
 
-    assert isinstance(answer, Problem)
+    assert isinstance(answer, RequestRefused)
     assert answer.error == "LimitReached"
     scene.close()
 
@@ -723,7 +725,7 @@ def test_what_is_said_of_deliveries_before_a_move_counts_for_nothing(
     finish = Finish(2, 1, [0], [Publish(0, "out", [b"x"])])
     answers = peer.say(Settle(1, [0]), Refuse(1, 1, "no"), finish)
 
-    assert answers[0] == Moved(1, 2)
+    assert answers[0] == ChannelMoved(1, 2)
     assert offsets(only(Events, answers)) == [0, 1]
     assert Answer(2, False) in answers
     assert scene.broker.subscription("me", "t").position() == 0
@@ -762,7 +764,7 @@ def test_events_in_order_go_to_one_consumer_at_a_time(scene: Scene) -> None:
     wish = Subscribe(1, "t", "me", "earliest", in_order=True)
     one.say(wish)
 
-    (problem,) = only(Problem, two.say(wish))
+    (problem,) = only(RequestRefused, two.say(wish))
 
     assert problem.error == "TakenInOrder"
     one.peer.disconnect()
@@ -791,7 +793,9 @@ def test_a_user_with_rules_subscribes_and_asks_where_they_say(tmp_path: Path) ->
 
     assert [one.seq for one in only(Subscribed, got)] == [1]
     assert [one.seq for one in only(Answer, got)] == [4, 7]
-    assert [(one.seq, one.error, one.text) for one in only(Problem, got)][:-1] == [
+    assert [(one.seq, one.error, one.text) for one in only(RequestRefused, got)][
+        :-1
+    ] == [
         (2, "NotAllowed", "user anna may not subscribe to out"),
         (3, "NotAllowed", "user anna may not subscribe to out"),
         (5, "NotAllowed", "user anna may not see out"),
@@ -804,7 +808,7 @@ def test_a_user_with_rules_subscribes_and_asks_where_they_say(tmp_path: Path) ->
             ),
         ),
     ]
-    assert only(Problem, got)[-1].error == "UnknownVerb"
+    assert only(RequestRefused, got)[-1].error == "UnknownVerb"
     assert "in/a" in scene.broker.log.topics()
     scene.close()
 
@@ -827,7 +831,7 @@ def test_a_rule_may_name_the_subscribers_it_is_good_for(tmp_path: Path) -> None:
 
     assert [one.seq for one in only(Subscribed, got)] == [1, 2, 3]
     assert [one.seq for one in only(Answer, got)] == [5]
-    assert [(one.seq, one.text) for one in only(Problem, got)] == [
+    assert [(one.seq, one.text) for one in only(RequestRefused, got)] == [
         (
             seq,
             (
@@ -886,6 +890,6 @@ def test_other_tokens_do_not(scene: Scene, hello: Hello, said: str) -> None:
     answers = peer.say(hello, Publish(1, "t", [b"x"]))
 
     text = f"login refused: {said}"
-    assert answers == [Problem(0, "LoginRefused", text, "", {"reason": said})]
+    assert answers == [RequestRefused(0, "LoginRefused", text, "", {"reason": said})]
     assert peer.peer.closed
     assert scene.broker.log.topics() == []

@@ -12,9 +12,9 @@ from penstock.wire.native import (
     Fetch,
     Fetched,
     Hello,
-    Problem,
     Publish,
     Published,
+    RequestRefused,
     ServerMessage,
     Subscribe,
 )
@@ -130,7 +130,7 @@ def test_what_cannot_be_fetched_is_a_problem(
 
     (answer,) = peer.say(Fetch(5, topic, offset, end, MIB))
 
-    assert isinstance(answer, Problem)
+    assert isinstance(answer, RequestRefused)
     assert (answer.seq, answer.error) == (5, error)
     assert text in answer.text
 
@@ -180,7 +180,7 @@ def test_fetches_that_wait_are_limited(scene: Scene) -> None:
     got = peer.say(*(Fetch(seq, "t", 0, 2, MIB) for seq in range(4)))
 
     assert [one.seq for one in only(Fetched, got)] == [0, 1]
-    refused = only(Problem, got)
+    refused = only(RequestRefused, got)
     assert [(one.seq, one.error) for one in refused] == [
         (2, "LimitReached"),
         (3, "LimitReached"),
@@ -208,8 +208,8 @@ def test_damage_is_left_out_as_of_any_reader(tmp_path: Path) -> None:
     [
         (Rule("read", "+"), Fetched),
         (Rule("subscribe", "t"), Fetched),
-        (Rule("publish", "t"), Problem),
-        (Rule("read", "u"), Problem),
+        (Rule("publish", "t"), RequestRefused),
+        (Rule("read", "u"), RequestRefused),
     ],
 )
 def test_a_user_with_rules_reads_where_they_say(
@@ -223,6 +223,6 @@ def test_a_user_with_rules_reads_where_they_say(
     (got,) = anna.say(Fetch(1, "t", 0, 1, MIB))
 
     assert type(got) is answer
-    if isinstance(got, Problem):
+    if isinstance(got, RequestRefused):
         assert got.text == "user anna may not read t"
     scene.close()

@@ -11,9 +11,9 @@ from penstock.wire.native import (
     Events,
     Finish,
     Hello,
-    Problem,
     Publish,
     Published,
+    RequestRefused,
     Subscribe,
 )
 from tests.unit.gateway.native_peer import NativePeer, only
@@ -96,14 +96,14 @@ def test_one_bad_message_of_a_run_spoils_no_other(scene: Scene) -> None:
         Publish(3, "t", [b"c"]),
     )
 
-    assert [type(one) for one in answers] == [Published, Problem, Published]
+    assert [type(one) for one in answers] == [Published, RequestRefused, Published]
     assert stored(scene)[0].payloads() == [b"a", b"c"]
 
 
 def test_a_run_for_a_topic_that_cannot_be_is_refused_one_by_one(scene: Scene) -> None:
     answers = NativePeer(scene).say(Publish(1, "$t", [b"a"]), Publish(2, "$t", [b"b"]))
 
-    found = [(one.seq, one.error) for one in only(Problem, answers)]
+    found = [(one.seq, one.error) for one in only(RequestRefused, answers)]
     assert found == [(1, "ReservedName"), (2, "ReservedName")]
 
 
@@ -123,7 +123,7 @@ def test_a_run_for_a_topic_that_cannot_be_is_refused_one_by_one(scene: Scene) ->
 def test_what_cannot_be_stored_is_a_problem_and_makes_no_topic(
     scene: Scene, message: Publish, error: str
 ) -> None:
-    (answer,) = only(Problem, NativePeer(scene).say(message))
+    (answer,) = only(RequestRefused, NativePeer(scene).say(message))
 
     assert (answer.seq, answer.error) == (1, error)
     assert scene.broker.log.topics() == []
@@ -165,7 +165,7 @@ def test_what_a_failed_write_lost_is_a_problem_for_each(scene: Scene) -> None:
 
     scene.fail_commit()
 
-    found = [(one.seq, one.error) for one in only(Problem, peer.read())]
+    found = [(one.seq, one.error) for one in only(RequestRefused, peer.read())]
     assert found == [(n, "WriteFailed") for n in (1, 2, 3)]
     scene.commits = True
     assert peer.say(Publish(4, "t", [b"c"], dedup_ids=["x"])) == [Published(4, [0])]
@@ -190,7 +190,7 @@ def test_of_publishes_in_one_read_only_what_does_not_fit_is_refused(
     )
 
     assert [one.seq for one in only(Published, said)] == [1, 3]
-    refused = only(Problem, said)
+    refused = only(RequestRefused, said)
     assert [(one.seq, one.error) for one in refused] == [
         (2, "InvalidPayload"),
         (4, "InvalidPayload"),
@@ -274,7 +274,9 @@ def test_finish_that_is_refused_changes_nothing(scene: Scene, bad: Publish) -> N
 
     said = peer.say(Finish(3, 1, [0], [Publish(0, "out", [b"good"]), bad]))
 
-    assert [(one.seq, bool(one.text)) for one in only(Problem, said)] == [(3, True)]
+    assert [(one.seq, bool(one.text)) for one in only(RequestRefused, said)] == [
+        (3, True)
+    ]
     assert not scene.broker.log.has_topic("out")
     assert peer.say(Finish(4, 1, [0], [])) == [Answer(4, True)]
 
@@ -287,7 +289,9 @@ def test_a_finish_that_a_failed_write_lost_comes_again(scene: Scene) -> None:
     scene.fail_commit()
     said = peer.read()
 
-    assert [(one.seq, one.error) for one in only(Problem, said)] == [(3, "WriteFailed")]
+    assert [(one.seq, one.error) for one in only(RequestRefused, said)] == [
+        (3, "WriteFailed")
+    ]
     scene.commits = True
     scene.commit()
     again = [*said, *peer.say(Finish(4, 1, [1], []))]
@@ -307,7 +311,7 @@ def test_a_user_with_rules_publishes_where_they_say(tmp_path: Path) -> None:
         Publish(6, "in/a", [b"c"], keys=[b"k"]),
     )
 
-    problems = only(Problem, got)
+    problems = only(RequestRefused, got)
     assert [(one.seq, one.error) for one in problems] == [
         (1, "NotAllowed"),
         (2, "NotAllowed"),
@@ -331,7 +335,7 @@ def test_what_comes_of_an_event_is_published_where_the_rules_say(
     refused = anna.say(Finish(2, 1, [0], [Publish(0, "out", [b"x"])]))
     finished = anna.say(Finish(3, 1, [0], [Publish(0, "in/a", [b"x"])]))
 
-    assert [one.error for one in only(Problem, refused)] == ["NotAllowed"]
+    assert [one.error for one in only(RequestRefused, refused)] == ["NotAllowed"]
     assert only(Answer, finished) == [Answer(3, True)]
     assert scene.broker.log.topics() == ["in/a", "t"]
     scene.close()
@@ -349,7 +353,7 @@ def test_what_a_full_group_stored_is_not_lost_with_the_next_one(tmp_path: Path) 
     scene.fail_commit()
     got += peer.read()
 
-    told = [one.error if isinstance(one, Problem) else "" for one in got]
+    told = [one.error if isinstance(one, RequestRefused) else "" for one in got]
     lost = "WriteFailed"
     assert told == [""] * 4 + [lost, "InvalidBatch", lost, lost]
     assert sum(len(batch) for batch in stored(scene)) == 4

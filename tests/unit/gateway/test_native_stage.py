@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from penstock.access.grants import Grants, Rule
-from penstock.wire.native import Answer, Ask, Hello, Problem, Publish, Stage
+from penstock.wire.native import Answer, Ask, Hello, Publish, RequestRefused, Stage
 from tests.unit.gateway.native_peer import NativePeer, only
 from tests.unit.gateway.scene import Scene, limited
 
@@ -55,7 +55,7 @@ def test_a_commit_whose_write_fails_was_not_done(scene: Scene) -> None:
     peer.say(commit(2, 0, [0, 0]), commit(3, 0, [0, 0]))
     scene.fail_commit()
 
-    lost = only(Problem, peer.read())
+    lost = only(RequestRefused, peer.read())
     assert [(one.seq, one.error) for one in lost] == [
         (2, "WriteFailed"),
         (3, "WriteFailed"),
@@ -105,7 +105,9 @@ def test_a_slow_commit_that_fails_is_told_to_whoever_asked_again(scene: Scene) -
     scene.broker.log.end_commit(slow)
     scene.pump()
 
-    assert [one.error for one in only(Problem, second.read())] == ["WriteFailed"] * 2
+    assert [one.error for one in only(RequestRefused, second.read())] == [
+        "WriteFailed"
+    ] * 2
     scene.commits = True
     (answer,) = only(Answer, second.say(commit(3, 0, [0, 0])))
     assert answer.result == {
@@ -158,7 +160,7 @@ def test_a_restart_is_told(scene: Scene) -> None:
     NativePeer(scene).say(stage(1, b"a"))
     scene.restart(kill=True)
 
-    (problem,) = only(Problem, NativePeer(scene).say(commit(1, 0, [0, 0])))
+    (problem,) = only(RequestRefused, NativePeer(scene).say(commit(1, 0, [0, 0])))
 
     assert problem.error == "MissingStage"
     assert problem.text == "epoch 0 of q: attempt 0 of partition 0 is not staged"
@@ -177,7 +179,9 @@ def test_a_restart_is_told(scene: Scene) -> None:
 def test_what_cannot_be_stored_is_refused_at_once(
     scene: Scene, wrong: Publish, error: str
 ) -> None:
-    (problem,) = only(Problem, NativePeer(scene).say(Stage(1, "q", 0, 0, 0, wrong)))
+    (problem,) = only(
+        RequestRefused, NativePeer(scene).say(Stage(1, "q", 0, 0, 0, wrong))
+    )
 
     assert (problem.seq, problem.error) == (1, error)
 
@@ -204,13 +208,13 @@ def test_a_user_with_rules_stages_and_commits_what_they_say(tmp_path: Path) -> N
     of_bert = bert.say(Stage(5, "q", 1, 0, 0, Publish(0, "out", [b"x"])), commit(6, 7))
     assert only(Answer, anna.say(commit(7, 1)))
 
-    assert [(one.seq, one.error) for one in only(Problem, refused)] == [
+    assert [(one.seq, one.error) for one in only(RequestRefused, refused)] == [
         (1, "NotAllowed")
     ]
     assert only(Answer, refused) == [Answer(2, True), Answer(3, True)]
     assert len(only(Answer, committed)) == 1
     said = "user bert may not write with the query of somebody else, q"
-    assert [one.text for one in only(Problem, of_bert)] == [
+    assert [one.text for one in only(RequestRefused, of_bert)] == [
         f"{said}: it needs an administrator"
     ] * 2
     assert scene.broker.log.topics() == ["t"]

@@ -18,8 +18,8 @@ from urllib.parse import urlsplit
 from penstock.desk.desk import Desk
 from penstock.http.app import make_app
 from penstock.http.house import CheckUser, FindUser, House
-from penstock.http.key_file import KeyFile, Wanted
-from penstock.http.keys import Keys
+from penstock.http.key_file import KeyFile, TokenRequest
+from penstock.http.keys import Tokens
 from penstock.http.options import HttpOptions
 from penstock.server.promises import EnginePromises
 from tests.unit.server import scene
@@ -65,7 +65,7 @@ class HttpHouse:
             desk=desk,
             options=options,
             promises=EnginePromises(self.engine),
-            keys=Keys(self.key_file),
+            keys=Tokens(self.key_file),
             clock=self.clock,
             figures=desk.figures,
             check_user=check_user,
@@ -75,7 +75,7 @@ class HttpHouse:
 
     def new_token(self, name: str, **wanted: Any) -> str:
         now_ms = int(self.clock.now_s() * 1000)
-        return self.key_file.add(Wanted(name=name, **wanted), now_ms)
+        return self.key_file.add(TokenRequest(name=name, **wanted), now_ms)
 
     async def ask(
         self,

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from penstock.http import live as module
-from penstock.http.live import Wish
+from penstock.http.live import LiveView
 from penstock.http.options import HttpOptions
 from penstock.log import Columns
 from tests.unit.http.scene import http_house
@@ -61,7 +61,7 @@ def test_who_does_not_read_is_told_everything_at_last(tmp_path: Path) -> None:
             await answer.until(lambda: b"event: overview" in answer.body)
             answer.reads.clear()
             seen, number = len(answer.writes), house.house.live.number
-            with house.house.live.look(Wish()) as other:
+            with house.house.live.look(LiveView()) as other:
                 while house.house.live.number < number + 5:
                     await other.bell.wait(1.0)
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from penstock.errors import InvalidName, InvalidOption, ReservedName, UnknownTopic
-from penstock.http.following import Terms, follow, start_in
+from penstock.http.following import FollowTerms, follow, start_in
 from penstock.http.tap import Tap, offsets_of
 from penstock.log import Columns
 from penstock.model.policy import Policy
@@ -16,14 +16,14 @@ DEFAULT = Policy(window=7)
 
 
 async def following(
-    house: HttpHouse, name: str | None, terms: Terms | None = None
+    house: HttpHouse, name: str | None, terms: FollowTerms | None = None
 ) -> Tap:
     return await follow(
         house.house,
         "t",
         name,
         start="earliest",
-        terms=terms or Terms(),
+        terms=terms or FollowTerms(),
         default=DEFAULT,
     )
 
@@ -38,7 +38,7 @@ def test_a_named_subscriber_is_on_disk_before_it_gets_anything(tmp_path: Path) -
         async with http_house(tmp_path) as house:
             await published(house)
 
-            tap = await following(house, "anna", Terms(window=3))
+            tap = await following(house, "anna", FollowTerms(window=3))
 
             assert house.broker.promised <= house.broker.log.written
             assert tap.subscription.policy == Policy(window=3)
@@ -68,7 +68,7 @@ def test_what_is_not_said_stays_as_it_was(tmp_path: Path) -> None:
             before = Policy(window=99, order="priority", tries=3, qos=0)
             house.broker.subscribe("anna", "t", before, "earliest")
 
-            tap = await following(house, "anna", Terms(ack_timeout_s=5.0))
+            tap = await following(house, "anna", FollowTerms(ack_timeout_s=5.0))
 
             policy = tap.subscription.policy
             assert (policy.window, policy.order, policy.tries) == (99, "priority", 3)

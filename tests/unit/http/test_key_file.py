@@ -11,7 +11,7 @@ import pytest
 
 from penstock.errors import BadTokenFile, InvalidToken, UnknownToken
 from penstock.http import key_file
-from penstock.http.key_file import KeyFile, KeyScope, Wanted, row_of
+from penstock.http.key_file import KeyFile, KeyScope, TokenRequest, row_of
 
 TOKEN = re.compile(r"pk_[A-Za-z0-9_-]{43}")
 
@@ -37,7 +37,7 @@ def test_only_hashes_are_stored_and_only_the_owner_may_read(
     file: KeyFile, tmp_path: Path
 ) -> None:
     admin = file.begin(0)
-    other = file.add(Wanted(name="shop"), 0)
+    other = file.add(TokenRequest(name="shop"), 0)
     assert admin is not None
 
     text = file.path.read_text()
@@ -63,7 +63,7 @@ def test_a_umask_that_takes_more_changes_nothing(
 
 def test_equal_tokens_would_have_other_hashes(file: KeyFile) -> None:
     file.begin(0)
-    file.add(Wanted(name="b"), 0)
+    file.add(TokenRequest(name="b"), 0)
 
     first, second = file.read().values()
 
@@ -71,7 +71,9 @@ def test_equal_tokens_would_have_other_hashes(file: KeyFile) -> None:
 
 
 def test_a_token_is_added_found_and_removed(file: KeyFile) -> None:
-    wanted = Wanted(name="shop", scope="topics", publish=("orders",), expires_ms=10)
+    wanted = TokenRequest(
+        name="shop", scope="topics", publish=("orders",), expires_ms=10
+    )
 
     token = file.add(wanted, 3)
 
@@ -88,7 +90,7 @@ def test_a_token_is_added_found_and_removed(file: KeyFile) -> None:
 def test_renewing_makes_the_old_token_worthless(file: KeyFile) -> None:
     first = file.begin(0)
     assert first is not None
-    shop = file.add(Wanted(name="shop"), 0)
+    shop = file.add(TokenRequest(name="shop"), 0)
 
     second = file.renew(1)
 
@@ -137,7 +139,7 @@ def test_what_makes_no_sense_is_not_made(
     publish: tuple[str, ...],
     subscribe: tuple[str, ...],
 ) -> None:
-    wanted = Wanted(name=name, scope=scope, publish=publish, subscribe=subscribe)
+    wanted = TokenRequest(name=name, scope=scope, publish=publish, subscribe=subscribe)
 
     with pytest.raises(InvalidToken):
         file.add(wanted, 0)
@@ -146,18 +148,18 @@ def test_what_makes_no_sense_is_not_made(
 
 
 def test_a_name_is_there_once(file: KeyFile) -> None:
-    file.add(Wanted(name="x"), 0)
+    file.add(TokenRequest(name="x"), 0)
 
     with pytest.raises(InvalidToken, match="already"):
-        file.add(Wanted(name="x"), 0)
+        file.add(TokenRequest(name="x"), 0)
 
 
 def test_tokens_have_a_limit(file: KeyFile, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(key_file, "MAX_TOKENS", 1)
-    file.add(Wanted(name="x"), 0)
+    file.add(TokenRequest(name="x"), 0)
 
     with pytest.raises(InvalidToken, match="1 already"):
-        file.add(Wanted(name="y"), 0)
+        file.add(TokenRequest(name="y"), 0)
 
 
 def test_who_is_not_there_is_not_removed(file: KeyFile) -> None:
@@ -179,7 +181,7 @@ def test_a_file_that_makes_no_sense_is_named(file: KeyFile, text: str) -> None:
 def test_what_several_add_at_once_is_all_there(file: KeyFile) -> None:
     def add(who: int) -> None:
         for number in range(10):
-            KeyFile(file.directory).add(Wanted(name=f"{who}-{number}"), 0)
+            KeyFile(file.directory).add(TokenRequest(name=f"{who}-{number}"), 0)
 
     threads = [threading.Thread(target=add, args=(who,)) for who in range(4)]
     for thread in threads:

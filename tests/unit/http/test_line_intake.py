@@ -9,13 +9,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.errors import UnknownTopic
-from penstock.http.line_intake import Intake, refusal, said
+from penstock.http.line_intake import LineIntake, refusal, said
 from penstock.log import Columns
 from tests.unit.http.scene import HttpHouse, http_house
 from tests.unit.server.scene import run
 
 
-async def answered(intake: Intake, house: HttpHouse, *parts: bytes) -> list[Any]:
+async def answered(intake: LineIntake, house: HttpHouse, *parts: bytes) -> list[Any]:
     """What is said about lines that come in these parts."""
     data = b""
     for number, part in enumerate(parts, 1):
@@ -30,7 +30,7 @@ async def answered(intake: Intake, house: HttpHouse, *parts: bytes) -> list[Any]
 def test_lines_are_counted_over_all_parts(tmp_path: Path) -> None:
     async def scene() -> None:
         async with http_house(tmp_path) as house:
-            intake = Intake(house.house, "t", "shop")
+            intake = LineIntake(house.house, "t", "shop")
 
             answers = await answered(
                 intake, house, b'{"payload":1}\n\n{"pay', b'load":2}\nx\n{"payload":3}'
@@ -62,7 +62,7 @@ def test_answers_do_not_depend_on_how_the_body_is_cut(
 
     async def scene() -> None:
         async with http_house(tmp_path_factory.mktemp("house")) as house:
-            intake = Intake(house.house, "t", None)
+            intake = LineIntake(house.house, "t", None)
 
             answers = await answered(intake, house, *parts)
 
@@ -99,7 +99,7 @@ def test_ids_that_need_care_are_still_json() -> None:
 def test_events_that_do_not_keep_to_their_lines_are_refused(tmp_path: Path) -> None:
     async def scene() -> None:
         async with http_house(tmp_path) as house:
-            intake = Intake(house.house, "t", None)
+            intake = LineIntake(house.house, "t", None)
 
             body = b'{"payload":1}{"payload":2}\n{"payload":3}\n'
             answers = await answered(intake, house, body)
@@ -118,7 +118,7 @@ def test_misfits_of_a_schema_are_found_in_few_steps(
             await house.ask("POST", "/v1/topics", {"name": "t"})
             schema = {"schema": {"type": "integer"}, "type": "N"}
             await house.ask("PUT", "/v1/topics/t/schema", schema)
-            intake = Intake(house.house, "t", None)
+            intake = LineIntake(house.house, "t", None)
             steps = 0
             publish = house.broker.publish
 
@@ -153,7 +153,7 @@ def test_a_line_holds_one_event_and_no_more(
 ) -> None:
     async def scene() -> None:
         async with http_house(tmp_path) as house:
-            intake = Intake(house.house, "t", None)
+            intake = LineIntake(house.house, "t", None)
 
             answers = await answered(intake, house, body)
 

@@ -10,7 +10,7 @@ import pytest
 
 from penstock.desk.figures import Figures
 from penstock.http import live as module
-from penstock.http.live import Live, Wish
+from penstock.http.live import Live, LiveView
 from tests.unit.desk.office import Office
 
 TIMEOUT_S = 60.0
@@ -52,7 +52,7 @@ def test_who_begins_to_look_sees_everything(office: Office) -> None:
         office.publish("a", b"x")
         live = Live(Figures(office.broker))
 
-        with live.look(Wish()) as looker:
+        with live.look(LiveView()) as looker:
             look = told(looker.take())["overview"]
 
         assert look["whole"]
@@ -66,7 +66,7 @@ def test_then_only_what_changed(office: Office) -> None:
         office.publish("a", b"x")
         office.publish("b", b"x")
         live = Live(Figures(office.broker))
-        with live.look(Wish()) as looker:
+        with live.look(LiveView()) as looker:
             looker.take()
             assert looker.take() == b""  # there is no other frame yet
             office.publish("b", b"y")
@@ -85,7 +85,7 @@ def test_a_frame_is_made_once_for_all(office: Office) -> None:
     async def scene() -> None:
         figures = Figures(office.broker)
         live = Live(figures)
-        with live.look(Wish()) as one, live.look(Wish()) as other:
+        with live.look(LiveView()) as one, live.look(LiveView()) as other:
             assert one.take() == other.take()
             await one.bell.wait(TIMEOUT_S)
             number = live.number
@@ -101,7 +101,7 @@ def test_who_missed_frames_sees_everything_again(office: Office) -> None:
     async def scene() -> None:
         office.publish("a", b"x")
         live = Live(Figures(office.broker))
-        with live.look(Wish()) as looker:
+        with live.look(LiveView()) as looker:
             looker.take()
             first = live.number
             while live.number < first + 2:
@@ -119,14 +119,14 @@ def test_nothing_is_made_while_nobody_looks(office: Office) -> None:
     async def scene() -> None:
         live = Live(Figures(office.broker))
         assert live.number == 0
-        with live.look(Wish()):
+        with live.look(LiveView()):
             pass
         number = live.number
 
         await asyncio.sleep(0.05)  # fifty frames' time
 
         assert live.number == number
-        with live.look(Wish()) as looker:
+        with live.look(LiveView()) as looker:
             assert told(looker.take())["overview"]["whole"]
 
     run(scene())
@@ -137,8 +137,8 @@ def test_topics_and_flow_are_told_to_those_who_want_them(office: Office) -> None
         office.publish("a", b"x")
         live = Live(Figures(office.broker))
         with (
-            live.look(Wish(topics=False)) as few,
-            live.look(Wish(flow=True)) as many,
+            live.look(LiveView(topics=False)) as few,
+            live.look(LiveView(flow=True)) as many,
         ):
             look, both = told(few.take()), told(many.take())
 
@@ -165,7 +165,7 @@ def test_a_mistake_costs_a_frame_and_nothing_else(
     async def scene() -> None:
         figures = Failing(office.broker)
         live = Live(figures)
-        with live.look(Wish()) as looker:
+        with live.look(LiveView()) as looker:
             looker.take()
             figures.broken = True
             await figures.failed.wait()

@@ -12,7 +12,7 @@ from penstock.broker.traffic import SYNC_BUCKETS
 from penstock.desk.figures import Figures
 from penstock.http.metrics import OTHER, Metrics
 from penstock.log import Columns
-from penstock.sessions import Wish
+from penstock.sessions import TopicFilter
 from tests.unit.desk.office import Office, Outlet
 from tests.unit.desk.test_figures import Around
 
@@ -71,7 +71,7 @@ def test_sessions_and_retained_messages_are_counted(office: Office) -> None:
     for name in ("ann", "bob", "cy"):
         session, _ = sessions.open(name, clean=False, expiry_s=None)
         sessions.attach(session, Outlet())
-        sessions.wish(session, Wish("t", 1))
+        sessions.wish(session, TopicFilter("t", 1))
         session.flights.send(1, [0, 1], 2)
         sessions.received(session, [5])
     sessions.detach(session, office.now_s)

@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 
 from penstock.errors import LimitReached
-from penstock.http.opened import Opened
+from penstock.http.opened import OpenStreams
 from tests.unit.http.scene import HttpHouse, http_house
 from tests.unit.http.streaming import streamed
 from tests.unit.server.scene import run
 
 
 def test_streams_are_counted_while_they_are_open() -> None:
-    opened = Opened(2)
+    opened = OpenStreams(2)
 
     with opened.one(), opened.one():
         assert opened.count == 2
@@ -26,7 +26,7 @@ def test_streams_are_counted_while_they_are_open() -> None:
 
 
 def test_a_stream_that_fails_is_counted_out() -> None:
-    opened = Opened(1)
+    opened = OpenStreams(1)
 
     with pytest.raises(RuntimeError), opened.one():
         raise RuntimeError
@@ -35,7 +35,7 @@ def test_a_stream_that_fails_is_counted_out() -> None:
 
 
 def test_all_streams_end_with_the_server() -> None:
-    opened = Opened(2)
+    opened = OpenStreams(2)
     with opened.one() as guest:
         assert (opened.ending, guest.over) == (False, False)
 
@@ -47,7 +47,7 @@ def test_all_streams_end_with_the_server() -> None:
 
 
 def test_a_stream_ends_with_its_login_and_others_go_on() -> None:
-    opened, counts = Opened(2), True
+    opened, counts = OpenStreams(2), True
     with opened.one(lambda: counts) as guest, opened.one() as other:
         opened.check()
         assert (guest.over, other.over) == (False, False)

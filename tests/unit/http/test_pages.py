@@ -7,17 +7,19 @@ from typing import Any
 import pytest
 from starlette.responses import Response
 
-from penstock.http.pages import NOT_BUILT, Pages
+from penstock.http.pages import NOT_BUILT, StaticFiles
 
 
-def ask(pages: Pages, *segments: str, method: str = "GET", **headers: str) -> Response:
+def ask(
+    pages: StaticFiles, *segments: str, method: str = "GET", **headers: str
+) -> Response:
     answer = find(pages, *segments, method=method, **headers)
     assert answer is not None
     return answer
 
 
 def find(
-    pages: Pages, *segments: str, method: str = "GET", **headers: str
+    pages: StaticFiles, *segments: str, method: str = "GET", **headers: str
 ) -> Response | None:
     pairs = [(k.replace("_", "-").encode(), v.encode()) for k, v in headers.items()]
     scope: dict[str, Any] = {"type": "http", "method": method, "headers": pairs}
@@ -38,7 +40,7 @@ def folder(tmp_path: Path) -> Path:
 
 def test_the_root_leads_to_the_page(folder: Path) -> None:
     for segments in [("",), ("ui",)]:
-        answer = ask(Pages(folder), *segments)
+        answer = ask(StaticFiles(folder), *segments)
 
         assert answer.status_code == 307
         assert answer.headers["location"] == "/ui/"
@@ -50,7 +52,7 @@ def test_the_root_leads_to_the_page(folder: Path) -> None:
 def test_every_path_of_the_page_is_the_page(
     folder: Path, segments: tuple[str, ...]
 ) -> None:
-    answer = ask(Pages(folder), *segments)
+    answer = ask(StaticFiles(folder), *segments)
 
     assert answer.body == b"<!doctype html>"
     assert answer.headers["content-type"] == "text/html; charset=utf-8"
@@ -68,14 +70,14 @@ def test_every_path_of_the_page_is_the_page(
 def test_files_have_their_type_and_may_be_kept(
     folder: Path, segments: tuple[str, ...], media_type: str, keep: str
 ) -> None:
-    answer = ask(Pages(folder), *segments)
+    answer = ask(StaticFiles(folder), *segments)
 
     assert answer.headers["content-type"] == media_type
     assert keep in answer.headers["cache-control"]
 
 
 def test_what_the_browser_has_is_not_sent_again(folder: Path) -> None:
-    pages = Pages(folder)
+    pages = StaticFiles(folder)
     etag = ask(pages, "ui", "").headers["etag"]
 
     answer = ask(pages, "ui", "", if_none_match=etag)
@@ -100,21 +102,21 @@ def test_what_the_browser_has_is_not_sent_again(folder: Path) -> None:
     ],
 )
 def test_nothing_else_is_there(folder: Path, segments: tuple[str, ...]) -> None:
-    assert find(Pages(folder), *segments) is None
+    assert find(StaticFiles(folder), *segments) is None
 
 
 def test_links_lead_nowhere(folder: Path) -> None:
     (folder / "assets" / "link.js").symlink_to(folder.parent / "secret")
 
-    assert find(Pages(folder), "assets", "link.js") is None
+    assert find(StaticFiles(folder), "assets", "link.js") is None
 
 
 def test_pages_are_looked_at_and_not_sent_to(folder: Path) -> None:
-    assert find(Pages(folder), "ui", "", method="POST") is None
+    assert find(StaticFiles(folder), "ui", "", method="POST") is None
 
 
 def test_what_is_built_again_is_read_again(folder: Path) -> None:
-    pages = Pages(folder)
+    pages = StaticFiles(folder)
     ask(pages, "ui", "")
     index = folder / "index.html"
 
@@ -126,7 +128,7 @@ def test_what_is_built_again_is_read_again(folder: Path) -> None:
 
 
 def test_a_page_that_is_not_built_says_so(tmp_path: Path) -> None:
-    pages = Pages(tmp_path / "static")
+    pages = StaticFiles(tmp_path / "static")
 
     for segments in [("",), ("ui", "topics")]:
         answer = ask(pages, *segments)

@@ -10,18 +10,18 @@ from hypothesis import strategies as st
 
 from penstock.errors import UnknownTopic
 from penstock.http import scanning
-from penstock.http.scanning import Look, backwards, batches, forwards
+from penstock.http.scanning import Scanned, backwards, batches, forwards
 from penstock.http.search import parsed
 from penstock.http.sieve import Sieve
 from penstock.log import Columns, Log
 
 
-def look_for(text: str = "", limit: int = 10, max_scan: int = 1000) -> Look:
+def look_for(text: str = "", limit: int = 10, max_scan: int = 1000) -> Scanned:
     sieve = Sieve(search=parsed(text) if text else None)
-    return Look(sieve=sieve, limit=limit, max_scan=max_scan)
+    return Scanned(sieve=sieve, limit=limit, max_scan=max_scan)
 
 
-def numbers(look: Look) -> list[int]:
+def numbers(look: Scanned) -> list[int]:
     return [json.loads(event)["payload"]["n"] for event in look.events]
 
 

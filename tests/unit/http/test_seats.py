@@ -3,7 +3,7 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-from penstock.http.following import Terms
+from penstock.http.following import FollowTerms
 from penstock.http.seats import Seat, Seats
 from penstock.http.tap import offsets_of
 from penstock.log import Columns
@@ -20,9 +20,11 @@ async def published(house: HttpHouse) -> None:
     await house.house.promises.kept(house.broker.group)
 
 
-async def taken(house: HttpHouse, seats: Seats, terms: Terms | None = None) -> Seat:
+async def taken(
+    house: HttpHouse, seats: Seats, terms: FollowTerms | None = None
+) -> Seat:
     return await seats.taken(
-        house.house, "anna", "t", terms or Terms(), DEFAULT, "earliest"
+        house.house, "anna", "t", terms or FollowTerms(), DEFAULT, "earliest"
     )
 
 
@@ -33,7 +35,7 @@ def test_whoever_comes_back_has_the_same_seat(tmp_path: Path) -> None:
             seats = Seats(60)
 
             first = await taken(house, seats)
-            again = await taken(house, seats, Terms(window=3))
+            again = await taken(house, seats, FollowTerms(window=3))
 
             assert first is again
             assert first.tap.subscription.policy.window == 3

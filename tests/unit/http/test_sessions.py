@@ -4,7 +4,7 @@ from penstock.clock import ManualClock
 from penstock.http.access import Who
 from penstock.http.key_file import Key
 from penstock.http.options import HttpOptions
-from penstock.http.sessions import Sessions
+from penstock.http.sessions import WebSessions
 
 WHO = Who(name="anna", scope="admin")
 KEY = Key(name="anna", scope="admin", salt=b"", hash=b"", made_ms=0)
@@ -12,7 +12,7 @@ KEY = Key(name="anna", scope="admin", salt=b"", hash=b"", made_ms=0)
 
 def test_a_session_is_found_by_its_cookie_and_lasts_anew() -> None:
     clock = ManualClock()
-    sessions = Sessions(HttpOptions(session_s=60), clock)
+    sessions = WebSessions(HttpOptions(session_s=60), clock)
     begun = sessions.begin(WHO, KEY)
     first_ms = begun.expires_ms
 
@@ -26,7 +26,7 @@ def test_a_session_is_found_by_its_cookie_and_lasts_anew() -> None:
 
 def test_a_session_of_a_user_ends_however_often_it_is_used() -> None:
     clock = ManualClock()
-    sessions = Sessions(HttpOptions(session_s=60), clock)
+    sessions = WebSessions(HttpOptions(session_s=60), clock)
     begun = sessions.begin(WHO, None)
 
     clock.advance(59)
@@ -38,7 +38,7 @@ def test_a_session_of_a_user_ends_however_often_it_is_used() -> None:
 
 def test_a_session_that_was_not_used_is_over() -> None:
     clock = ManualClock()
-    sessions = Sessions(HttpOptions(session_s=60), clock)
+    sessions = WebSessions(HttpOptions(session_s=60), clock)
     begun = sessions.begin(WHO, None)
 
     clock.advance(60)
@@ -48,7 +48,7 @@ def test_a_session_that_was_not_used_is_over() -> None:
 
 
 def test_of_too_many_the_one_unused_for_longest_goes() -> None:
-    sessions = Sessions(HttpOptions(max_sessions=2), ManualClock())
+    sessions = WebSessions(HttpOptions(max_sessions=2), ManualClock())
     first, second = sessions.begin(WHO, None), sessions.begin(WHO, None)
     sessions.find(first.id)
 
@@ -60,7 +60,7 @@ def test_of_too_many_the_one_unused_for_longest_goes() -> None:
 
 
 def test_who_logs_out_is_out() -> None:
-    sessions = Sessions(HttpOptions(), ManualClock())
+    sessions = WebSessions(HttpOptions(), ManualClock())
     begun = sessions.begin(WHO, None)
 
     sessions.end(begun.id)
@@ -70,14 +70,14 @@ def test_who_logs_out_is_out() -> None:
 
 
 def test_cookies_of_others_are_no_sessions() -> None:
-    sessions = Sessions(HttpOptions(), ManualClock())
+    sessions = WebSessions(HttpOptions(), ManualClock())
 
     assert sessions.find("") is None
     assert sessions.find("x" * 10_000) is None
 
 
 def test_only_the_word_of_the_session_is_no_forgery() -> None:
-    sessions = Sessions(HttpOptions(), ManualClock())
+    sessions = WebSessions(HttpOptions(), ManualClock())
     one, other = sessions.begin(WHO, None), sessions.begin(WHO, None)
 
     assert not one.forged(one.csrf)

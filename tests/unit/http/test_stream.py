@@ -10,7 +10,7 @@ import pytest
 from penstock.http import stream as module
 from penstock.http.options import HttpOptions
 from penstock.http.stream import MEDIA_TYPE, last_seen
-from penstock.wire.sse import Parser
+from penstock.wire.sse import SseParser
 from tests.unit.http.scene import HttpHouse, http_house
 from tests.unit.http.streaming import Streamed, streamed
 from tests.unit.server.scene import run
@@ -79,7 +79,7 @@ def test_our_own_parser_reads_it(tmp_path: Path) -> None:
             async with streamed(house, "GET", f"{STREAM}?start=0") as answer:
                 await got(answer, 0, 1)
 
-                events = Parser(1 << 20).feed(answer.body)
+                events = SseParser(1 << 20).feed(answer.body)
 
                 assert [one.id for one in events] == ["0", "1"]
                 assert [json.loads(one.data)["payload"]["n"] for one in events] == [

@@ -2,19 +2,19 @@ from __future__ import annotations
 
 import asyncio
 
-from penstock.ingest.intake import BATCHES, Intake
-from penstock.wire.sse import Event
+from penstock.ingest.intake import BATCHES, StreamBuffer
+from penstock.wire.sse import ServerSentEvent
 
 PATIENCE_S = 10.0
 
 
-def events(count: int, size: int = 1) -> list[Event]:
-    return [Event(b"x" * size, str(number)) for number in range(count)]
+def events(count: int, size: int = 1) -> list[ServerSentEvent]:
+    return [ServerSentEvent(b"x" * size, str(number)) for number in range(count)]
 
 
 def test_a_batch_waits_for_more_but_not_for_long() -> None:
-    async def run() -> list[Event]:
-        intake = Intake(linger_s=0.01)
+    async def run() -> list[ServerSentEvent]:
+        intake = StreamBuffer(linger_s=0.01)
         await intake.put(events(1))
         return await asyncio.wait_for(intake.take(), PATIENCE_S)
 
@@ -22,8 +22,8 @@ def test_a_batch_waits_for_more_but_not_for_long() -> None:
 
 
 def test_what_comes_meanwhile_is_in_the_same_batch() -> None:
-    async def run() -> list[Event]:
-        intake = Intake(max_events=3, linger_s=PATIENCE_S)
+    async def run() -> list[ServerSentEvent]:
+        intake = StreamBuffer(max_events=3, linger_s=PATIENCE_S)
         taking = asyncio.create_task(intake.take())
         for one in events(3):
             await asyncio.sleep(0)
@@ -35,7 +35,7 @@ def test_what_comes_meanwhile_is_in_the_same_batch() -> None:
 
 def test_a_batch_has_so_many_events_at_most() -> None:
     async def run() -> list[int]:
-        intake = Intake(max_events=3, linger_s=PATIENCE_S)
+        intake = StreamBuffer(max_events=3, linger_s=PATIENCE_S)
         await intake.put(events(7))
         intake.end()
         return [len(await intake.take()) for _ in range(4)]
@@ -45,7 +45,7 @@ def test_a_batch_has_so_many_events_at_most() -> None:
 
 def test_a_batch_has_so_many_bytes_at_most_but_one_event_at_least() -> None:
     async def run() -> list[int]:
-        intake = Intake(max_bytes=10, linger_s=PATIENCE_S)
+        intake = StreamBuffer(max_bytes=10, linger_s=PATIENCE_S)
         await intake.put([*events(2, 5), *events(1, 15), *events(1, 3)])
         intake.end()
         return [len(await intake.take()) for _ in range(3)]
@@ -55,7 +55,7 @@ def test_a_batch_has_so_many_bytes_at_most_but_one_event_at_least() -> None:
 
 def test_who_reads_waits_while_there_is_no_room() -> None:
     async def run() -> tuple[bool, bool, int]:
-        intake = Intake(max_events=2, linger_s=0)
+        intake = StreamBuffer(max_events=2, linger_s=0)
         putting = asyncio.create_task(intake.put(events(2 * BATCHES)))
         await asyncio.sleep(0)
         before = putting.done()
@@ -68,7 +68,7 @@ def test_who_reads_waits_while_there_is_no_room() -> None:
 
 def test_large_events_fill_it_as_well() -> None:
     async def run() -> bool:
-        intake = Intake(max_bytes=10, linger_s=0)
+        intake = StreamBuffer(max_bytes=10, linger_s=0)
         putting = asyncio.create_task(intake.put(events(1, 10 * BATCHES)))
         await asyncio.sleep(0)
         was_waiting = not putting.done()
@@ -80,8 +80,8 @@ def test_large_events_fill_it_as_well() -> None:
 
 
 def test_it_ends_when_somebody_waits() -> None:
-    async def run() -> list[Event]:
-        intake = Intake()
+    async def run() -> list[ServerSentEvent]:
+        intake = StreamBuffer()
         taking = asyncio.create_task(intake.take())
         await asyncio.sleep(0)
         await intake.put([])
@@ -92,8 +92,8 @@ def test_it_ends_when_somebody_waits() -> None:
 
 
 def test_the_end_does_not_wait_for_a_full_batch() -> None:
-    async def run() -> list[Event]:
-        intake = Intake(linger_s=PATIENCE_S)
+    async def run() -> list[ServerSentEvent]:
+        intake = StreamBuffer(linger_s=PATIENCE_S)
         await intake.put(events(2))
         taking = asyncio.create_task(intake.take())
         await asyncio.sleep(0)

@@ -13,7 +13,7 @@ from penstock.client import connect
 from penstock.errors import PenstockError, ServerRefused, UnfitSource
 from penstock.ingest import backoff
 from penstock.ingest.options import SseOptions, addresses
-from penstock.ingest.run import Server, run
+from penstock.ingest.run import TargetServer, run
 from tests.local_server import LocalServer, local_server
 from tests.sse_server import NO_CONTENT, Hanging, answer, sse_server
 
@@ -56,7 +56,7 @@ def ingest(
     server: LocalServer, watch: Watch, *urls: str, until_end: bool = True
 ) -> None:
     options = SseOptions(topic="t", until_end=until_end)
-    run(addresses(urls, [], "t"), options, Server(address=server.data), watch)
+    run(addresses(urls, [], "t"), options, TargetServer(address=server.data), watch)
 
 
 @contextmanager
@@ -98,7 +98,7 @@ def test_it_ends_at_once_when_told_to_while_it_waits_for_a_broker(
     run(
         addresses(["http://127.0.0.1:1/"], [], "t"),
         SseOptions(topic="t"),
-        Server(address=tmp_path),
+        TargetServer(address=tmp_path),
         watch,
     )
 
@@ -110,7 +110,7 @@ def test_it_waits_for_a_broker(tmp_path: Path) -> None:
     watch = Watch()
     with sse_server(answer(b"data: {}\n\n"), NO_CONTENT) as source:
         target = SseOptions(topic="t", until_end=True)
-        at = Server(address=tmp_path / "data")
+        at = TargetServer(address=tmp_path / "data")
         streams = addresses([source.url], [], "t")
         thread = threading.Thread(target=run, args=(streams, target, at, watch))
         thread.start()
@@ -201,7 +201,7 @@ def test_a_broker_that_refuses_ends_it(server: LocalServer) -> None:
         run(
             addresses([source.url], [], "$t"),
             SseOptions(topic="$t"),
-            Server(address=server.data),
+            TargetServer(address=server.data),
             Watch(),
         )
 

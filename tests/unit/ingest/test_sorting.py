@@ -5,35 +5,35 @@ import json
 import msgspec
 import pytest
 
-from penstock.client.feed import Events
+from penstock.client.feed import FeedEvents
 from penstock.ingest.options import SseOptions
-from penstock.ingest.sorting import MAX_LETTER_BYTES, Note, Sorted, Sorter
-from penstock.wire.sse import Event
+from penstock.ingest.sorting import MAX_LETTER_BYTES, Sorted, Sorter, StreamNote
+from penstock.wire.sse import ServerSentEvent
 
 URL = "http://h/e"
 TWEET = b'{"message": {"tweet": {"id_str": "7"}}}'
 PANIC = b'{"message": panic}'
 
 
-def noted(found: Sorted) -> Note:
+def noted(found: Sorted) -> StreamNote:
     """The note, whoever wrote it."""
     return msgspec.structs.replace(found.note, run="")
 
 
-def event(data: bytes, id: str = "", type: str = "message") -> Event:
-    return Event(data, id, type, len(data))
+def event(data: bytes, id: str = "", type: str = "message") -> ServerSentEvent:
+    return ServerSentEvent(data, id, type, len(data))
 
 
-def sort(*events: Event, options: SseOptions | None = None) -> Sorted:
+def sort(*events: ServerSentEvent, options: SseOptions | None = None) -> Sorted:
     sorter = Sorter(options or SseOptions(topic="t"), URL)
-    return sorter.sort(events, Note("0", 10, 2, 1))
+    return sorter.sort(events, StreamNote("0", 10, 2, 1))
 
 
 def test_an_object_goes_to_the_topic_with_key_and_headers() -> None:
     found = sort(event(TWEET, "1"), event(b"{}", "", "news"))
 
     assert found.batches(SseOptions(topic="t"), 5) == [
-        Events(
+        FeedEvents(
             "t",
             [TWEET, b"{}"],
             [b"7", None],
@@ -61,7 +61,7 @@ def test_a_panic_is_counted_and_a_letter() -> None:
     assert [json.loads(payload) for payload in sample.payloads] == [
         {"kind": "panics", "ms": None, "count": 2, "at_ms": 5}
     ]
-    assert noted(found) == Note("2", 12, 4, 1)
+    assert noted(found) == StreamNote("2", 12, 4, 1)
 
 
 def test_no_sample_is_made_without_panics_or_a_topic() -> None:
@@ -80,7 +80,7 @@ def test_another_panic_is_what_counts() -> None:
         "panic",
         "no JSON: invalid character (byte 12)",
     ]
-    assert noted(found) == Note("", 12, 3, 2)
+    assert noted(found) == StreamNote("", 12, 3, 2)
 
 
 def test_no_text_is_a_panic_if_none_is_given() -> None:
@@ -109,37 +109,37 @@ def test_what_is_no_object_is_a_letter_unless_it_is_raw(
 
     assert found.payloads == [TWEET, TWEET]
     assert found.letters == [(reason, data)]
-    assert noted(found) == Note("3", 13, 2, 2)
+    assert noted(found) == StreamNote("3", 13, 2, 2)
     assert (raw.payloads, raw.letters) == ([data], [])
 
 
 def test_what_was_cut_is_a_letter_even_if_it_is_raw() -> None:
     data = b"x" * (MAX_LETTER_BYTES + 5)
-    long = Event(data, "1", "message", 1 << 30)
+    long = ServerSentEvent(data, "1", "message", 1 << 30)
 
     found = sort(long, options=SseOptions(topic="t", raw=True))
 
     assert found.letters == [
         (f"event of {1 << 30} bytes exceeds {len(data)}", data[:MAX_LETTER_BYTES])
     ]
-    assert noted(found) == Note("1", 11, 2, 2)
+    assert noted(found) == StreamNote("1", 11, 2, 2)
 
 
 def test_what_a_broker_refuses_is_a_letter() -> None:
     sorter = Sorter(SseOptions(topic="t"), URL)
 
-    found = sorter.refused(event(TWEET, "1"), Note(), "it says no")
+    found = sorter.refused(event(TWEET, "1"), StreamNote(), "it says no")
 
     assert found.letters == [("it says no", TWEET)]
     assert found.payloads == []
-    assert noted(found) == Note("1", 1, 0, 1)
+    assert noted(found) == StreamNote("1", 1, 0, 1)
 
 
 def test_a_note_comes_back() -> None:
-    note = Note("ü", 3, 1, 1)
+    note = StreamNote("ü", 3, 1, 1)
 
-    assert Note.of(note.text()) == note
-    assert Note.of("") == Note()
+    assert StreamNote.of(note.text()) == note
+    assert StreamNote.of("") == StreamNote()
     assert json.loads(note.text()) == {
         "last_event_id": "ü",
         "received": 3,

@@ -8,8 +8,8 @@ import pytest
 from penstock.errors import UnfitSource
 from penstock.ingest import backoff, source
 from penstock.ingest.options import Address
-from penstock.ingest.source import Source
-from penstock.wire.sse import Event
+from penstock.ingest.source import StreamSource
+from penstock.wire.sse import ServerSentEvent
 from tests.sse_server import NO_CONTENT, Hanging, answer, sse_server
 
 PATIENCE_S = 30.0
@@ -20,17 +20,19 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(backoff, "BASE_S", 0.001)
 
 
-def read(url: str, last_event_id: str = "", silence_s: float = 0) -> list[Event]:
+def read(
+    url: str, last_event_id: str = "", silence_s: float = 0
+) -> list[ServerSentEvent]:
     """Everything until the stream is over."""
 
-    async def run() -> list[Event]:
-        stream = Source(Address(url, "f"), last_event_id, silence_s=silence_s)
+    async def run() -> list[ServerSentEvent]:
+        stream = StreamSource(Address(url, "f"), last_event_id, silence_s=silence_s)
         return [event async for events in stream.events() for event in events]
 
     return asyncio.run(asyncio.wait_for(run(), PATIENCE_S))
 
 
-def data(*events: Event) -> list[bytes]:
+def data(*events: ServerSentEvent) -> list[bytes]:
     return [event.data for event in events]
 
 
@@ -86,7 +88,7 @@ def test_the_server_says_how_long_to_wait(monkeypatch: pytest.MonkeyPatch) -> No
 def test_a_server_that_is_not_there_yet_is_awaited() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-    stream = Source(Address(f"http://127.0.0.1:{port}/", "f"), "", silence_s=0)
+    stream = StreamSource(Address(f"http://127.0.0.1:{port}/", "f"), "", silence_s=0)
 
     async def run() -> None:
         reading = asyncio.create_task(anext(stream.events()))
@@ -102,7 +104,7 @@ def test_a_server_that_is_not_there_yet_is_awaited() -> None:
 
 def test_it_says_whether_it_is_connected() -> None:
     async def run(url: str) -> tuple[bool, bool, bool]:
-        stream = Source(Address(url, "f"), "", silence_s=0)
+        stream = StreamSource(Address(url, "f"), "", silence_s=0)
         before = stream.connected
         events = stream.events()
         await asyncio.wait_for(anext(events), PATIENCE_S)

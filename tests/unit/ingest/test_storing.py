@@ -14,10 +14,10 @@ from penstock.client.feed import Feed
 from penstock.delivery.letters import DeadLetter
 from penstock.errors import ServerRefused
 from penstock.ingest.options import SseOptions
-from penstock.ingest.sorting import Note
+from penstock.ingest.sorting import StreamNote
 from penstock.ingest.storing import Storer
 from penstock.model.event import Event as Stored
-from penstock.wire.sse import Event
+from penstock.wire.sse import ServerSentEvent
 from tests.local_server import LocalServer, local_server
 
 SCHEMA = {"type": "object", "properties": {"n": {"type": "integer"}}}
@@ -45,7 +45,7 @@ def make(server: LocalServer) -> Iterator[Make]:
         yield storer
 
 
-def noted(storer: Storer) -> Note:
+def noted(storer: Storer) -> StreamNote:
     """The note, whoever wrote it."""
     return msgspec.structs.replace(storer.note, run="")
 
@@ -61,10 +61,10 @@ def letters(server: LocalServer) -> list[DeadLetter]:
     return [decode(event.payload) for event in stored(server, "$dead-letters")]
 
 
-def numbered(*data: object) -> list[Event]:
+def numbered(*data: object) -> list[ServerSentEvent]:
     texts = [json.dumps(one).encode() for one in data]
     return [
-        Event(text, str(number), "message", len(text))
+        ServerSentEvent(text, str(number), "message", len(text))
         for number, text in enumerate(texts, 1)
     ]
 
@@ -74,7 +74,7 @@ def test_events_are_stored_with_their_note(server: LocalServer, make: Make) -> N
 
     one.store(numbered({"n": 1}, {"n": 2}, []))
 
-    assert noted(one) == Note("3", 3, 0, 1)
+    assert noted(one) == StreamNote("3", 3, 0, 1)
     assert [(event.key, event.payload) for event in stored(server, "t")] == [
         (b"1", b'{"n": 1}'),
         (b"2", b'{"n": 2}'),
@@ -88,10 +88,10 @@ def test_another_one_goes_on_from_the_note(make: Make) -> None:
     make().store(numbered({"n": 1}))
 
     other = make()
-    assert noted(other) == Note("1", 1, 0, 0)
+    assert noted(other) == StreamNote("1", 1, 0, 0)
     other.store(numbered({"n": 2}, {"n": 3}))
 
-    assert noted(make()) == Note("2", 3, 0, 0)
+    assert noted(make()) == StreamNote("2", 3, 0, 0)
 
 
 def test_a_batch_of_letters_alone_is_stored(server: LocalServer, make: Make) -> None:
@@ -99,7 +99,7 @@ def test_a_batch_of_letters_alone_is_stored(server: LocalServer, make: Make) -> 
 
     one.store(numbered(1, 2))
 
-    assert noted(one) == Note("2", 2, 0, 2)
+    assert noted(one) == StreamNote("2", 2, 0, 2)
     assert len(letters(server)) == 2
 
 
@@ -121,7 +121,7 @@ def test_what_the_broker_refuses_is_a_letter_and_the_rest_is_stored(
         f"number {wrong}" for wrong in (0, 7, 8, 19)
     ]
     assert all("schema" in one.reason for one in letters(server))
-    assert noted(one) == Note("20", 20, 0, 4)
+    assert noted(one) == StreamNote("20", 20, 0, 4)
 
 
 def test_a_refusal_that_is_not_of_an_event_is_raised(make: Make) -> None:
@@ -131,4 +131,4 @@ def test_a_refusal_that_is_not_of_an_event_is_raised(make: Make) -> None:
         one.store(numbered({"n": 1}))
 
     assert caught.value.error == "ReservedName"
-    assert noted(one) == Note()
+    assert noted(one) == StreamNote()

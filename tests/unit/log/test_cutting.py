@@ -13,7 +13,7 @@ from penstock.log.cutting import (
     length_behind,
     tidy,
 )
-from penstock.log.topic import Topic
+from penstock.log.topic import TopicLog
 from tests.unit.log.faults import FaultyFiles
 
 
@@ -32,7 +32,7 @@ def log(tmp_path: Path) -> Log:
     return log
 
 
-def files_of(topic: Topic) -> list[str]:
+def files_of(topic: TopicLog) -> list[str]:
     names = (path.name for path in Path(topic.directory).iterdir())
     return sorted(name.lstrip("0") for name in names)
 
@@ -47,7 +47,7 @@ def changes(files: FaultyFiles) -> list[tuple[str, str]]:
     ]
 
 
-def bases(topic: Topic) -> list[int]:
+def bases(topic: TopicLog) -> list[int]:
     return [segment.base_offset for segment in topic.segments]
 
 

@@ -21,7 +21,7 @@ from penstock.log.store import (
     table,
 )
 from penstock.log.tail import TailFrame
-from penstock.log.topic import Topic
+from penstock.log.topic import TopicLog
 from penstock.log.unsynced import MANY_FILES, Unsynced
 from penstock.model.columns import Columns
 from penstock.testing import CrashDisk
@@ -30,14 +30,14 @@ NOW_MS = 50_000
 
 
 @pytest.fixture
-def topic(tmp_path: Path) -> Topic:
+def topic(tmp_path: Path) -> TopicLog:
     log = Log.open(tmp_path, LogOptions(start_check_bytes=0))
     topic = log.create_topic("t", TopicOptions(segment_bytes=1024, segment_age_s=10))
     log.sync()
     return topic
 
 
-def add(topic: Topic, *sizes: int) -> None:
+def add(topic: TopicLog, *sizes: int) -> None:
     """Unwritten frames of one event of that size each."""
     for size in sizes:
         data = frame_of(Columns([bytes(size)]), topic.end_offset, bytes(16))
@@ -65,7 +65,7 @@ def planned(writes: list[SegmentWrite]) -> list[tuple[int, bool, int]]:
     return [(w.segment.base_offset, w.new, len(w.frames)) for w in writes]
 
 
-def test_first_frames_go_into_a_new_segment(topic: Topic) -> None:
+def test_first_frames_go_into_a_new_segment(topic: TopicLog) -> None:
     add(topic, 10, 10)
 
     writes = plan_writes(topic, NOW_MS)
@@ -75,7 +75,7 @@ def test_first_frames_go_into_a_new_segment(topic: Topic) -> None:
     assert writes[0].end_offset == 2
 
 
-def test_frames_that_do_not_fit_go_into_segments_of_their_own(topic: Topic) -> None:
+def test_frames_that_do_not_fit_go_into_segments_of_their_own(topic: TopicLog) -> None:
     add(topic, 600, 600, 600, 5000, 10)
 
     writes = plan_writes(topic, NOW_MS)
@@ -90,7 +90,7 @@ def test_frames_that_do_not_fit_go_into_segments_of_their_own(topic: Topic) -> N
 
 
 def test_more_frames_go_behind_those_that_are_there(
-    topic: Topic, tmp_path: Path
+    topic: TopicLog, tmp_path: Path
 ) -> None:
     add(topic, 100)
     perform(tmp_path, plan_writes(topic, NOW_MS))
@@ -105,7 +105,7 @@ def test_more_frames_go_behind_those_that_are_there(
     assert topic.tail.unwritten() == []
 
 
-def test_aged_segment_takes_no_more_frames(topic: Topic, tmp_path: Path) -> None:
+def test_aged_segment_takes_no_more_frames(topic: TopicLog, tmp_path: Path) -> None:
     add(topic, 10)
     perform(tmp_path, plan_writes(topic, NOW_MS))
     add(topic, 10)
@@ -119,7 +119,7 @@ def test_aged_segment_takes_no_more_frames(topic: Topic, tmp_path: Path) -> None
     [(None, 0, False), (10, None, False), (50, 0, True), (50.001, 0, False)],
 )
 def test_age_counts_from_creation_if_it_is_known(
-    topic: Topic, age_s: float | None, created_ms: int | None, aged: bool
+    topic: TopicLog, age_s: float | None, created_ms: int | None, aged: bool
 ) -> None:
     add(topic, 10)
     segment = plan_writes(topic, 0)[0].segment
@@ -128,7 +128,7 @@ def test_age_counts_from_creation_if_it_is_known(
     assert is_aged(segment, age_s, NOW_MS) is aged
 
 
-def test_roll_adds_an_empty_segment_once(topic: Topic, tmp_path: Path) -> None:
+def test_roll_adds_an_empty_segment_once(topic: TopicLog, tmp_path: Path) -> None:
     add(topic, 10)
 
     writes = plan_writes(topic, NOW_MS, roll=True)
@@ -139,11 +139,11 @@ def test_roll_adds_an_empty_segment_once(topic: Topic, tmp_path: Path) -> None:
     assert plan_writes(topic, NOW_MS, roll=True) == []
 
 
-def test_nothing_to_write_is_no_plan(topic: Topic) -> None:
+def test_nothing_to_write_is_no_plan(topic: TopicLog) -> None:
     assert plan_writes(topic, NOW_MS) == []
 
 
-def test_segment_is_sealed_by_its_successor(topic: Topic, tmp_path: Path) -> None:
+def test_segment_is_sealed_by_its_successor(topic: TopicLog, tmp_path: Path) -> None:
     add(topic, 10)
     first, second = plan_writes(topic, NOW_MS, roll=True)
     work = write_out(tmp_path, [first, second])
@@ -157,7 +157,7 @@ def test_segment_is_sealed_by_its_successor(topic: Topic, tmp_path: Path) -> Non
 
 
 def test_leftover_at_the_place_of_a_new_segment_is_written_over(
-    topic: Topic, tmp_path: Path
+    topic: TopicLog, tmp_path: Path
 ) -> None:
     add(topic, 10)
     writes = plan_writes(topic, NOW_MS)
@@ -170,7 +170,7 @@ def test_leftover_at_the_place_of_a_new_segment_is_written_over(
     assert leftover.stat().st_size == topic.segments[0].length
 
 
-def test_table_shows_topics_as_they_will_stand(topic: Topic) -> None:
+def test_table_shows_topics_as_they_will_stand(topic: TopicLog) -> None:
     (empty,) = table([topic], [])
     add(topic, 10, 10)
     writes = plan_writes(topic, NOW_MS)
@@ -183,7 +183,7 @@ def test_table_shows_topics_as_they_will_stand(topic: Topic) -> None:
 
 
 def test_table_without_writes_shows_topics_as_they_stand(
-    topic: Topic, tmp_path: Path
+    topic: TopicLog, tmp_path: Path
 ) -> None:
     add(topic, 10)
     perform(tmp_path, plan_writes(topic, NOW_MS))
@@ -194,7 +194,7 @@ def test_table_without_writes_shows_topics_as_they_stand(
 
 
 def test_dirty_remembers_the_first_place_that_was_written(
-    topic: Topic, tmp_path: Path
+    topic: TopicLog, tmp_path: Path
 ) -> None:
     dirty = Dirty()
     add(topic, 10)
@@ -210,7 +210,7 @@ def test_dirty_remembers_the_first_place_that_was_written(
     assert dirty.directories == {topic.directory}
 
 
-def test_dirty_of_a_failed_checkpoint_is_taken_back(topic: Topic) -> None:
+def test_dirty_of_a_failed_checkpoint_is_taken_back(topic: TopicLog) -> None:
     add(topic, 10)
     segment = plan_writes(topic, NOW_MS)[0].segment
     dirty = Dirty(segments={"a": 50, "b": 5}, sealed=[(topic, segment)])

@@ -5,7 +5,7 @@ from penstock.log.damage import Damage
 from penstock.log.options import TopicOptions
 from penstock.log.shelf import Shelf
 from penstock.log.tally import Tally, place_of
-from penstock.log.topic import Topic
+from penstock.log.topic import TopicLog
 
 
 def test_each_place_is_damaged_once() -> None:
@@ -77,8 +77,8 @@ def damage(file: str, position: int, reason: str = "bad", **more) -> Damage:
     return Damage(file=file, position=position, length=8, reason=reason, **more)
 
 
-def topic() -> Topic:
-    return Topic(
+def topic() -> TopicLog:
+    return TopicLog(
         Files(),
         Shelf(Files()),
         lambda _: None,

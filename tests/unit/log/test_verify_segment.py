@@ -9,13 +9,13 @@ import pytest
 from penstock.files import Files
 from penstock.log import Columns, Log, TopicOptions, frame_of
 from penstock.log.batch import Batch
-from penstock.log.frame import Flag, build
+from penstock.log.frame import FrameFlag, build
 from penstock.log.index import Index
 from penstock.log.layout import Layout, index_file
 from penstock.log.reader import Reader
 from penstock.log.segment import MAX_HEADER_BYTES, decode_header, encode_header
 from penstock.log.tally import Tally, VerifyResult
-from penstock.log.topic import Topic
+from penstock.log.topic import TopicLog
 from penstock.log.verify_segment import SegmentCheck
 
 PER_SEGMENT = 5
@@ -161,7 +161,7 @@ def test_frames_in_the_wrong_order_are_found(data: Path) -> None:
     assert reasons[0] == "frame goes back to offset 32"
 
 
-@pytest.mark.parametrize("flags", [0, Flag.GAPS])
+@pytest.mark.parametrize("flags", [0, FrameFlag.GAPS])
 def test_offsets_that_do_not_fit_their_frame_are_found(data: Path, flags: int) -> None:
     path, last = segments(data)[3], last_frame(data, 3)
     batch = Batch.of("t", path.read_bytes()[last:])
@@ -206,7 +206,7 @@ def check(data: Path, number: int) -> VerifyResult:
         return check_of(data, reader.topic("t"), number)
 
 
-def check_of(data: Path, topic: Topic, number: int) -> VerifyResult:
+def check_of(data: Path, topic: TopicLog, number: int) -> VerifyResult:
     tally = Tally(lambda _: None)
     layout = Layout(str(data))
     SegmentCheck(Files(), layout, topic, topic.segments[number], tally).run()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from penstock import errors
-from penstock.client.session import Session
+from penstock.client.session import NativeSession
 from penstock.errors import PenstockError, ServerRefused
 from penstock.gateway.native_pub import problem
 from penstock.model.remote_errors import (
@@ -18,7 +18,7 @@ from penstock.model.remote_errors import (
     fields_told,
     remote_error,
 )
-from penstock.wire.native import Problem, Welcome, encode
+from penstock.wire.native import RequestRefused, Welcome, encode
 from tests.unit.test_errors import CASES
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def name_of(error: object) -> str:
 
 def received(data: bytes) -> ServerRefused:
     """What a client raises that gets these bytes as the answer to its question."""
-    session = Session()
+    session = NativeSession()
     session.hello("", None, None)
     session.receive(encode(Welcome("1.0")))
     session.answer(0)
@@ -92,7 +92,7 @@ def test_what_was_told_can_be_copied_and_sent_to_other_processes(
 
 @pytest.mark.parametrize("error", BROKERS, ids=name_of)
 def test_a_server_that_tells_no_fields_is_understood(error: PenstockError) -> None:
-    found = received(encode(Problem(1, name_of(error), "no good", "do better")))
+    found = received(encode(RequestRefused(1, name_of(error), "no good", "do better")))
 
     assert isinstance(found, type(error))
     assert isinstance(found, ServerRefused)
@@ -123,7 +123,7 @@ def test_no_server_says_what_a_program_met_on_its_own_side(
     ["Unheard", "PenstockError", "ServerRefused", "annotations", "copy", "__doc__", ""],
 )
 def test_an_unknown_name_is_a_plain_refusal(name: str) -> None:
-    found = received(encode(Problem(1, name, "no good", "", {"topic": "t"})))
+    found = received(encode(RequestRefused(1, name, "no good", "", {"topic": "t"})))
 
     assert type(found) is ServerRefused
     assert (found.error, str(found)) == (name, "no good")
@@ -149,7 +149,7 @@ def test_an_unknown_name_is_a_plain_refusal(name: str) -> None:
 def test_fields_that_make_no_sense_are_a_plain_refusal(
     name: str, fields: Mapping[str, object]
 ) -> None:
-    found = received(encode(Problem(1, name, "no good", "", dict(fields))))
+    found = received(encode(RequestRefused(1, name, "no good", "", dict(fields))))
 
     assert type(found) is ServerRefused
     assert vars(found) == {"error": name, "text": "no good", "hint": ""}
@@ -161,7 +161,7 @@ def test_fields_that_make_no_sense_are_a_plain_refusal(
 def test_a_field_that_the_class_does_not_have_is_passed_over(name: str) -> None:
     told: dict[str, object] = {"topic": "t", name: "other"}
 
-    found = received(encode(Problem(1, "UnknownTopic", "no good", "", told)))
+    found = received(encode(RequestRefused(1, "UnknownTopic", "no good", "", told)))
 
     assert isinstance(found, errors.UnknownTopic)
     assert vars(found) == {
@@ -195,7 +195,7 @@ def test_no_path_is_told() -> None:
 
 
 def test_a_program_is_turned_away_by_the_class_of_the_limit() -> None:
-    session = Session()
+    session = NativeSession()
     session.hello("", None, None)
 
     with pytest.raises(errors.LimitReached, match="there are 5 connections") as caught:

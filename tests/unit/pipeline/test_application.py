@@ -10,7 +10,7 @@ import pytest
 from penstock.client import connect
 from penstock.errors import InvalidStore
 from penstock.pipeline.application import OpenStore, checkpoint_of, make_topics
-from penstock.pipeline.options import Broker
+from penstock.pipeline.options import BrokerAddress
 from tests.local_server import local_server
 
 
@@ -20,7 +20,7 @@ def test_topics_are_made_unless_they_are_there(tmp_path: Path) -> None:
             client.publish("there", [b"one"])
 
         for _ in range(2):
-            make_topics(Broker(data=str(tmp_path)), ["there", "new"])
+            make_topics(BrokerAddress(data=str(tmp_path)), ["there", "new"])
 
         with connect(tmp_path) as client:
             known: Any = client.ask("topics")

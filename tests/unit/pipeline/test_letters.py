@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from penstock.client import Client, connect
-from penstock.client.line import Line
+from penstock.client.line import LastingConnection
 from penstock.pipeline import letters as letters_module
 from penstock.pipeline.letters import Letter, letters, parts
-from penstock.pipeline.options import Broker
-from penstock.pipeline.outlet import Outlet, Told
+from penstock.pipeline.options import BrokerAddress
+from penstock.pipeline.outlet import FeedNote, QueryFeed
 from penstock.pipeline.portion import Stray
 from tests.local_server import LocalServer, local_server
 
@@ -36,7 +36,7 @@ def test_letters_are_read_over_one_connection(server: LocalServer) -> None:
             client.publish("t", [b"%d" % one for one in range(begin, begin + 50)])
     strays = [Stray(3, "a"), Stray(7, "b", b"told"), Stray(50, "d"), Stray(99, "e")]
 
-    with Line(opener, 0) as line:
+    with LastingConnection(opener, 0) as line:
         found = list(letters(line, "t", strays))
 
     assert found == [
@@ -52,7 +52,7 @@ def test_of_a_large_event_the_beginning_is_kept_and_said_where_it_is(
     with connect(server.data) as client:
         client.publish("t", [b"abc", b"abcd"])
 
-    with Line(lambda: connect(server.data), 0) as line:
+    with LastingConnection(lambda: connect(server.data), 0) as line:
         whole, cut = letters(line, "t", [Stray(0, "why"), Stray(1, "why")])
 
     assert (whole.raw, whole.reason) == (b"abc", "why")
@@ -66,14 +66,14 @@ def test_an_event_that_is_not_there_any_more_is_a_letter_all_the_same(
     with connect(server.data) as client:
         client.publish("t", [b"one"])
 
-    with Line(lambda: connect(server.data), 0) as line:
+    with LastingConnection(lambda: connect(server.data), 0) as line:
         (found,) = letters(line, "t", [Stray(5, "why")])
 
     assert found == Letter(5, "why; event 5 of t is removed", b"")
 
 
 def test_there_are_no_letters_of_no_strays(server: LocalServer) -> None:
-    with Line(lambda: connect(server.data), 0) as line:
+    with LastingConnection(lambda: connect(server.data), 0) as line:
         assert list(letters(line, "t", [])) == []
 
 
@@ -91,12 +91,12 @@ def test_parts_are_bounded_in_number_and_size(monkeypatch: pytest.MonkeyPatch) -
 @pytest.mark.slow
 def test_more_letters_can_be_told_than_a_message_holds(server: LocalServer) -> None:
     given = (Letter(place, "why", bytes(1 << 20)) for place in range(70))
-    outlet = Outlet(Broker(data=str(server.data)).feed)
+    outlet = QueryFeed(BrokerAddress(data=str(server.data)).feed)
 
     told = outlet.told("q")
     assert told is not None
     outlet.put_letters(told, 0, given)
-    outlet.put([], Told(0))
+    outlet.put([], FeedNote(0))
     outlet.close()
 
     with connect(server.data) as client:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from penstock.pipeline import notes
-from penstock.pipeline.notes import Note, Took, decode, note_of, roughly
-from penstock.pipeline.portion import Portion, Stray
+from penstock.pipeline.notes import PortionNote, Took, decode, note_of, roughly
+from penstock.pipeline.portion import Stray, TweetPortion
 
 
 @pytest.mark.parametrize(
@@ -32,7 +32,7 @@ def test_long_times_are_told_in_few_digits(ms: float, told: int) -> None:
 
 
 def test_tweets_are_told_by_the_window_in_which_they_came() -> None:
-    found = Portion()
+    found = TweetPortion()
     found.times.update({4_999: 2, 5_000: 1, 5_007: 3, 9_999: 1})
 
     note = note_of(found, 10_000, tweets_ms=3.6, users_ms=2.2)
@@ -47,7 +47,7 @@ def test_small_strays_are_told_whole(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(notes, "MAX_RAW_BYTES", 5)
     strays = [Stray(7, "why", b"abc"), Stray(9, "why", b"de"), Stray(11, "why", b"f")]
 
-    note = note_of(Portion(strays=strays), 0, 0, 0)
+    note = note_of(TweetPortion(strays=strays), 0, 0, 0)
 
     assert note.strays == [
         Stray(7, "why", b"abc"),
@@ -57,6 +57,8 @@ def test_small_strays_are_told_whole(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_note_is_what_it_was() -> None:
-    note = Note({5_000: Took({17: 2}, {3: 2}, {1: 2})}, [Stray(1, "ü", b"\xff\0")])
+    note = PortionNote(
+        {5_000: Took({17: 2}, {3: 2}, {1: 2})}, [Stray(1, "ü", b"\xff\0")]
+    )
 
     assert decode(note.encode()) == note

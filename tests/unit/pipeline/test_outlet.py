@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from penstock.client import connect
-from penstock.client.feed import Events, Feed
+from penstock.client.feed import Feed, FeedEvents
 from penstock.desk.sinks import MAX_NOTE_BYTES
 from penstock.errors import ConnectionLost
 from penstock.model.event import MESSAGE_FIELD
@@ -19,8 +19,8 @@ from penstock.pipeline import letters
 from penstock.pipeline.batch import query_of, statistics
 from penstock.pipeline.letters import Letter
 from penstock.pipeline.notes import WINDOW_MS, Took, roughly
-from penstock.pipeline.options import Broker
-from penstock.pipeline.outlet import Outlet, Told, feed_name
+from penstock.pipeline.options import BrokerAddress
+from penstock.pipeline.outlet import FeedNote, QueryFeed, feed_name
 from penstock.pipeline.statistics import Windows, closed
 from tests.effort import effort
 from tests.local_server import local_server
@@ -37,18 +37,18 @@ def test_letters_that_were_told_before_a_crash_are_not_told_again(
         raise ConnectionLost("here", "killed")
 
     with local_server(tmp_path):
-        broker = Broker(data=str(tmp_path))
-        first, second = Outlet(broker.feed), Outlet(broker.feed)
+        broker = BrokerAddress(data=str(tmp_path))
+        first, second = QueryFeed(broker.feed), QueryFeed(broker.feed)
         assert first.told() is None, "it does not know of what"
         first.told("q")
-        first.put([Events("t", [b"7"])], Told(7))
+        first.put([FeedEvents("t", [b"7"])], FeedNote(7))
         with pytest.raises(ConnectionLost):
             first.put_letters(known(first), 8, cut_off())
         first.close()
         second.told("q")
         assert (known(second).batch, known(second).letters_to) == (8, 33)
         second.put_letters(known(second), 8, strays)
-        second.put([Events("t", [b"8"])], Told(8))
+        second.put([FeedEvents("t", [b"8"])], FeedNote(8))
         second.close()
 
         with connect(tmp_path) as client:
@@ -64,7 +64,7 @@ def test_after_an_answer_was_lost_it_is_asked_again_how_far_it_is(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with local_server(tmp_path):
-        outlet = Outlet(Broker(data=str(tmp_path)).feed)
+        outlet = QueryFeed(BrokerAddress(data=str(tmp_path)).feed)
         outlet.told("q")
         put = Feed.put
 
@@ -75,10 +75,10 @@ def test_after_an_answer_was_lost_it_is_asked_again_how_far_it_is(
         with monkeypatch.context() as lost:
             lost.setattr(Feed, "put", stored_without_a_word)
             with pytest.raises(ConnectionLost):
-                outlet.put([Events("t", [b"7"])], Told(7))
+                outlet.put([FeedEvents("t", [b"7"])], FeedNote(7))
         assert outlet.told() is None
-        assert outlet.told("q") == Told(7)
-        outlet.put([Events("t", [b"8"])], Told(8))
+        assert outlet.told("q") == FeedNote(7)
+        outlet.put([FeedEvents("t", [b"8"])], FeedNote(8))
 
         with connect(tmp_path) as client:
             found = client.fetch("t", 0, 100).batches
@@ -90,11 +90,11 @@ def test_after_an_answer_was_lost_it_is_asked_again_how_far_it_is(
 
 def test_people_see_the_text_of_a_statistic(tmp_path: Path) -> None:
     with local_server(tmp_path):
-        outlet = Outlet(Broker(data=str(tmp_path)).feed)
+        outlet = QueryFeed(BrokerAddress(data=str(tmp_path)).feed)
         windows = Windows()
         windows.add(0, Took({7: 1}, {3: 1}, {2: 1}))
         outlet.told("q")
-        outlet.put(statistics(closed(windows, WINDOW_MS)), Told(7))
+        outlet.put(statistics(closed(windows, WINDOW_MS)), FeedNote(7))
         with connect(tmp_path) as client:
             (batch,) = client.fetch("logger_stats", 0, 1).batches
         outlet.close()
@@ -108,21 +108,23 @@ def test_letters_leave_open_windows_as_they_are(tmp_path: Path) -> None:
     windows = Windows()
     windows.add(5_000, Took({1: 1}, {1: 1}, {1: 1}))
     with local_server(tmp_path):
-        outlet = Outlet(Broker(data=str(tmp_path)).feed)
+        outlet = QueryFeed(BrokerAddress(data=str(tmp_path)).feed)
         outlet.told("q")
-        outlet.put([], Told(3, windows=windows, samples=9))
+        outlet.put([], FeedNote(3, windows=windows, samples=9))
 
         outlet.put_letters(known(outlet), 4, [Letter(30, "why", b"x")])
 
         told = known(outlet)
         outlet.close()
-    assert told == Told(4, 30, windows, 9)
+    assert told == FeedNote(4, 30, windows, 9)
 
 
-@pytest.mark.parametrize("told", [Told(), Told(17), Told(17, 40), Told(0, 0)])
-def test_a_note_says_what_was_told(told: Told) -> None:
-    assert Told.of(str(told)) == told
-    assert Told.of("") == Told()
+@pytest.mark.parametrize(
+    "told", [FeedNote(), FeedNote(17), FeedNote(17, 40), FeedNote(0, 0)]
+)
+def test_a_note_says_what_was_told(told: FeedNote) -> None:
+    assert FeedNote.of(str(told)) == told
+    assert FeedNote.of("") == FeedNote()
 
 
 @pytest.mark.slow
@@ -144,17 +146,17 @@ def test_a_note_is_small_enough_for_a_feed_whatever_happens() -> None:
             closed(windows, windows.reached_ms)
     closed(windows, windows.reached_ms)
 
-    assert len(str(Told(10**9, None, windows, 10**12))) < MAX_NOTE_BYTES
+    assert len(str(FeedNote(10**9, None, windows, 10**12))) < MAX_NOTE_BYTES
 
 
 def test_another_checkpoint_begins_anew(tmp_path: Path) -> None:
     with local_server(tmp_path):
-        broker = Broker(data=str(tmp_path))
+        broker = BrokerAddress(data=str(tmp_path))
 
         for query in ("one", "two"):
-            outlet = Outlet(broker.feed)
-            assert outlet.told(query) == Told()
-            outlet.put([Events("t", [query.encode()])], Told(0))
+            outlet = QueryFeed(broker.feed)
+            assert outlet.told(query) == FeedNote()
+            outlet.put([FeedEvents("t", [query.encode()])], FeedNote(0))
             outlet.close()
 
         with connect(tmp_path) as client:
@@ -171,7 +173,7 @@ def test_a_feed_has_the_name_of_its_query() -> None:
     assert feed_name(query_of(frame)) == "pipeline:17"
 
 
-def known(outlet: Outlet) -> Told:
+def known(outlet: QueryFeed) -> FeedNote:
     told = outlet.told()
     assert told is not None
     return msgspec.structs.replace(told)

@@ -12,7 +12,7 @@ import pytest
 from penstock.broker.broker import Broker
 from penstock.client import connect
 from penstock.client.address import SOCKET_NAME
-from penstock.client.line import Line
+from penstock.client.line import LastingConnection
 from penstock.log import Log
 from penstock.pipeline.samples import TOPIC, Panics
 from tests.local_server import local_server
@@ -22,7 +22,7 @@ EVER = 1 << 62
 
 @pytest.fixture
 def panics(tmp_path: Path) -> Iterator[Panics]:
-    with Line(partial(connect, tmp_path), 5.0) as line:
+    with LastingConnection(partial(connect, tmp_path), 5.0) as line:
         yield Panics(line)
 
 

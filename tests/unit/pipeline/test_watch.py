@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.pipeline.watch import Counts, Running, failed, is_idle, is_running
+from penstock.pipeline.watch import QueryCounts, Running, failed, is_idle, is_running
 
 
 def test_counts_are_those_of_the_last_progress() -> None:
-    counts = Counts()
+    counts = QueryCounts()
     progress = {
         "batchId": 6,
         "durationMs": {"triggerExecution": 812},
@@ -27,7 +27,7 @@ def test_counts_are_those_of_the_last_progress() -> None:
 
 
 def test_nothing_is_known_before_the_first_progress() -> None:
-    counts = Counts()
+    counts = QueryCounts()
 
     counts.see(None)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from penstock.pipeline.portion import Portion, portion
+from penstock.pipeline.portion import TweetPortion, portion
 from penstock.pipeline.tweet import Tweet, read
 
 Json = dict[str, Any]
@@ -52,7 +52,7 @@ def taken(one: Json) -> Tweet:
     return read(payload(one)).tweets[0]
 
 
-def portion_of(*tweets: Json) -> Portion:
+def portion_of(*tweets: Json) -> TweetPortion:
     """Of tweets at offsets 0, 1 and so on, a millisecond apart."""
     return portion(
         (offset, 5_000 + offset, payload(one, offset))

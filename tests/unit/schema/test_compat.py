@@ -6,7 +6,7 @@ import msgspec
 import pydantic
 import pytest
 
-from penstock.schema.compat import MAX_PROBLEMS, Problem, judged, problems
+from penstock.schema.compat import MAX_PROBLEMS, Incompatibility, judged, problems
 
 INT, STR, NULL = {"type": "integer"}, {"type": "string"}, {"type": "null"}
 
@@ -226,7 +226,7 @@ INCOMPATIBLE: dict[str, tuple[Any, Any, str, str]] = {
 def test_what_cannot_be_read_is_told_with_its_path(
     reader: Any, writer: Any, path: str, text: str
 ) -> None:
-    assert problems(reader, writer) == [Problem(path, text)]
+    assert problems(reader, writer) == [Incompatibility(path, text)]
 
 
 def test_of_a_union_the_nearest_branch_is_reported() -> None:
@@ -235,7 +235,7 @@ def test_of_a_union_the_nearest_branch_is_reported() -> None:
         return {"oneOf": [record(kind={"const": "dog"}, name=STR), cat]}
 
     assert problems(union(INT), union(STR)) == [
-        Problem("$.size", "may be a string, has to be an integer")
+        Incompatibility("$.size", "may be a string, has to be an integer")
     ]
 
 
@@ -286,7 +286,7 @@ def test_effort_and_answer_are_bounded() -> None:
 
 def test_modes_look_in_their_direction() -> None:
     old, new = record(a=INT), record(a=INT, b=INT)
-    narrower = Problem("$.b", "old events: may be missing, is required")
+    narrower = Incompatibility("$.b", "old events: may be missing, is required")
 
     assert judged("backward", new, old) == [narrower]
     assert judged("forward", new, old) == []

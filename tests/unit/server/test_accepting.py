@@ -14,7 +14,7 @@ from penstock.server import accepting
 from penstock.server.accepting import Acceptor, Entrance
 from penstock.server.listeners import GONE_S, LOCAL_RESERVE, Port, bind, bind_local
 from penstock.server.options import ServerOptions, TlsOptions
-from penstock.server.strangers import Place
+from penstock.server.strangers import ConnectionSlot
 from penstock.server.tls import context_of
 from tests.interop.certificates import Certificates
 from tests.unit.server.scene import Client, Echo, House, house, run, turns
@@ -41,7 +41,7 @@ def test_the_system_looks_after_peers_that_are_gone(tmp_path: Path) -> None:
         async with house(tmp_path) as one:
             met: list[tuple[int, int]] = []
 
-            def make(place: Place) -> asyncio.Protocol:
+            def make(place: ConnectionSlot) -> asyncio.Protocol:
                 class Meeting(asyncio.Protocol):
                     def connection_made(self, transport: asyncio.BaseTransport) -> None:
                         sock = transport.get_extra_info("socket")
@@ -242,7 +242,7 @@ def test_without_descriptors_it_waits_and_does_not_spin(
     told: list[str] = []
 
     class Told(asyncio.Protocol):
-        def __init__(self, place: Place) -> None:
+        def __init__(self, place: ConnectionSlot) -> None:
             told.append("made")
 
     async def scene() -> None:

@@ -15,10 +15,10 @@ from penstock.server.connection import Connection, PeerCertificate
 from penstock.server.logins import Answer
 from penstock.server.options import ServerOptions
 from penstock.server.password import Password
-from penstock.server.users_file import User
+from penstock.server.users_file import UserEntry
 from tests.unit.server.scene import Client, Echo, House, house, run, turns
 
-ANNA = User(
+ANNA = UserEntry(
     password=Password(n=2, r=1, p=1, salt=b"salt", hash=b"hash"),
     grants=Grants(user="anna", rules=(Rule("publish", "sensors/#"),)),
 )
@@ -420,7 +420,7 @@ class Door:
         self.answers: list[Answer] = []
         self.made: list[Connection] = []
 
-    def named(self, peercert: PeerCertificate, peer: Peer) -> User | None:
+    def named(self, peercert: PeerCertificate, peer: Peer) -> UserEntry | None:
         return None
 
     def check(self, request: LoginRequest, answer: Answer, peer: Peer) -> None:

@@ -18,7 +18,7 @@ from penstock.server.listeners import SOCKET_NAME, Port, bind, bind_local
 from penstock.server.logins import Found
 from penstock.server.options import ServerOptions
 from penstock.server.users import Users
-from penstock.server.users_file import User, set_password
+from penstock.server.users_file import UserEntry, set_password
 from tests.unit.server.scene import Echo, House, house, run, turns
 
 
@@ -295,7 +295,7 @@ def test_who_is_inside_may_log_in_until_the_very_end(
             one.listeners.check(LoginRequest("anna", "right"), found.append, peer)
             await one.until(lambda: found)
 
-            assert isinstance(found[0], User)
+            assert isinstance(found[0], UserEntry)
             one.listeners.end()
             one.listeners.check(LoginRequest("anna", "new"), found.append, peer)
             await turns(10)

@@ -24,7 +24,7 @@ from penstock.server import logins as module
 from penstock.server import password
 from penstock.server.password import Password
 from penstock.server.users import Users
-from penstock.server.users_file import User, remove_user, set_password, set_rules
+from penstock.server.users_file import UserEntry, remove_user, set_password, set_rules
 from tests.unit.server.scene import House, house, run, turns
 
 NAMES = ("anna", "bert", "carl")
@@ -80,7 +80,7 @@ class Room:
         """So many, as they come: ``in``, or the name of the error."""
         await self.one.until(lambda: len(self.found) >= count)
         return [
-            "in" if isinstance(one, User) else type(one).__name__
+            "in" if isinstance(one, UserEntry) else type(one).__name__
             for _, one in self.found
         ]
 
@@ -353,7 +353,7 @@ def test_rules_that_change_while_it_is_checked_are_those_that_count(
             await here.answers(1)
 
             found = here.found[0][1]
-            assert isinstance(found, User)
+            assert isinstance(found, UserEntry)
             assert found.grants.rules == ()
 
     run(scene())
@@ -367,7 +367,7 @@ def test_what_changes_before_the_answer_is_given_counts(
             logins = here.one.listeners.logins
             plain = logins._succeed
 
-            def late(login: module.Login, user: User) -> None:
+            def late(login: module.WaitingLogin, user: UserEntry) -> None:
                 plain(login, user)
                 remove_user(path, "anna")
                 here.one.listeners.check_idle(here.one.clock.now_s())
@@ -413,11 +413,14 @@ def test_logins_that_wait_when_the_server_ends_are_let_be(
         loop.set_exception_handler(lambda loop, context: broken.append(context))
         async with room(path, checks) as here:
             logins = here.one.listeners.logins
-            told: list[module.Login] = []
+            told: list[module.WaitingLogin] = []
             plain = logins._checked
 
             def noted(
-                login: module.Login, user: User, took_s: float, done: Future[bool]
+                login: module.WaitingLogin,
+                user: UserEntry,
+                took_s: float,
+                done: Future[bool],
             ) -> None:
                 plain(login, user, took_s, done)
                 told.append(login)

@@ -18,7 +18,7 @@ from penstock.http.sql_routes import SqlAnswer
 from penstock.log import Columns, Log
 from penstock.server import questions
 from penstock.server.processes import children_of
-from penstock.server.questions import Processes
+from penstock.server.questions import QuestionProcesses
 from tests.unit.http.streaming import happens
 from tests.unit.server.scene import run
 
@@ -38,8 +38,8 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return directory
 
 
-def processes(data: Path, **options: Any) -> Processes:
-    return Processes(str(data), HttpOptions(**{"sql_s": 60.0, **options}))
+def processes(data: Path, **options: Any) -> QuestionProcesses:
+    return QuestionProcesses(str(data), HttpOptions(**{"sql_s": 60.0, **options}))
 
 
 async def begun(before: list[int]) -> int:

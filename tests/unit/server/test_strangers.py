@@ -20,7 +20,7 @@ from penstock.server.http import PIECE_BYTES, UNTAKEN_BYTES
 from penstock.server.listeners import Listeners
 from penstock.server.logins import Answer
 from penstock.server.options import ServerOptions
-from penstock.server.strangers import Place, Strangers
+from penstock.server.strangers import ConnectionSlot, Strangers
 from tests.unit.server.scene import Client, Echo, House, house, run, turns
 from tests.unit.server.test_freed import http
 
@@ -195,7 +195,7 @@ def test_who_comes_back_is_where_it_was(tmp_path: Path) -> None:
         loop = asyncio.get_running_loop()
         crowd = Strangers(loop, 3, NEVER_S)
         gone: list[int] = []
-        places = [Place(lambda: None, crowd) for _ in range(5)]
+        places = [ConnectionSlot(lambda: None, crowd) for _ in range(5)]
         for number, place in enumerate(places):
             place.ends_by(partial(gone.append, number))
         for place in places[:3]:

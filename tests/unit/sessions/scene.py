@@ -5,7 +5,7 @@ from __future__ import annotations
 from penstock.delivery.consumer import Consumer
 from penstock.delivery.subscription import Subscription
 from penstock.log import Columns
-from penstock.sessions import Session, Share, Wish
+from penstock.sessions import Session, Share, TopicFilter
 from tests.unit.delivery import scene
 from tests.unit.delivery.scene import Outlet
 
@@ -24,7 +24,7 @@ class Scene(scene.Scene):
         self.broker.sessions.detach(session, self.now_s)
 
     def wish(self, session: Session, filter_: str, qos: int = 1) -> None:
-        self.broker.sessions.wish(session, Wish(filter_, qos))
+        self.broker.sessions.wish(session, TopicFilter(filter_, qos))
 
     def events(self, topic: str, count: int = 1, *, commit: bool = True) -> None:
         self.broker.publish(topic, Columns([b"x"] * count))

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.delivery.handshake import Answer
+from penstock.delivery.handshake import Reply
 from penstock.log import Columns, LogOptions
-from penstock.sessions import Will, Wish
+from penstock.sessions import TopicFilter, Will
 from penstock.sessions.routes import ANSWERED
 from tests.unit.delivery.scene import RESTARTS, Outlet
 from tests.unit.sessions.scene import (
@@ -114,9 +114,9 @@ def test_who_comes_back_in_time_has_no_will_due(scene: Scene) -> None:
 def test_wishes_are_known_by_their_filter(scene: Scene) -> None:
     ann, sessions = scene.come(), scene.broker.sessions
 
-    assert not sessions.wish(ann, Wish("t", 1))
-    assert sessions.wish(ann, Wish("t", 2))
-    assert ann.wishes == {"t": Wish("t", 2)}
+    assert not sessions.wish(ann, TopicFilter("t", 1))
+    assert sessions.wish(ann, TopicFilter("t", 2))
+    assert ann.wishes == {"t": TopicFilter("t", 2)}
     assert sessions.unwish(ann, "t")
     assert not sessions.unwish(ann, "t")
 
@@ -148,7 +148,7 @@ def test_everything_of_a_session_is_there_after_a_restart(
 ) -> None:
     ann = scene.come(expiry_s=3600.0)
     ann.user, ann.will = "anna", WILL
-    scene.broker.sessions.wish(ann, Wish("t", 2, True, True, 7))
+    scene.broker.sessions.wish(ann, TopicFilter("t", 2, True, True, 7))
     scene.wish(ann, "$share/g/x/#")
     scene.commit()
 
@@ -173,7 +173,7 @@ def test_packet_ids_in_flight_are_there_after_a_restart(
     sessions = scene.broker.sessions
     sessions.note(ann, urgent=True)
     scene.commit()
-    for flight in ann.flights.answered(Answer.PUBREC, ids[:2]):
+    for flight in ann.flights.answered(Reply.PUBREC, ids[:2]):
         subscription_of(ann).settle(flight.offset)
     sessions.received(ann, [5, 6])
     sessions.completed(ann, [5])

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.delivery.handshake import Answer
+from penstock.delivery.handshake import Reply
 from penstock.log import Columns
-from penstock.sessions import Wish
+from penstock.sessions import TopicFilter
 from penstock.sessions import routes as routes_module
 from penstock.sessions.retained import TOPIC as RETAINED
-from penstock.sessions.session import NOBODY, Terms
+from penstock.sessions.session import NOBODY, DeliveryTerms
 from tests.unit.delivery.scene import RESTARTS
 from tests.unit.sessions.scene import (
     Scene,
@@ -164,36 +164,44 @@ def test_topics_known_are_forgotten_before_they_are_too_many(
 def test_wishes_that_overlap_are_one_delivery_by_the_best_terms(scene: Scene) -> None:
     ann = scene.come()
     sessions = scene.broker.sessions
-    sessions.wish(ann, Wish("t", 0, no_local=True, identifier=9))
-    sessions.wish(ann, Wish("+", 2, no_local=True))
-    sessions.wish(ann, Wish("#", 1, retain_as_published=True, identifier=3))
+    sessions.wish(ann, TopicFilter("t", 0, no_local=True, identifier=9))
+    sessions.wish(ann, TopicFilter("+", 2, no_local=True))
+    sessions.wish(ann, TopicFilter("#", 1, retain_as_published=True, identifier=3))
     scene.events("t")
 
     assert scene.got(ann) == {"t": [0]}
     terms = sessions.routes.terms(ann, share_of(ann))
-    assert terms == Terms(2, False, True, (3, 9))
+    assert terms == DeliveryTerms(2, False, True, (3, 9))
 
 
 def test_terms_follow_the_wishes(scene: Scene) -> None:
     ann, sessions = scene.come(), scene.broker.sessions
-    sessions.wish(ann, Wish("t", 1, no_local=True))
+    sessions.wish(ann, TopicFilter("t", 1, no_local=True))
     scene.events("t")
     assert sessions.routes.terms(ann, share_of(ann)).no_local
 
-    sessions.wish(ann, Wish("t", 2))
-    assert sessions.routes.terms(ann, share_of(ann)) == Terms(2, False, False, ())
+    sessions.wish(ann, TopicFilter("t", 2))
+    assert sessions.routes.terms(ann, share_of(ann)) == DeliveryTerms(
+        2, False, False, ()
+    )
 
-    sessions.wish(ann, Wish("#", 1, identifier=4))
-    assert sessions.routes.terms(ann, share_of(ann)) == Terms(2, False, False, (4,))
+    sessions.wish(ann, TopicFilter("#", 1, identifier=4))
+    assert sessions.routes.terms(ann, share_of(ann)) == DeliveryTerms(
+        2, False, False, (4,)
+    )
 
     sessions.unwish(ann, "t")
-    assert sessions.routes.terms(ann, share_of(ann)) == Terms(1, False, False, (4,))
+    assert sessions.routes.terms(ann, share_of(ann)) == DeliveryTerms(
+        1, False, False, (4,)
+    )
 
 
 def test_terms_of_a_topic_nobody_wishes_for_are_none(scene: Scene) -> None:
     ann = scene.come()
 
-    assert scene.broker.sessions.routes.terms_of(ann, "t") == Terms(0, False, False, ())
+    assert scene.broker.sessions.routes.terms_of(ann, "t") == DeliveryTerms(
+        0, False, False, ()
+    )
 
 
 # QoS 0
@@ -277,7 +285,7 @@ def test_what_is_in_flight_is_completed_without_a_wish(scene: Scene) -> None:
 
     share = share_of(ann)
     assert share.ending
-    for flight in ann.flights.answered(Answer.ACK, ids):
+    for flight in ann.flights.answered(Reply.ACK, ids):
         share.subscription.settle(flight.offset)
     routes.end(ann, share)
     assert (scene.shares(ann), scene.subscriptions()) == ([], [])
@@ -305,7 +313,7 @@ def test_shares_that_are_done_are_swept_away_and_come_back(scene: Scene) -> None
         scene.events(topic)
     for topic in ("a", "b"):
         (id_,) = scene.send(ann, topic)
-        for flight in ann.flights.answered(Answer.ACK, [id_]):
+        for flight in ann.flights.answered(Reply.ACK, [id_]):
             subscription_of(ann, topic).settle(flight.offset)
 
     assert routes.sweep(ann) == 2
@@ -471,7 +479,7 @@ def test_an_answer_settles_what_was_not_sent_again_yet(scene: Scene) -> None:
     scene.go(ann)
     scene.come()
 
-    (flight,) = ann.flights.answered(Answer.ACK, ids)
+    (flight,) = ann.flights.answered(Reply.ACK, ids)
     settled = subscription_of(ann).settle_all([flight.offset], consumer_of(ann))
 
     assert settled == 1

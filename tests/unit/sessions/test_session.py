@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from penstock.errors import InvalidName
-from penstock.sessions.session import NOBODY, Session, Will, Wish
+from penstock.sessions.session import NOBODY, Session, TopicFilter, Will
 from tests.unit.sessions.scene import Scene, consumer_of, share_of
 
 
@@ -56,7 +56,7 @@ def test_nobody_hears_of_anything() -> None:
 def test_a_wish_knows_whether_it_is_shared(
     filter_: str, share: tuple[str, str] | None, plain: str
 ) -> None:
-    wish = Wish(filter_, 1)
+    wish = TopicFilter(filter_, 1)
 
     assert (wish.share, wish.plain) == (share, plain)
 
@@ -64,19 +64,19 @@ def test_a_wish_knows_whether_it_is_shared(
 @pytest.mark.parametrize("filter_", ["$share/g", "$share//a", "$share/a+/b"])
 def test_a_shared_wish_without_a_group_or_filter_is_none(filter_: str) -> None:
     with pytest.raises(InvalidName):
-        _ = Wish(filter_, 1).share
+        _ = TopicFilter(filter_, 1).share
 
 
 @pytest.mark.parametrize(
     "one",
     [
-        Wish("a/#", 2, True, True, 268_435_455),
-        Wish("a", 0),
+        TopicFilter("a/#", 2, True, True, 268_435_455),
+        TopicFilter("a", 0),
         Will("t", b"\xff", 2, True, {"a": "b"}, 5.0, 60.0, 3),
         Will("t", b"", 0, False, {}),
     ],
 )
-def test_wishes_and_wills_are_written_whole(one: Wish | Will) -> None:
+def test_wishes_and_wills_are_written_whole(one: TopicFilter | Will) -> None:
     data = msgspec.msgpack.encode(one)
 
     assert msgspec.msgpack.decode(data, type=type(one)) == one

@@ -10,7 +10,7 @@ from pyspark.sql.datasource import CaseInsensitiveDict
 
 from penstock.log import Columns, Log
 from penstock.spark.source import PenstockSource
-from penstock.table.connection import Connection
+from penstock.table.connection import BrokerAccess
 
 # Milliseconds since 1970: 2026-01-01T00:00:00Z.
 NEW_YEAR = 1_767_225_600_000
@@ -48,8 +48,8 @@ def source(**options: str) -> PenstockSource:
     return PenstockSource(CaseInsensitiveDict(options))
 
 
-def connection(path: Path, **said: Any) -> Connection:
-    return Connection(servers=(), path=str(path), **said)
+def connection(path: Path, **said: Any) -> BrokerAccess:
+    return BrokerAccess(servers=(), path=str(path), **said)
 
 
 def read(one: PenstockSource, schema: Any = None) -> list[dict[str, Any]]:

@@ -8,7 +8,7 @@ from pyspark.sql import datasource as spark
 from penstock.log import Batch, Columns, frame_of
 from penstock.spark.columns import layout_of, schema_of
 from penstock.spark.ddl import parse
-from penstock.spark.filters import Wanted
+from penstock.spark.filters import PushedFilters
 from penstock.table.extent import Extent
 from tests.unit.spark.scene import NEW_YEAR
 
@@ -17,9 +17,11 @@ MOMENT = datetime(2026, 1, 1, tzinfo=UTC)
 TOPIC, OFFSET, TIME = ("topic",), ("offset",), ("timestamp",)
 
 
-def wanted(*, typed: str | None = None) -> Wanted:
+def wanted(*, typed: str | None = None) -> PushedFilters:
     fields = None if typed is None else parse(typed)
-    return Wanted.of(layout_of(schema_of(fields, None, include_headers=False), fields))
+    return PushedFilters.of(
+        layout_of(schema_of(fields, None, include_headers=False), fields)
+    )
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,8 @@ from penstock.client.address import Remote
 from penstock.errors import ConnectionLost, NotRunning, ServerRefused
 from penstock.model.remote_errors import remote_error
 from penstock.spark import line as spark_line
-from penstock.spark.line import Line
-from penstock.table.connection import Connection
+from penstock.spark.line import SparkConnection
+from penstock.table.connection import BrokerAccess
 from tests.local_server import LocalServer, local_server
 
 
@@ -26,8 +26,8 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(line, "PAUSE_S", 0.01)
 
 
-def where(path: Path | None, *servers: str, retry_s: float = 0.0) -> Connection:
-    return Connection(
+def where(path: Path | None, *servers: str, retry_s: float = 0.0) -> BrokerAccess:
+    return BrokerAccess(
         servers=servers, path=None if path is None else str(path), retry_s=retry_s
     )
 
@@ -37,7 +37,7 @@ def topics(client: Client) -> object:
 
 
 def test_a_connection_is_made_when_it_is_needed(server: LocalServer) -> None:
-    with Line(where(server.data)) as found:
+    with SparkConnection(where(server.data)) as found:
         assert found.say(topics) == found.say(topics)
         found.close()
         assert found.say(topics)
@@ -52,7 +52,7 @@ def test_a_broker_that_is_away_is_waited_for(server: LocalServer) -> None:
             raise ConnectionLost("here", "it was cut")
         return "done"
 
-    with Line(where(server.data, retry_s=60)) as found:
+    with SparkConnection(where(server.data, retry_s=60)) as found:
         assert found.say(once_lost) == "done"
 
     assert tries[0] is not tries[1]
@@ -61,7 +61,7 @@ def test_a_broker_that_is_away_is_waited_for(server: LocalServer) -> None:
 def test_one_that_stays_away_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "data").mkdir()
 
-    with Line(where(tmp_path / "data")) as found, pytest.raises(NotRunning):
+    with SparkConnection(where(tmp_path / "data")) as found, pytest.raises(NotRunning):
         found.say(topics)
 
 
@@ -74,14 +74,14 @@ def test_a_busy_broker_is_asked_again(server: LocalServer) -> None:
             raise answer
         return answer
 
-    with Line(where(server.data, retry_s=60)) as found:
+    with SparkConnection(where(server.data, retry_s=60)) as found:
         assert found.say(busy) == "done"
 
 
 def test_what_is_refused_is_not_asked_again(server: LocalServer) -> None:
     refused = pytest.raises(ServerRefused, match="nothing")
 
-    with Line(where(server.data, retry_s=60)) as found, refused:
+    with SparkConnection(where(server.data, retry_s=60)) as found, refused:
         found.say(lambda client: client.ask("nothing"))
 
 
@@ -89,14 +89,14 @@ def test_who_has_to_log_in_does(tmp_path: Path) -> None:
     (tmp_path / "secret").write_text("open sesame\n")
     with local_server(tmp_path / "data", {"ann": "open sesame"}) as server:
         path = str(server.data)
-        known = Connection(
+        known = BrokerAccess(
             servers=(), path=path, user="ann", password_file=str(tmp_path / "secret")
         )
-        unknown = Connection(servers=(), path=path, user="ann", password="no")
+        unknown = BrokerAccess(servers=(), path=path, user="ann", password="no")
 
-        with Line(known) as found:
+        with SparkConnection(known) as found:
             assert found.say(topics)
-        with Line(unknown) as found, pytest.raises(ServerRefused) as caught:
+        with SparkConnection(unknown) as found, pytest.raises(ServerRefused) as caught:
             found.say(topics)
 
     assert caught.value.error == "LoginRefused"
@@ -115,7 +115,7 @@ def test_of_several_servers_one_that_runs_is_taken(
 
     monkeypatch.setattr(spark_line, "connect", connected)
 
-    with Line(where(None, "a:1", "b:1")) as found:
+    with SparkConnection(where(None, "a:1", "b:1")) as found:
         assert found.say(topics)
 
     assert asked == ["a:1", "b:1"]

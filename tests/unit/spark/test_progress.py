@@ -8,7 +8,7 @@ import pytest
 from penstock.errors import ServerRefused, Unreachable
 from penstock.model.remote_errors import remote_error
 from penstock.spark import progress
-from penstock.spark.progress import Progress
+from penstock.spark.progress import ProgressReporter
 
 
 class Asked:
@@ -34,7 +34,7 @@ def place() -> Any:
 
 
 def test_what_is_new_is_told_once(place: Any) -> None:
-    one = Progress("spark:q", needs_broker=True)
+    one = ProgressReporter("spark:q", needs_broker=True)
 
     one.report(place, {"t": 5, "u": 1}, now=True)
     one.report(place, {"t": 5, "u": 1}, now=True)
@@ -48,7 +48,7 @@ def test_a_query_in_a_hurry_tells_seldom(
 ) -> None:
     now_s = [100.0]
     monkeypatch.setattr(time, "monotonic", lambda: now_s[0])
-    one = Progress("spark:q", needs_broker=True)
+    one = ProgressReporter("spark:q", needs_broker=True)
 
     for offset in range(10):
         one.report(place, {"t": offset}, now=False)
@@ -58,7 +58,7 @@ def test_a_query_in_a_hurry_tells_seldom(
 
 
 def test_nobody_is_told_under_no_name(place: Any) -> None:
-    Progress("", needs_broker=True).report(place, {"t": 5}, now=True)
+    ProgressReporter("", needs_broker=True).report(place, {"t": 5}, now=True)
 
     assert place.said == []
 
@@ -68,7 +68,7 @@ def test_files_are_read_without_a_broker_and_told_to_it_when_it_is_there(
 ) -> None:
     now_s = [100.0]
     monkeypatch.setattr(time, "monotonic", lambda: now_s[0])
-    one = Progress("spark:q", needs_broker=False)
+    one = ProgressReporter("spark:q", needs_broker=False)
 
     place.error = Unreachable("data", 0, "nobody")
     one.report(place, {"t": 5}, now=True)
@@ -85,14 +85,16 @@ def test_a_broker_that_is_needed_has_to_be_there(place: Any) -> None:
     place.error = Unreachable("h:1", 60, "nobody")
 
     with pytest.raises(Unreachable):
-        Progress("spark:q", needs_broker=True).report(place, {"t": 5}, now=True)
+        ProgressReporter("spark:q", needs_broker=True).report(place, {"t": 5}, now=True)
 
 
 def test_a_name_that_others_use_is_an_error(place: Any) -> None:
     place.error = remote_error("NotMoved", "2 consume it")
 
     with pytest.raises(ServerRefused, match="2 consume it"):
-        Progress("spark:q", needs_broker=False).report(place, {"t": 5}, now=True)
+        ProgressReporter("spark:q", needs_broker=False).report(
+            place, {"t": 5}, now=True
+        )
 
 
 def test_a_topic_that_went_stops_nobody(
@@ -100,6 +102,6 @@ def test_a_topic_that_went_stops_nobody(
 ) -> None:
     place.error = remote_error("UnknownTopic", "topic t does not exist")
 
-    Progress("spark:q", needs_broker=True).report(place, {"t": 5}, now=True)
+    ProgressReporter("spark:q", needs_broker=True).report(place, {"t": 5}, now=True)
 
     assert "progress of spark:q in t is not reported: topic t does not" in caplog.text

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.spark.ranges import Range, share, split
+from penstock.spark.ranges import TaskRange, share, split
 from penstock.table.extent import Extent
 
 HEAVY = {"t": Extent(start=0, end=100, bytes=100 << 20)}
@@ -32,24 +32,24 @@ def test_ranges_are_the_spans(
 
 
 def test_what_is_small_is_one_task() -> None:
-    assert split({"t": (0, 1000)}, {}, tasks=8) == [Range("t", 0, 1000)]
+    assert split({"t": (0, 1000)}, {}, tasks=8) == [TaskRange("t", 0, 1000)]
 
 
 def test_ranges_know_the_number_of_their_topic() -> None:
     extents = {"t": Extent(start=0, end=9, number=7)}
 
     assert split({"t": (0, 4)}, extents, at_least=2) == [
-        Range("t", 0, 2, number=7),
-        Range("t", 2, 4, number=7),
+        TaskRange("t", 0, 2, number=7),
+        TaskRange("t", 2, 4, number=7),
     ]
 
 
 def test_what_is_large_is_a_task_for_each_processor() -> None:
     assert split({"t": (0, 100)}, HEAVY, tasks=4) == [
-        Range("t", 0, 25),
-        Range("t", 25, 50),
-        Range("t", 50, 75),
-        Range("t", 75, 100),
+        TaskRange("t", 0, 25),
+        TaskRange("t", 25, 50),
+        TaskRange("t", 50, 75),
+        TaskRange("t", 75, 100),
     ]
 
 
@@ -66,7 +66,7 @@ def test_nothing_is_no_task() -> None:
 
 
 def test_a_range_travels() -> None:
-    assert pickle.loads(pickle.dumps(Range("t", 1, 2))) == Range("t", 1, 2)
+    assert pickle.loads(pickle.dumps(TaskRange("t", 1, 2))) == TaskRange("t", 1, 2)
 
 
 @pytest.mark.parametrize(

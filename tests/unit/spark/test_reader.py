@@ -9,7 +9,7 @@ from pyspark.sql import datasource as spark
 
 from penstock.errors import DataLost, UnknownTopic
 from penstock.log import Log
-from penstock.spark.ranges import Range
+from penstock.spark.ranges import TaskRange
 from tests.unit.spark.scene import NEW_YEAR, append, filled, read, source
 
 MOMENT = datetime(2026, 1, 1, tzinfo=UTC)
@@ -147,7 +147,7 @@ def test_filters_are_left_to_spark_unless_it_is_said(data: Path) -> None:
     filters = [spark.EqualTo(("offset",), 1)]
 
     assert list(reader.pushFilters(filters)) == filters
-    assert reader.partitions() == [Range("t", 0, 10, number=1)]
+    assert reader.partitions() == [TaskRange("t", 0, 10, number=1)]
 
 
 def test_spark_does_not_see_that_filters_can_be_pushed(data: Path) -> None:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from penstock.errors import BadRow, InvalidName, UnfitFrame
 from penstock.spark import rows
-from penstock.spark.rows import Frame, Piece
+from penstock.spark.rows import Frame, RowBatch
 
 PAIRS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
 SPARK = {
@@ -25,7 +25,7 @@ SPARK = {
 
 def pieces(
     topic: str | None = "t", first_row: int = 0, **columns: pa.Array
-) -> list[Piece]:
+) -> list[RowBatch]:
     batch = pa.record_batch(columns)
     types = {name: SPARK[column.type] for name, column in columns.items()}
     return list(Frame.of(types.items(), topic).pieces(batch, 3, first_row))

@@ -12,7 +12,7 @@ from penstock.errors import BadRow, InvalidOption, ServerRefused, UnknownOption
 from penstock.spark import rows
 from penstock.spark.offsets import MOST
 from penstock.spark.rows import Frame
-from penstock.spark.sink import Part, Sink, Write, sink_options
+from penstock.spark.sink import Sink, TaskResult, Write, sink_options
 from tests.local_server import LocalServer, local_server
 
 FIRST = Write("spark:q", 0)
@@ -112,7 +112,7 @@ def test_tasks_without_rows_have_no_part(server: LocalServer, sink: Sink) -> Non
     empty = sink.stage(FIRST, 0, [])
 
     assert empty.events == 0
-    assert sink.commit(FIRST, [empty, Part(1, 2, 0)])
+    assert sink.commit(FIRST, [empty, TaskResult(1, 2, 0)])
     assert ask(server, "sinks")["sinks"] == []
 
 

@@ -13,7 +13,7 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMa
 from penstock.client import connect
 from penstock.errors import DataLost, InvalidOption, UnknownTopic
 from penstock.log import Log
-from penstock.spark.progress import Progress
+from penstock.spark.progress import ProgressReporter
 from penstock.spark.stream import TopicStreamReader
 from tests.local_server import local_server
 from tests.unit.spark.scene import append, rows, source
@@ -425,7 +425,7 @@ def test_stopping_does_not_wait_for_a_broker(
 ) -> None:
     away = source(servers="127.0.0.1:1", subscribe="t")
     one = away.streamReader(away.schema())
-    one._progress = Progress("spark:q", needs_broker=True)
+    one._progress = ProgressReporter("spark:q", needs_broker=True)
     one._stands = {"t": 5}
     monkeypatch.setattr(time, "sleep", pytest.fail)
 

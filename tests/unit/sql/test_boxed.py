@@ -16,7 +16,7 @@ import pytest
 from penstock.errors import InvalidQuery
 from penstock.log import Columns, Log
 from penstock.sql.boxed import FUNCTIONS, Box, functions_in, told
-from penstock.sql.question import ANSWERED, PROGRAM, REFUSED, Question, Refusal
+from penstock.sql.question import ANSWERED, PROGRAM, REFUSED, SqlQuestion, SqlRefusal
 from penstock.sql.scanning import TopicTable
 
 NEW_YEAR = 1_767_225_600_000
@@ -38,7 +38,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return directory
 
 
-def question(data: Path, query: str, **more: Any) -> Question:
+def question(data: Path, query: str, **more: Any) -> SqlQuestion:
     fields: dict[str, Any] = {
         "topics": ["orders", "typed"],
         "schemas": {"typed": json.dumps(SCHEMA)},
@@ -47,7 +47,7 @@ def question(data: Path, query: str, **more: Any) -> Question:
         "rows": 100,
         "answer_bytes": MIB,
     }
-    return Question(data=str(data), query=query, **{**fields, **more})
+    return SqlQuestion(data=str(data), query=query, **{**fields, **more})
 
 
 def answered(data: Path, query: str, **more: Any) -> Any:
@@ -57,7 +57,7 @@ def answered(data: Path, query: str, **more: Any) -> Any:
         return json.loads(told(asked, box.answer(query)))
 
 
-def carried_out(asked: Question) -> subprocess.CompletedProcess[bytes]:
+def carried_out(asked: SqlQuestion) -> subprocess.CompletedProcess[bytes]:
     return subprocess.run(
         [sys.executable, "-P", "-m", PROGRAM],
         input=msgspec.json.encode(asked),
@@ -259,7 +259,7 @@ def test_a_process_answers_and_refuses(data: Path) -> None:
     assert good.returncode == ANSWERED
     assert json.loads(good.stdout)["rows"] == [[50]]
     assert bad.returncode == REFUSED
-    assert msgspec.json.decode(bad.stdout, type=Refusal).error == "InvalidQuery"
+    assert msgspec.json.decode(bad.stdout, type=SqlRefusal).error == "InvalidQuery"
     assert good.stderr == bad.stderr == b""
 
 
@@ -276,7 +276,7 @@ def test_what_goes_wrong_behind_the_first_rows_is_refused(data: Path) -> None:
     found = carried_out(question(data, late, rows=1_000_000))
 
     assert found.returncode == REFUSED, found
-    refusal = msgspec.json.decode(found.stdout, type=Refusal)
+    refusal = msgspec.json.decode(found.stdout, type=SqlRefusal)
     assert (refusal.error, refusal.arguments[0]) == ("InvalidQuery", "oh no")
 
 
@@ -299,7 +299,7 @@ def test_memory_has_a_limit_that_holds(data: Path, query: str) -> None:
     found = carried_out(question(data, query, memory_bytes=64 * MIB))
 
     assert found.returncode == REFUSED, found
-    refusal = msgspec.json.decode(found.stdout, type=Refusal)
+    refusal = msgspec.json.decode(found.stdout, type=SqlRefusal)
     assert refusal.error == "TooMuchAsked"
     assert refusal.arguments[1:] == [64 * MIB, "http.sql_memory_bytes"]
 

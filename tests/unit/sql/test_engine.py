@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from penstock.errors import DataLost, InvalidQuery
 from penstock.log import Columns, Log
 from penstock.sql import scanning
-from penstock.sql.engine import Engine, named_in
-from penstock.table.connection import Connection
-from penstock.table.place import Files
+from penstock.sql.engine import SqlEngine, named_in
+from penstock.table.connection import BrokerAccess
+from penstock.table.place import DataDirectory
 from tests.effort import effort
 
 # 2026-01-01T00:00:00Z.
@@ -69,18 +69,20 @@ def columns(numbers: range) -> Columns:
 
 
 @pytest.fixture(scope="module")
-def engine(data: Path) -> Iterator[Engine]:
+def engine(data: Path) -> Iterator[SqlEngine]:
     known = Topics(["orders", "orders.eu", "odd", "Case", "case"], orders=SCHEMA)
-    with Engine(Connection(servers=(), path=str(data), retry_s=0), known) as engine:
+    with SqlEngine(
+        BrokerAccess(servers=(), path=str(data), retry_s=0), known
+    ) as engine:
         yield engine
 
 
-def asked(engine: Engine, query: str) -> list[tuple[Any, ...]]:
+def asked(engine: SqlEngine, query: str) -> list[tuple[Any, ...]]:
     return list(engine.answer(query).rows())
 
 
 def test_a_topic_has_the_columns_of_its_events_and_of_its_schema(
-    engine: Engine,
+    engine: SqlEngine,
 ) -> None:
     plain = engine.answer('SELECT * FROM "orders.eu" WHERE offset = 7')
     typed = engine.answer("SELECT * FROM orders WHERE offset = 7")
@@ -91,7 +93,7 @@ def test_a_topic_has_the_columns_of_its_events_and_of_its_schema(
     assert "value" not in typed.columns
 
 
-def test_values_are_those_of_the_events(engine: Engine) -> None:
+def test_values_are_those_of_the_events(engine: SqlEngine) -> None:
     what = "offset, epoch_ms(timestamp), key, value, priority, id, headers['n'], topic"
 
     found = asked(engine, f'SELECT {what} FROM "orders.eu" WHERE offset = 7')
@@ -102,7 +104,7 @@ def test_values_are_those_of_the_events(engine: Engine) -> None:
     ]
 
 
-def test_fields_of_a_schema_are_columns(engine: Engine) -> None:
+def test_fields_of_a_schema_are_columns(engine: SqlEngine) -> None:
     by_user = "SELECT user, sum(total)::BIGINT FROM orders GROUP BY user ORDER BY user"
 
     assert asked(engine, by_user) == [
@@ -111,7 +113,7 @@ def test_fields_of_a_schema_are_columns(engine: Engine) -> None:
 
 
 def test_topics_are_joined_with_each_other_and_with_files(
-    engine: Engine, tmp_path: Path
+    engine: SqlEngine, tmp_path: Path
 ) -> None:
     (tmp_path / "names.csv").write_text("user,name\nu0,Anna\nu1,Bert\n")
     names = tmp_path / "names.parquet"
@@ -136,16 +138,16 @@ def test_one_query_sees_a_topic_as_it_is_at_one_moment(
         log.create_topic("t")
         log.append("t", Columns([b"1"]))
         log.sync()
-        read = Files.batches
+        read = DataDirectory.batches
 
-        def late(place: Files, *args: Any, **more: Any) -> Any:
+        def late(place: DataDirectory, *args: Any, **more: Any) -> Any:
             log.append("t", Columns([b"2"]))
             log.sync()
             return read(place, *args, **more)
 
-        monkeypatch.setattr(Files, "batches", late)
-        connection = Connection(servers=(), path=str(tmp_path), retry_s=0)
-        with Engine(connection, Topics(["t"])) as engine:
+        monkeypatch.setattr(DataDirectory, "batches", late)
+        connection = BrokerAccess(servers=(), path=str(tmp_path), retry_s=0)
+        with SqlEngine(connection, Topics(["t"])) as engine:
             both = "SELECT (SELECT count(*) FROM t), (SELECT max(value) FROM t)"
 
             assert asked(engine, both) == [(1, "1")]
@@ -153,16 +155,18 @@ def test_one_query_sees_a_topic_as_it_is_at_one_moment(
 
 
 def test_frames_that_cannot_hold_what_is_asked_for_are_not_read(
-    engine: Engine, monkeypatch: pytest.MonkeyPatch
+    engine: SqlEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ranges: list[tuple[int, int]] = []
-    read = Files.batches
+    read = DataDirectory.batches
 
-    def noted(place: Files, topic: str, start: int, end: int, **more: Any) -> Any:
+    def noted(
+        place: DataDirectory, topic: str, start: int, end: int, **more: Any
+    ) -> Any:
         ranges.append((start, end))
         return read(place, topic, start, end, **more)
 
-    monkeypatch.setattr(Files, "batches", noted)
+    monkeypatch.setattr(DataDirectory, "batches", noted)
 
     asked(engine, "SELECT count(*) FROM orders WHERE offset BETWEEN 500 AND 510")
     asked(engine, "SELECT * FROM orders WHERE timestamp >= '2026-01-01T00:15:00Z'")
@@ -174,7 +178,7 @@ def test_frames_that_cannot_hold_what_is_asked_for_are_not_read(
 
 
 def test_only_columns_that_are_asked_for_are_made(
-    engine: Engine, monkeypatch: pytest.MonkeyPatch
+    engine: SqlEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made: list[list[str]] = []
     layout_of = scanning.TopicTable.layout
@@ -194,9 +198,9 @@ def test_only_columns_that_are_asked_for_are_made(
 
 
 def test_payloads_that_do_not_fit_are_told_of(data: Path) -> None:
-    connection = Connection(servers=(), path=str(data), retry_s=0)
+    connection = BrokerAccess(servers=(), path=str(data), retry_s=0)
     schema = {"type": "object", "properties": {"a": {"type": "integer"}}}
-    with Engine(connection, Topics(["odd"], odd=schema)) as engine:
+    with SqlEngine(connection, Topics(["odd"], odd=schema)) as engine:
         found = engine.answer("SELECT a, _corrupt FROM odd")
 
         assert list(found.rows()) == [(None, "\ufffd\0"), (1, None), (None, "no")]
@@ -204,7 +208,7 @@ def test_payloads_that_do_not_fit_are_told_of(data: Path) -> None:
         assert note.startswith("2 payloads of odd do not fit its schema: their fields ")
 
 
-def test_bytes_that_are_no_text_are_shown_as_such(engine: Engine) -> None:
+def test_bytes_that_are_no_text_are_shown_as_such(engine: SqlEngine) -> None:
     assert asked(engine, "SELECT upper(value) FROM odd WHERE offset <> 1") == [
         ("\ufffd\0",),
         ("NO",),
@@ -225,7 +229,7 @@ def test_bytes_that_are_no_text_are_shown_as_such(engine: Engine) -> None:
     ],
 )
 def test_what_cannot_be_answered_is_said_in_a_line(
-    engine: Engine, query: str, reason: str, hint: str
+    engine: SqlEngine, query: str, reason: str, hint: str
 ) -> None:
     with pytest.raises(InvalidQuery) as caught:
         asked(engine, query)
@@ -236,7 +240,7 @@ def test_what_cannot_be_answered_is_said_in_a_line(
 
 
 def test_what_goes_wrong_behind_the_first_rows_is_said_in_a_line(
-    engine: Engine,
+    engine: SqlEngine,
 ) -> None:
     query = "SELECT if(range = 100000, error('oh no'), 0) FROM range(200000)"
 
@@ -245,22 +249,22 @@ def test_what_goes_wrong_behind_the_first_rows_is_said_in_a_line(
 
 
 def test_what_was_lost_meanwhile_is_said(
-    engine: Engine, monkeypatch: pytest.MonkeyPatch
+    engine: SqlEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def lost(*_: object, **__: object) -> Any:
         raise DataLost("orders", "it was deleted")
 
-    monkeypatch.setattr(Files, "batches", lost)
+    monkeypatch.setattr(DataDirectory, "batches", lost)
 
     with pytest.raises(DataLost, match="it was deleted"):
         asked(engine, "SELECT count(*) FROM orders")
 
 
-def test_all_topics_are_listed_when_that_is_the_question(engine: Engine) -> None:
+def test_all_topics_are_listed_when_that_is_the_question(engine: SqlEngine) -> None:
     assert asked(engine, "SHOW TABLES") == [("odd",), ("orders",), ("orders.eu",)]
 
 
-def test_tables_of_ones_own_can_be_made(engine: Engine) -> None:
+def test_tables_of_ones_own_can_be_made(engine: SqlEngine) -> None:
     asked(engine, "CREATE OR REPLACE TABLE mine AS SELECT 42 AS n")
 
     assert asked(engine, "SELECT n FROM mine") == [(42,)]
@@ -292,7 +296,7 @@ def test_topics_are_found_by_their_names(query: str, names: list[str]) -> None:
     ],
 )
 def test_statements_are_told_apart(
-    engine: Engine, query: str, statements: list[str]
+    engine: SqlEngine, query: str, statements: list[str]
 ) -> None:
     assert [one.strip() for one in engine.statements(query)] == statements
 
@@ -325,7 +329,7 @@ conditions = st.recursive(
 @given(condition=conditions)
 @settings(max_examples=effort(40, 500))
 def test_a_condition_finds_what_it_finds_in_a_table(
-    engine: Engine, condition: str
+    engine: SqlEngine, condition: str
 ) -> None:
     """The same rows in a table of DuckDB's own, where nothing is left to us."""
     what = '"offset", timestamp, key, priority'

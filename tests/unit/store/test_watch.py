@@ -6,7 +6,7 @@ import psycopg
 import pytest
 
 from penstock.store.postgres import PostgresStore
-from penstock.store.watch import Watch
+from penstock.store.watch import DocumentWatch
 
 pytestmark = pytest.mark.slow
 
@@ -14,7 +14,10 @@ WAIT_S = 30.0
 
 
 def test_documents_written_since_it_began_are_counted(postgres_database: str) -> None:
-    with PostgresStore(postgres_database) as store, Watch(postgres_database) as watch:
+    with (
+        PostgresStore(postgres_database) as store,
+        DocumentWatch(postgres_database) as watch,
+    ):
         assert watch.look() == 0
 
         store.upsert("tweets", [("a", 1, b"{}"), ("b", 1, b"{}")])
@@ -32,7 +35,7 @@ def test_documents_written_since_it_began_are_counted(postgres_database: str) ->
 def test_what_is_copied_first_is_not_counted(postgres_database: str) -> None:
     with (
         psycopg.connect(postgres_database, autocommit=True) as connection,
-        Watch(postgres_database) as watch,
+        DocumentWatch(postgres_database) as watch,
     ):
         watch.look()
         for statement in (
@@ -52,7 +55,7 @@ def test_what_is_copied_first_is_not_counted(postgres_database: str) -> None:
 
 
 def test_server_that_begins_at_zero_again_is_counted_on() -> None:
-    watch = Watch("postgresql://127.0.0.1:1/db")
+    watch = DocumentWatch("postgresql://127.0.0.1:1/db")
 
     for total in (100, 110, 4, 5):
         watch._count(total)
@@ -61,7 +64,7 @@ def test_server_that_begins_at_zero_again_is_counted_on() -> None:
 
 
 def test_nobody_there_is_an_error_that_is_counted() -> None:
-    with Watch("postgresql://127.0.0.1:1/db") as watch:
+    with DocumentWatch("postgresql://127.0.0.1:1/db") as watch:
         assert watch.look() == 0
         assert watch.look() == 0
 

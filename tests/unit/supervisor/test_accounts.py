@@ -6,15 +6,15 @@ from typing import Any
 import pytest
 
 from penstock.supervisor.accounts import (
-    Account,
-    Stored,
+    Comparison,
+    StoredDocuments,
     accounts,
     behind,
     idle,
     sent,
 )
-from penstock.supervisor.figures import Counted, Row
-from penstock.supervisor.process import State
+from penstock.supervisor.figures import Counted, StageCounts
+from penstock.supervisor.process import PartState
 from penstock.supervisor.sums import Sums
 
 STATUSES: dict[str, dict[str, Any]] = {
@@ -35,7 +35,7 @@ COUNTED = Counted(
     },
 )
 SENT = {"1": 60, "2": 40}
-STORED = Stored({}, {"tweets": 110, "users": 20, "users_engagements": 20}, 120)
+STORED = StoredDocuments({}, {"tweets": 110, "users": 20, "users_engagements": 20}, 120)
 
 
 def sums(**told: int) -> Sums:
@@ -48,7 +48,7 @@ def sums(**told: int) -> Sums:
 
 def wrong(
     counted: Counted = COUNTED,
-    stored: Stored = STORED,
+    stored: StoredDocuments = STORED,
     letters: int = 5,
     sent: dict[str, int] = SENT,
     **changed: dict[str, Any],
@@ -58,12 +58,12 @@ def wrong(
     return names_of_wrong(found)
 
 
-def names_of_wrong(found: list[Account]) -> list[str]:
+def names_of_wrong(found: list[Comparison]) -> list[str]:
     return [one.what for one in found if not one.right]
 
 
-def row(name: str, **values: Any) -> Row:
-    return Row(name=name, state=State.READY, **values)
+def row(name: str, **values: Any) -> StageCounts:
+    return StageCounts(name=name, state=PartState.READY, **values)
 
 
 def test_books_that_agree_are_right() -> None:
@@ -98,8 +98,10 @@ def test_a_change_that_was_not_captured_is_noticed() -> None:
 def test_documents_from_before_the_first_run_were_not_captured() -> None:
     now = {"tweets": 117, "users": 20, "users_engagements": 20}
 
-    assert wrong(stored=Stored({"tweets": 7}, now, 120)) == []
-    assert wrong(stored=Stored({}, now, 120)) == ["changes captured of new tweets"]
+    assert wrong(stored=StoredDocuments({"tweets": 7}, now, 120)) == []
+    assert wrong(stored=StoredDocuments({}, now, 120)) == [
+        "changes captured of new tweets"
+    ]
 
 
 def test_tweets_that_spark_has_not_seen_are_noticed() -> None:
@@ -157,8 +159,8 @@ def test_statistics_of_which_some_are_gone_are_not_compared() -> None:
 
 
 def test_lines_say_how_far_it_is_off() -> None:
-    assert Account("tweets", 1000, 1000).line() == "ok    tweets: 1 000"
-    assert Account("tweets", 1000, 998).line() == (
+    assert Comparison("tweets", 1000, 1000).line() == "ok    tweets: 1 000"
+    assert Comparison("tweets", 1000, 998).line() == (
         "WRONG tweets: 998 instead of 1 000 (-2)"
     )
 
@@ -172,7 +174,7 @@ def test_who_did_nothing_and_who_is_behind() -> None:
         row("subscriber users", events=1, new=1, lag=0),
         row("cdc", events=3, new=0, lag=None),
         row("spark", events=3, new=3, lag=0),
-        Row(name="broker", state=State.PAUSED, events=3, new=3),
+        StageCounts(name="broker", state=PartState.PAUSED, events=3, new=3),
     ]
 
     assert idle(rows) == ["source", "cdc"]

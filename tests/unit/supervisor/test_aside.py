@@ -5,10 +5,10 @@ import time
 
 import pytest
 
-from penstock.supervisor.aside import Aside
+from penstock.supervisor.aside import BackgroundThread
 
 
-def until_done(aside: Aside) -> None:
+def until_done(aside: BackgroundThread) -> None:
     deadline_s = time.monotonic() + 30
     while not aside.is_done:
         assert time.monotonic() < deadline_s
@@ -18,7 +18,7 @@ def until_done(aside: Aside) -> None:
 def test_nobody_waits_for_what_takes_long() -> None:
     go_on = threading.Event()
 
-    aside = Aside(lambda: assert_(go_on.wait(30)))
+    aside = BackgroundThread(lambda: assert_(go_on.wait(30)))
 
     assert not aside.is_done
     go_on.set()
@@ -27,7 +27,7 @@ def test_nobody_waits_for_what_takes_long() -> None:
 
 
 def test_what_went_wrong_is_told() -> None:
-    aside = Aside(lambda: assert_(value=False))
+    aside = BackgroundThread(lambda: assert_(value=False))
 
     until_done(aside)
 

@@ -9,15 +9,15 @@ from penstock.client import connect
 from penstock.client.feed import Feed
 from penstock.supervisor.figures import (
     Counted,
-    Figures,
-    Rates,
+    StageFigures,
+    StageRates,
     Total,
     counted,
     letters_of,
     processed,
 )
 from penstock.supervisor.part import Part, Places
-from penstock.supervisor.process import Process, State
+from penstock.supervisor.process import PartState, Process
 from tests.local_server import local_server
 
 
@@ -31,7 +31,7 @@ def process(tmp_path: Path, name: str, **status: Any) -> Process:
 
 
 def test_rates_are_of_the_last_seconds() -> None:
-    rates = Rates()
+    rates = StageRates()
 
     assert rates.rate("a", 0, 0.0) is None
     assert rates.rate("a", 100, 1.0) == 100
@@ -42,7 +42,7 @@ def test_rates_are_of_the_last_seconds() -> None:
 
 
 def test_what_stood_for_long_is_quick_as_soon_as_it_moves() -> None:
-    rates = Rates()
+    rates = StageRates()
 
     found = [rates.rate("a", max(0, now - 50) * 100, float(now)) for now in range(54)]
 
@@ -51,7 +51,7 @@ def test_what_stood_for_long_is_quick_as_soon_as_it_moves() -> None:
 
 
 def test_what_goes_on_by_large_steps_is_not_taken_to_stand_still() -> None:
-    rates = Rates()
+    rates = StageRates()
 
     found = [rates.rate("a", 7000 * (now // 7), float(now)) for now in range(30)]
 
@@ -60,7 +60,7 @@ def test_what_goes_on_by_large_steps_is_not_taken_to_stand_still() -> None:
 
 
 def test_a_part_that_counts_anew_has_no_negative_rate() -> None:
-    rates = Rates()
+    rates = StageRates()
     rates.rate("a", 1000, 0.0)
 
     assert rates.rate("a", 10, 1.0) is None
@@ -76,7 +76,7 @@ def test_a_total_goes_on_when_a_part_counts_anew() -> None:
 
 
 def test_stages_are_told_by_their_parts(tmp_path: Path) -> None:
-    figures = Figures()
+    figures = StageFigures()
     figures.counted = Counted(
         {"firehose": 90, "tweets": 5, "$errors": 7},
         {
@@ -104,11 +104,11 @@ def test_stages_are_told_by_their_parts(tmp_path: Path) -> None:
         "spark": (None, None),
     }
     assert rows["ingest"].errors == 2
-    assert rows["spark"].state is State.WAITING
+    assert rows["spark"].state is PartState.WAITING
 
 
 def test_what_earlier_runs_did_is_told_apart(tmp_path: Path) -> None:
-    figures = Figures()
+    figures = StageFigures()
     figures.counted = Counted({"firehose": 90}, {("up-tweets", "tweets"): (4, 0)})
     parts = [
         process(tmp_path, "broker"),
@@ -136,7 +136,7 @@ def test_what_another_process_said_or_one_long_ago_is_no_lag(tmp_path: Path) -> 
         process(tmp_path, "ingest", events=6, lag=0, at_ms=1),
     ]
 
-    rows = Figures().rows(parts, 0.0)
+    rows = StageFigures().rows(parts, 0.0)
 
     assert [(row.events, row.lag) for row in rows] == [(5, None), (6, None)]
 

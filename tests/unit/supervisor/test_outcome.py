@@ -2,18 +2,18 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.supervisor.accounts import Account
-from penstock.supervisor.figures import Row
+from penstock.supervisor.accounts import Comparison
+from penstock.supervisor.figures import StageCounts
 from penstock.supervisor.outcome import Outcome, Times
-from penstock.supervisor.process import State
+from penstock.supervisor.process import PartState
 
-RIGHT = [Account("tweets", 5, 5)]
+RIGHT = [Comparison("tweets", 5, 5)]
 TIMES = Times(3.0, 60.0, 4.5)
 
 
-def row(name: str, events: int, new: int | None = None) -> Row:
+def row(name: str, events: int, new: int | None = None) -> StageCounts:
     new = events if new is None else new
-    return Row(name=name, state=State.ENDED, events=events, new=new, lag=0)
+    return StageCounts(name=name, state=PartState.ENDED, events=events, new=new, lag=0)
 
 
 def test_times_add_up() -> None:
@@ -24,13 +24,13 @@ def test_times_add_up() -> None:
     ("found", "unfinished", "good"),
     [
         (RIGHT, [], True),
-        ([*RIGHT, Account("users", 5, 4)], [], False),
+        ([*RIGHT, Comparison("users", 5, 4)], [], False),
         (RIGHT, ["spark"], False),
         ([], [], False),
     ],
 )
 def test_it_is_good_if_nothing_is_missing(
-    found: list[Account], unfinished: list[str], *, good: bool
+    found: list[Comparison], unfinished: list[str], *, good: bool
 ) -> None:
     assert Outcome([row("spark", 1)], found, TIMES, unfinished).good is good
 

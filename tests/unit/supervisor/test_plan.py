@@ -8,15 +8,15 @@ import pytest
 from penstock.supervisor.part import Part, Places
 from penstock.supervisor.plan import (
     PRIORITY,
-    Ports,
-    Wanted,
+    PipelinePorts,
+    PipelineRequest,
     first_parts,
     other_parts,
     ports_of,
 )
 
 
-def names(wanted: Wanted) -> list[str]:
+def names(wanted: PipelineRequest) -> list[str]:
     places = Places(Path("data"))
     parts = first_parts(wanted, places) + other_parts(
         wanted, places, server="h:1", tweets="http://h:2", store="postgresql://x"
@@ -27,7 +27,7 @@ def names(wanted: Wanted) -> list[str]:
 
 
 def test_all_parts_are_there() -> None:
-    assert names(Wanted(rate=1, seed=1)) == [
+    assert names(PipelineRequest(rate=1, seed=1)) == [
         "broker",
         "source",
         "store",
@@ -41,21 +41,21 @@ def test_all_parts_are_there() -> None:
 
 
 def test_a_store_of_ones_own_is_not_started() -> None:
-    found = names(Wanted(rate=1, seed=1, store="mongodb://x"))
+    found = names(PipelineRequest(rate=1, seed=1, store="mongodb://x"))
 
     assert "store" not in found
     assert "cdc" in found
 
 
 def test_without_spark_the_tweets_themselves_are_read() -> None:
-    found = names(Wanted(rate=1, seed=1, spark=False))
+    found = names(PipelineRequest(rate=1, seed=1, spark=False))
 
     assert found == ["broker", "source", "ingest", "subscriber firehose"]
 
 
 @pytest.mark.parametrize("count", [None, 7])
 def test_the_source_is_told_what_to_send(count: int | None) -> None:
-    wanted = Wanted(rate=250.0, seed=3, count=count)
+    wanted = PipelineRequest(rate=250.0, seed=3, count=count)
     [_, source, _] = first_parts(wanted, Places(Path("data")))
 
     rest = source.command[source.command.index("--rate") :]
@@ -70,7 +70,7 @@ def test_ports_are_those_that_parts_have_found() -> None:
         "store": {"port": 5},
     }
 
-    assert ports_of(told, Ports()) == Ports(
+    assert ports_of(told, PipelinePorts()) == PipelinePorts(
         line=1, native=2, control=3, tweets=4, store=5
     )
 
@@ -81,11 +81,13 @@ def test_a_port_that_nobody_has_stays_as_it_was_wanted() -> None:
         "source": {"url": "http://127.0.0.1:4"},
     }
 
-    assert ports_of(told, Ports(control=7)) == Ports(native=2, control=7, tweets=4)
+    assert ports_of(told, PipelinePorts(control=7)) == PipelinePorts(
+        native=2, control=7, tweets=4
+    )
 
 
 def test_streams_have_names_that_do_not_depend_on_ports() -> None:
-    wanted, places = Wanted(rate=1, seed=1), Places(Path("data"))
+    wanted, places = PipelineRequest(rate=1, seed=1), Places(Path("data"))
     [one, other] = [
         next(
             part
@@ -108,7 +110,7 @@ def test_streams_have_names_that_do_not_depend_on_ports() -> None:
     "url", ["postgresql://me:p%40ss@h:1/db", "mongodb://me:p%40ss@h/db"]
 )
 def test_passwords_do_not_stand_on_command_lines(url: str) -> None:
-    parts = others(Wanted(rate=1, seed=1, store=url), store=url)
+    parts = others(PipelineRequest(rate=1, seed=1, store=url), store=url)
 
     assert all("p%40ss" not in " ".join(part.command) for part in parts.values())
     assert {
@@ -117,7 +119,7 @@ def test_passwords_do_not_stand_on_command_lines(url: str) -> None:
 
 
 def test_changes_are_shown_by_texts_and_names() -> None:
-    command = others(Wanted(rate=1, seed=1))["cdc"].command
+    command = others(PipelineRequest(rate=1, seed=1))["cdc"].command
 
     messages = [one for one in command if one.startswith("--message=")]
     assert messages == [
@@ -129,14 +131,16 @@ def test_changes_are_shown_by_texts_and_names() -> None:
 
 
 def test_a_stream_that_rests_is_not_read_until_somebody_asks() -> None:
-    resting = others(Wanted(rate=1, seed=1, resting=True))
+    resting = others(PipelineRequest(rate=1, seed=1, resting=True))
 
     assert [name for name, part in resting.items() if part.rests] == ["ingest"]
-    assert not any(part.rests for part in others(Wanted(rate=1, seed=1)).values())
+    assert not any(
+        part.rests for part in others(PipelineRequest(rate=1, seed=1)).values()
+    )
 
 
 def test_spark_is_told_its_master_and_settings() -> None:
-    wanted = Wanted(
+    wanted = PipelineRequest(
         rate=1,
         seed=1,
         master="spark://h:7077",
@@ -151,12 +155,12 @@ def test_spark_is_told_its_master_and_settings() -> None:
 
 
 def test_tweets_come_when_spark_is_there() -> None:
-    assert others(Wanted(rate=1, seed=1))["ingest"].after == ("spark",)
-    assert others(Wanted(rate=1, seed=1, spark=False))["ingest"].after == ()
+    assert others(PipelineRequest(rate=1, seed=1))["ingest"].after == ("spark",)
+    assert others(PipelineRequest(rate=1, seed=1, spark=False))["ingest"].after == ()
 
 
 def test_parts_trust_a_broker_that_speaks_tls_as_they_are_told() -> None:
-    wanted = Wanted(rate=1, seed=1, ca_file="ca.pem")
+    wanted = PipelineRequest(rate=1, seed=1, ca_file="ca.pem")
 
     secure = others(wanted, server="penstock+tls://h:1")["ingest"].command
     plain = others(wanted)["ingest"].command
@@ -166,15 +170,17 @@ def test_parts_trust_a_broker_that_speaks_tls_as_they_are_told() -> None:
 
 
 def test_subscribers_may_take_their_time() -> None:
-    slow = others(Wanted(rate=1, seed=1, ack_delay_s=0.05))["subscriber tweets"]
-    quick = others(Wanted(rate=1, seed=1))["subscriber tweets"]
+    slow = others(PipelineRequest(rate=1, seed=1, ack_delay_s=0.05))[
+        "subscriber tweets"
+    ]
+    quick = others(PipelineRequest(rate=1, seed=1))["subscriber tweets"]
 
     assert slow.command[slow.command.index("--ack-delay") + 1] == "0.050000s"
     assert "--ack-delay" not in quick.command
 
 
 def test_whoever_talks_to_the_broker_logs_in() -> None:
-    parts = others(Wanted(rate=1, seed=1, login=("me", "file")))
+    parts = others(PipelineRequest(rate=1, seed=1, login=("me", "file")))
 
     login = ("--user", "me", "--password-file", "file")
     for part in parts.values():
@@ -183,14 +189,14 @@ def test_whoever_talks_to_the_broker_logs_in() -> None:
 
 
 def test_a_stream_may_be_told_where_it_ends() -> None:
-    wanted = Wanted(rate=1, seed=1, last={"1": 70, "2": 9})
+    wanted = PipelineRequest(rate=1, seed=1, last={"1": 70, "2": 9})
     [_, source, _] = first_parts(wanted, Places(Path("data")))
 
     assert source.command[-2:] == ("--last=1=70", "--last=2=9")
 
 
 def others(
-    wanted: Wanted, store: str = "postgresql://x", server: str = "h:1"
+    wanted: PipelineRequest, store: str = "postgresql://x", server: str = "h:1"
 ) -> dict[str, Part]:
     parts = other_parts(
         *(wanted, Places(Path("data"))), server=server, tweets="http://h:2", store=store

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from penstock.supervisor.part import Part, Places
-from penstock.supervisor.process import LONGEST_PAUSE_S, STEADY_S, Process, State
+from penstock.supervisor.process import LONGEST_PAUSE_S, STEADY_S, PartState, Process
 
 READY = """
 import json, os, sys, time
@@ -71,11 +71,11 @@ def test_a_part_is_ready_when_it_says_so(make: Callable[..., Process]) -> None:
 
     process.start()
     states.append(process.state)
-    until(process, lambda: process.state is State.READY)
+    until(process, lambda: process.state is PartState.READY)
     process.look()
 
-    assert states[0] is State.WAITING
-    assert states[1] in (State.STARTING, State.READY)
+    assert states[0] is PartState.WAITING
+    assert states[1] in (PartState.STARTING, PartState.READY)
     assert process.ready["url"] == "here"
     assert process.was_ready
 
@@ -87,7 +87,7 @@ def test_what_another_process_said_does_not_count(
     process.start()
     Places(tmp_path).ready("a").write_text('{"pid": 1}')
 
-    assert process.state is State.STARTING
+    assert process.state is PartState.STARTING
 
 
 @pytest.mark.slow
@@ -98,7 +98,7 @@ def test_a_part_that_dies_is_started_again_with_growing_pauses(
     process.start()
     pauses = []
     for _ in range(7):
-        until(process, lambda: process.state is State.PAUSED)
+        until(process, lambda: process.state is PartState.PAUSED)
         began_s, restarts = clock.now_s, process.restarts
         while process.restarts == restarts:
             clock.now_s += 0.25
@@ -123,7 +123,7 @@ def test_how_it_ended_is_told(
     process = make(script, says_ready=False)
     process.start()
 
-    until(process, lambda: process.state is State.PAUSED)
+    until(process, lambda: process.state is PartState.PAUSED)
 
     assert process.reason() == reason
 
@@ -142,7 +142,7 @@ os.kill(os.getpid(), 9)
     )
     process.start()
 
-    until(process, lambda: process.state is State.PAUSED)
+    until(process, lambda: process.state is PartState.PAUSED)
 
     child = int(process.last_line())
     until(process, lambda: not _runs(child))
@@ -153,11 +153,11 @@ def test_one_waits_for_what_it_needs(
 ) -> None:
     process = make("", says_ready=False)
     process.start()
-    until(process, lambda: process.state is State.PAUSED)
+    until(process, lambda: process.state is PartState.PAUSED)
     clock.now_s += 100
 
     process.look(startable=False)
-    assert process.state is State.PAUSED
+    assert process.state is PartState.PAUSED
     process.look(startable=True)
 
     assert process.restarts == 1
@@ -168,11 +168,11 @@ def test_one_that_ran_for_long_is_started_again_soon(
 ) -> None:
     process = make("", says_ready=False)
     process.start()
-    until(process, lambda: process.state is State.PAUSED)
+    until(process, lambda: process.state is PartState.PAUSED)
     clock.now_s += 100
     process.look()
     clock.now_s += STEADY_S
-    until(process, lambda: process.state is State.PAUSED)
+    until(process, lambda: process.state is PartState.PAUSED)
 
     clock.now_s += 0.5
     process.look()
@@ -185,7 +185,7 @@ def test_one_that_may_end_is_not_started_again(make: Callable[..., Process]) -> 
 
     process.start()
 
-    until(process, lambda: process.state is State.ENDED)
+    until(process, lambda: process.state is PartState.ENDED)
 
 
 def test_a_part_is_told_to_end(make: Callable[..., Process]) -> None:
@@ -197,7 +197,7 @@ def test_a_part_is_told_to_end(make: Callable[..., Process]) -> None:
 
     assert process.wait(PATIENCE_S)
     assert process.exit_code == -signal.SIGTERM
-    assert process.state is State.ENDED
+    assert process.state is PartState.ENDED
 
 
 def test_one_that_does_not_listen_is_ended_for_good(
@@ -266,13 +266,13 @@ def test_one_that_waits_to_be_started_again_may_be_told_to_end(
 ) -> None:
     process = make("raise SystemExit(3)", says_ready=False)
     process.start()
-    until(process, lambda: process.state is State.PAUSED)
+    until(process, lambda: process.state is PartState.PAUSED)
 
     process.tell_to_end()
     clock.now_s += 100
     process.look()
 
-    assert process.state is State.ENDED
+    assert process.state is PartState.ENDED
     assert process.restarts == 0
 
 
@@ -280,6 +280,6 @@ def test_a_hint_is_not_what_went_wrong(make: Callable[..., Process]) -> None:
     script = "print('error: it broke')\nprint('hint: mend it')\nraise SystemExit(2)"
     process = make(script, says_ready=False)
     process.start()
-    until(process, lambda: process.state is State.PAUSED)
+    until(process, lambda: process.state is PartState.PAUSED)
 
     assert process.last_line() == "error: it broke"

@@ -20,16 +20,16 @@ from penstock.errors import OtherStore, PartFailed
 from penstock.server import users_file
 from penstock.supervisor import plan, process
 from penstock.supervisor import run as module
-from penstock.supervisor.accounts import Account
+from penstock.supervisor.accounts import Comparison
 from penstock.supervisor.alone import alone
-from penstock.supervisor.figures import Row
+from penstock.supervisor.figures import StageCounts
 from penstock.supervisor.part import Places
-from penstock.supervisor.plan import Ports, Wanted
-from penstock.supervisor.process import State
+from penstock.supervisor.plan import PipelinePorts, PipelineRequest
+from penstock.supervisor.process import PartState
 from penstock.supervisor.run import Up
 from tests.wire_client import Wire
 
-FREE = Ports(line=0, native=0, control=0, http=0, tweets=0)
+FREE = PipelinePorts(line=0, native=0, control=0, http=0, tweets=0)
 SERVE = ("--no-json", "--no-maze", "--no-mqtt")
 NO_SPARK = (
     "[Command] missing: Spark: penstock up runs with --no-spark, "
@@ -46,20 +46,20 @@ class Kept:
     """A display for a test: all rows that it was given."""
 
     def __init__(self) -> None:
-        self.rows: list[Sequence[Row]] = []
+        self.rows: list[Sequence[StageCounts]] = []
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None: ...
 
-    def show(self, rows: Sequence[Row], heading: str, now_s: float) -> None:
+    def show(self, rows: Sequence[StageCounts], heading: str, now_s: float) -> None:
         self.rows.append(rows)
 
 
-def wanted(**changed: object) -> Wanted:
+def wanted(**changed: object) -> PipelineRequest:
     values = {"rate": 300.0, "seed": 1, "spark": False, "ports": FREE, "serve": SERVE}
-    return Wanted(**{**values, **changed})  # type: ignore[arg-type]
+    return PipelineRequest(**{**values, **changed})  # type: ignore[arg-type]
 
 
 @pytest.fixture(autouse=True)
@@ -81,20 +81,20 @@ class Person(Kept):
         """Of the broker, each time that all parts are ready."""
         self._places = places
 
-    def show(self, rows: Sequence[Row], heading: str, now_s: float) -> None:
+    def show(self, rows: Sequence[StageCounts], heading: str, now_s: float) -> None:
         super().show(rows, heading, now_s)
         if RESTING in heading and not self.said:
             self._ask(rows)
-        elif self.said and all(row.state is State.READY for row in rows):
+        elif self.said and all(row.state is PartState.READY for row in rows):
             found = self._broker()
             self.ports.append(found["ports"])
             if len(self.ports) == 1:
                 os.kill(found["pid"], signal.SIGKILL)
 
-    def _ask(self, rows: Sequence[Row]) -> None:
+    def _ask(self, rows: Sequence[StageCounts]) -> None:
         states = {row.name: row.state for row in rows}
-        assert states["ingest"] is State.WAITING
-        assert states["source"] is State.READY
+        assert states["ingest"] is PartState.WAITING
+        assert states["source"] is PartState.READY
         self.sent_before = {row.name: row.events for row in rows}["source"]
         with Wire(self._broker()["ports"]["control"]) as wire:
             wire.say("twitter", "twitter")
@@ -166,7 +166,7 @@ def test_a_run_that_rests_can_be_ended(tmp_path: Path) -> None:
     up = Up(wanted(resting=True), Places(tmp_path / "data"), Kept())
 
     class Impatient(Kept):
-        def show(self, rows: Sequence[Row], heading: str, now_s: float) -> None:
+        def show(self, rows: Sequence[StageCounts], heading: str, now_s: float) -> None:
             if RESTING in heading:
                 up.stop()
 
@@ -200,7 +200,7 @@ def test_a_signal_ends_it_and_nothing_is_compared(tmp_path: Path) -> None:
     up = Up(wanted(), Places(tmp_path / "data"), Kept())
 
     class Impatient(Kept):
-        def show(self, rows: Sequence[Row], heading: str, now_s: float) -> None:
+        def show(self, rows: Sequence[StageCounts], heading: str, now_s: float) -> None:
             up.stop()
 
     up._display = Impatient()
@@ -224,7 +224,7 @@ def test_a_message_that_is_lost_behind_the_source_is_noticed(
     up = Up(wanted(), Places(tmp_path / "data"), Kept())
     accounts = up._accounts
 
-    def looked() -> list[Account]:
+    def looked() -> list[Comparison]:
         """And waits no longer, once nothing else is to come."""
         found = accounts()
         if [one.what for one in found if not one.right] == [LOST]:
@@ -290,7 +290,7 @@ def test_ctrl_c_ends_the_waiting_for_a_store(tmp_path: Path) -> None:
     headings: list[str] = []
 
     class Impatient(Kept):
-        def show(self, rows: Sequence[Row], heading: str, now_s: float) -> None:
+        def show(self, rows: Sequence[StageCounts], heading: str, now_s: float) -> None:
             headings.append(heading)
             if "waiting for the store" in heading:
                 os.kill(os.getpid(), signal.SIGINT)

@@ -4,9 +4,9 @@ import time
 from pathlib import Path
 
 from penstock.server.pipeline_status import pipeline_status
-from penstock.supervisor.figures import Row
+from penstock.supervisor.figures import StageCounts
 from penstock.supervisor.part import Part, Places
-from penstock.supervisor.process import Process, State
+from penstock.supervisor.process import PartState, Process
 from penstock.supervisor.status import tell
 
 
@@ -18,8 +18,10 @@ def test_a_broker_understands_what_a_run_tells(tmp_path: Path) -> None:
     places = Places(tmp_path)
     places.make()
     rows = [
-        Row(name="source", state=State.READY, events=7, rate=1.5, lag=2, restarts=1),
-        Row(name="spark", state=State.PAUSED, note="no “Java” [here]"),
+        StageCounts(
+            name="source", state=PartState.READY, events=7, rate=1.5, lag=2, restarts=1
+        ),
+        StageCounts(name="spark", state=PartState.PAUSED, note="no “Java” [here]"),
     ]
     processes = [Process(Part(name="source", command=("true",)), places)]
 

@@ -4,15 +4,17 @@ import io
 
 from rich.console import Console
 
-from penstock.supervisor.figures import Row
-from penstock.supervisor.process import State
+from penstock.supervisor.figures import StageCounts
+from penstock.supervisor.process import PartState
 from penstock.supervisor.table import LINE_S, LiveTable, PlainLines, number
 
 ROWS = [
-    Row(name="broker", state=State.READY, events=1234567, rate=999.6, lag=None),
-    Row(
+    StageCounts(
+        name="broker", state=PartState.READY, events=1234567, rate=999.6, lag=None
+    ),
+    StageCounts(
         name="spark",
-        state=State.PAUSED,
+        state=PartState.PAUSED,
         events=10,
         rate=0.0,
         lag=42,
@@ -95,9 +97,9 @@ def test_the_table_fits_a_terminal_of_100_columns() -> None:
     output = io.StringIO()
     console = Console(file=output, width=100, force_terminal=False)
     rows = [
-        Row(
+        StageCounts(
             name="subscriber users_engagements",
-            state=State.STARTING,
+            state=PartState.STARTING,
             events=123_456_789,
             rate=12_345.0,
             lag=1_234_567,

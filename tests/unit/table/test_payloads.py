@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 
 from penstock.spark.arrow_types import arrow_schema
 from penstock.spark.ddl import parse
-from penstock.table.payloads import Decoder, has_map
+from penstock.table.payloads import PayloadDecoder, has_map
 
 
 def decoded(schema: str, *payloads: bytes) -> tuple[list[dict[str, Any]], list[int]]:
     """The rows, maps as dicts, and which payloads fit none."""
     fields = list(arrow_schema(parse(schema)))
-    columns, bad = Decoder(fields).decode(pa.array(payloads, pa.binary()))
+    columns, bad = PayloadDecoder(fields).decode(pa.array(payloads, pa.binary()))
     for column, field in zip(columns, fields, strict=True):
         assert column.type == field.type
         column.validate(full=True)

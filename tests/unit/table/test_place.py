@@ -14,9 +14,15 @@ from penstock.errors import (
 )
 from penstock.log import Batch, Columns, Log, TopicOptions
 from penstock.table import place as places
-from penstock.table.connection import Connection
+from penstock.table.connection import BrokerAccess
 from penstock.table.extent import Extent
-from penstock.table.place import Broker, Files, Place, all_that_is_left, open_place
+from penstock.table.place import (
+    DataDirectory,
+    Place,
+    RunningBroker,
+    all_that_is_left,
+    open_place,
+)
 from tests.local_server import LocalServer, local_server
 from tests.unit.spark.scene import NEW_YEAR, append, connection, filled
 
@@ -26,12 +32,12 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
     """Topics t of 100 events, u of none and $own of 1."""
     filled(tmp_path, t=100, u=0, **{"$own": 1})
     if request.param == "files":
-        with_files = Files(connection(tmp_path))
+        with_files = DataDirectory(connection(tmp_path))
         yield with_files
         with_files.close()
         return
     with local_server(tmp_path):
-        with_broker = Broker(connection(tmp_path))
+        with_broker = RunningBroker(connection(tmp_path))
         yield with_broker
         with_broker.close()
 
@@ -43,8 +49,10 @@ def offsets(batches: Iterator[Batch]) -> list[int]:
 def test_a_path_is_read_and_servers_are_asked(tmp_path: Path) -> None:
     filled(tmp_path)
 
-    assert isinstance(open_place(connection(tmp_path)), Files)
-    assert isinstance(open_place(Connection(servers=("h:1",), path=None)), Broker)
+    assert isinstance(open_place(connection(tmp_path)), DataDirectory)
+    assert isinstance(
+        open_place(BrokerAccess(servers=("h:1",), path=None)), RunningBroker
+    )
 
 
 def test_a_path_has_to_be_one(tmp_path: Path) -> None:
@@ -69,7 +77,7 @@ def test_topics_on_several_pages(
     filled(tmp_path, **dict.fromkeys(names, 0))
 
     with local_server(tmp_path):
-        broker = Broker(connection(tmp_path))
+        broker = RunningBroker(connection(tmp_path))
         assert list(broker.extents()) == names
         broker.close()
 
@@ -112,7 +120,7 @@ def test_what_is_left_of_a_range(place: Place) -> None:
 
 
 def test_retention_in_the_middle_of_a_range_is_gone_around() -> None:
-    class Shrinking(Files):
+    class Shrinking(DataDirectory):
         def __init__(self) -> None:
             self.starts = [0, 5]
 
@@ -131,7 +139,7 @@ def test_retention_in_the_middle_of_a_range_is_gone_around() -> None:
 
 
 def test_a_range_that_is_lost_for_good_is_an_error() -> None:
-    class Stubborn(Files):
+    class Stubborn(DataDirectory):
         def __init__(self) -> None:
             pass
 
@@ -166,7 +174,7 @@ def test_what_is_damaged_is_an_error_or_is_gone_around(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(places, "READ_BYTES", 1)
-    files = Files(connection(damaged(tmp_path)))
+    files = DataDirectory(connection(damaged(tmp_path)))
 
     with pytest.raises(DataLost, match="topic t: damaged"):
         offsets(files.batches("t", 0, 50))
@@ -185,7 +193,7 @@ def test_events_that_retention_took_are_lost(tmp_path: Path) -> None:
         append(log, "t", 10)
         log.trim("t", 5)
         log.sync()
-    files = Files(connection(tmp_path))
+    files = DataDirectory(connection(tmp_path))
 
     with pytest.raises(
         DataLost, match="offset 3 is not there any more, it begins at 5"
@@ -208,7 +216,9 @@ def test_what_compaction_took_is_no_loss(tmp_path: Path, kind: str) -> None:
         log.sync()
         log.compact("t")
     with local_server(tmp_path):
-        place: Place = (Files if kind == "files" else Broker)(connection(tmp_path))
+        place: Place = (DataDirectory if kind == "files" else RunningBroker)(
+            connection(tmp_path)
+        )
 
         everything = offsets(place.batches("t", 0, 82))
         one_by_one = [
@@ -226,7 +236,7 @@ def test_damage_is_a_loss(tmp_path: Path) -> None:
     with segment.open("r+b") as file:
         file.seek(segment.stat().st_size // 2)
         file.write(b"junk")
-    files = Files(connection(tmp_path))
+    files = DataDirectory(connection(tmp_path))
 
     with pytest.raises(DataLost, match="topic t: damaged: "):
         offsets(files.batches("t", 0, 50))
@@ -237,7 +247,7 @@ def test_files_follow_their_writer(tmp_path: Path) -> None:
     with Log.open(tmp_path) as log:
         log.create_topic("t")
         append(log, "t", 3)
-        files = Files(connection(tmp_path))
+        files = DataDirectory(connection(tmp_path))
 
         append(log, "t", 2, start=3)
 
@@ -248,7 +258,7 @@ def test_files_follow_their_writer(tmp_path: Path) -> None:
 
 def test_files_ask_their_broker_if_it_runs(tmp_path: Path) -> None:
     filled(tmp_path, t=3)
-    files = Files(connection(tmp_path))
+    files = DataDirectory(connection(tmp_path))
 
     with pytest.raises(Unreachable, match="nobody listens there"):
         files.ask("topics")
@@ -258,7 +268,9 @@ def test_files_ask_their_broker_if_it_runs(tmp_path: Path) -> None:
 
 
 def test_a_broker_that_is_away_is_waited_for_and_given_up(tmp_path: Path) -> None:
-    broker = Broker(Connection(servers=("127.0.0.1:1",), path=None, retry_s=0.05))
+    broker = RunningBroker(
+        BrokerAccess(servers=("127.0.0.1:1",), path=None, retry_s=0.05)
+    )
 
     with pytest.raises(Unreachable) as caught:
         broker.extents()
@@ -274,7 +286,7 @@ def test_a_broker_that_is_away_is_waited_for_and_given_up(tmp_path: Path) -> Non
 def test_a_broker_that_comes_back_goes_on(tmp_path: Path) -> None:
     filled(tmp_path, t=100)
     server = LocalServer(tmp_path)
-    broker = Broker(connection(tmp_path))
+    broker = RunningBroker(connection(tmp_path))
     try:
         parts = broker.batches("t", 0, 100)
         assert broker.extents(["t"])["t"].end == 100
@@ -294,10 +306,10 @@ def test_what_a_server_refuses_is_said(tmp_path: Path) -> None:
     filled(tmp_path, t=1)
 
     with local_server(tmp_path, {"me": "secret"}):
-        broker = Broker(connection(tmp_path, user="me", password="wrong"))
+        broker = RunningBroker(connection(tmp_path, user="me", password="wrong"))
         with pytest.raises(ServerRefused, match="login refused"):
             broker.extents()
-        right = Broker(connection(tmp_path, user="me", password="secret"))
+        right = RunningBroker(connection(tmp_path, user="me", password="secret"))
         assert right.extents(["t"])["t"].end == 1
         with pytest.raises(ServerRefused, match="topics.shwo"):
             right.ask("topics.shwo")
@@ -316,7 +328,9 @@ def test_the_first_server_that_answers_is_asked(
 
     monkeypatch.setattr(places, "connect", dial)
     with local_server(tmp_path):
-        broker = Broker(Connection(servers=("127.0.0.1:1", "127.0.0.1:2"), path=None))
+        broker = RunningBroker(
+            BrokerAccess(servers=("127.0.0.1:1", "127.0.0.1:2"), path=None)
+        )
 
         assert broker.extents(["t"])["t"].end == 1
         assert asked == ["127.0.0.1:1", "127.0.0.1:2"]

@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 from penstock.spark.arrow_types import arrow_schema
 from penstock.spark.ddl import parse
 from penstock.table import typed
-from penstock.table.typed import Decoder
+from penstock.table.typed import JsonDecoder
 
 
 @cache
-def decoder(schema: str) -> Decoder:
-    return Decoder(list(arrow_schema(parse(schema))))
+def decoder(schema: str) -> JsonDecoder:
+    return JsonDecoder(list(arrow_schema(parse(schema))))
 
 
 def decoded(schema: str, *payloads: bytes) -> tuple[list[dict[str, Any]], list[int]]:

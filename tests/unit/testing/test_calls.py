@@ -7,11 +7,11 @@ import pytest
 from penstock import Context, Domain, Event
 from penstock.embedded.handler import Handler
 from penstock.embedded.job import Job
-from penstock.embedded.run import Run
+from penstock.embedded.run import HandlerRun
 from penstock.testing import InjectedFault, VirtualClock
 from penstock.testing.calls import Calls
 from penstock.testing.faults import Faults
-from penstock.testing.timers import CALL, Timers
+from penstock.testing.timers import CALL, VirtualTimers
 
 EVENT = Event(topic="t", offset=0, id="e", timestamp_ms=0, payload=b"{}")
 
@@ -20,15 +20,15 @@ class Watch:
     def __init__(self, domain: Domain) -> None:
         self.clock = VirtualClock()
         self.faults = Faults()
-        self.timers = Timers(self.clock, lambda: None)
+        self.timers = VirtualTimers(self.clock, lambda: None)
         self.calls = Calls(self.timers, self.faults)
         found = self.calls.watched(domain).handler("t")
         assert found is not None
         self.handler: Handler = found
 
-    def run(self) -> Run:
+    def run(self) -> HandlerRun:
         job = Job(event=EVENT, offset=0, tries=1, lane=None)
-        return Run([job], self.handler, "d", self.clock)
+        return HandlerRun([job], self.handler, "d", self.clock)
 
 
 def test_a_handler_is_the_same_otherwise() -> None:

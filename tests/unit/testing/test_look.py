@@ -8,7 +8,7 @@ from penstock.embedded.payload import Codec
 from penstock.errors import UnfitPayload
 from penstock.log import Columns, Log
 from penstock.testing import CrashDisk
-from penstock.testing.look import Look, typed
+from penstock.testing.look import Inspector, typed
 from tests.unit.testing.shop import Order
 
 
@@ -25,7 +25,7 @@ def test_all_events_are_found_over_many_reads(broker: Broker) -> None:
         broker.publish("t", Columns([payload, b"%d" % number], 0))
         broker.log.sync()
 
-    found = Look(broker).events("t", None)
+    found = Inspector(broker).events("t", None)
 
     assert [one.offset for one in found] == list(range(16))
     assert found[-1].payload == b"7"
@@ -40,11 +40,11 @@ def test_events_that_were_cut_off_are_no_trouble(broker: Broker) -> None:
     broker.publish("t", Columns([b"4"], 0))
     broker.log.sync()
 
-    assert [one.payload for one in Look(broker).events("t", None)] == [b"4"]
+    assert [one.payload for one in Inspector(broker).events("t", None)] == [b"4"]
 
 
 def test_there_is_nothing_at_first(broker: Broker) -> None:
-    look = Look(broker)
+    look = Inspector(broker)
 
     assert (look.events("t", None), look.dead_letters(), look.errors()) == ([], [], [])
 
@@ -55,7 +55,7 @@ def test_letters_that_were_seen_to_are_left_out(broker: Broker) -> None:
     broker.log.sync()
     broker.letters.close([1], "dropped")
 
-    found = Look(broker).dead_letters()
+    found = Inspector(broker).dead_letters()
 
     assert [(one.number, one.reason) for one in found] == [(0, "no 0"), (2, "no 2")]
 

@@ -11,7 +11,14 @@ import pytest
 import uvloop
 
 from penstock.testing import VirtualClock
-from penstock.testing.timers import CALL, Call, Timer, Timers, install, uninstall
+from penstock.testing.timers import (
+    CALL,
+    HandlerCall,
+    Timer,
+    VirtualTimers,
+    install,
+    uninstall,
+)
 
 HOUR_S = 3600.0
 LOOPS = {"asyncio": asyncio.new_event_loop, "uvloop": uvloop.new_event_loop}
@@ -22,8 +29,8 @@ class Virtual:
 
     def __init__(self) -> None:
         self.clock = VirtualClock(0.0)
-        self.timers = Timers(self.clock, lambda: None)
-        self.call = Call(self.timers)
+        self.timers = VirtualTimers(self.clock, lambda: None)
+        self.call = HandlerCall(self.timers)
 
     def handler(self, coroutine: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
         async def called() -> Any:
@@ -147,8 +154,8 @@ def test_a_loop_keeps_virtual_time_until_the_last_one_leaves() -> None:
 def test_a_thread_sleeps_until_the_clock_is_moved() -> None:
     stirred = threading.Event()
     clock = VirtualClock(0.0)
-    timers = Timers(clock, stirred.set)
-    call = Call(timers)
+    timers = VirtualTimers(clock, stirred.set)
+    call = HandlerCall(timers)
     thread = threading.Thread(target=timers.sleep_blocking, args=(call, HOUR_S))
     thread.start()
     assert stirred.wait(60)
@@ -161,8 +168,8 @@ def test_a_thread_sleeps_until_the_clock_is_moved() -> None:
 
 
 def test_what_is_due_is_done_in_the_order_of_its_moments() -> None:
-    timers = Timers(VirtualClock(0.0), lambda: None)
-    call = Call(timers)
+    timers = VirtualTimers(VirtualClock(0.0), lambda: None)
+    call = HandlerCall(timers)
     done: list[int] = []
     for at_s in (3, 1, 2, 4):
         timers.add(Timer(at_s, partial(done.append, at_s), call, sleeps=False))
@@ -174,8 +181,8 @@ def test_what_is_due_is_done_in_the_order_of_its_moments() -> None:
 
 
 def test_a_call_that_hung_does_not_hang_once_its_moment_came() -> None:
-    timers = Timers(VirtualClock(0.0), lambda: None)
-    call = Call(timers)
+    timers = VirtualTimers(VirtualClock(0.0), lambda: None)
+    call = HandlerCall(timers)
     call.hangs = True
     timers.add(Timer(1.0, time.monotonic, call, sleeps=False))
 

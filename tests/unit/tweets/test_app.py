@@ -8,10 +8,10 @@ import pytest
 
 from penstock.tweets.app import application
 from penstock.tweets.generator import Generator
-from penstock.tweets.pace import Pace
-from penstock.tweets.stream import Stream, Tally
+from penstock.tweets.pace import MessagePace
+from penstock.tweets.stream import Stream, StreamTally
 from penstock.tweets.words import as_text
-from penstock.wire.sse import Parser
+from penstock.wire.sse import SseParser
 
 COUNT = 20
 
@@ -27,10 +27,10 @@ def get(path: str, query: str = "", last_event_id: str | None = None) -> Answer:
     generator = Generator(1, 1)
     stream = Stream(
         generator=generator,
-        pace=Pace(0),
+        pace=MessagePace(0),
         count=COUNT,
         stopping=lambda: False,
-        tally=Tally(),
+        tally=StreamTally(),
     )
     headers = (
         [] if last_event_id is None else [(b"last-event-id", last_event_id.encode())]
@@ -58,7 +58,7 @@ def get(path: str, query: str = "", last_event_id: str | None = None) -> Answer:
 
 
 def numbers(answer: Answer) -> list[int]:
-    return [int(event.id) for event in Parser(1 << 20).feed(answer.body)]
+    return [int(event.id) for event in SseParser(1 << 20).feed(answer.body)]
 
 
 def test_the_root_says_what_there_is() -> None:

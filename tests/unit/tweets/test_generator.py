@@ -5,15 +5,15 @@ from collections import Counter
 
 import pytest
 
-from penstock.tweets.generator import PANIC, Generator, Kind
-from penstock.tweets.shapes import Tweet
+from penstock.tweets.generator import PANIC, Generator, MessageKind
+from penstock.tweets.shapes import MadeTweet
 from penstock.tweets.words import emotion_values
 
 COUNT = 6000
 
 
 @pytest.fixture(scope="module")
-def tweets() -> list[Tweet]:
+def tweets() -> list[MadeTweet]:
     generator = Generator(1, 1)
     return [generator.tweet(n) for n in range(1, COUNT + 1)]
 
@@ -56,7 +56,7 @@ def test_data_is_on_one_line() -> None:
 
 
 @pytest.mark.slow
-def test_ids_are_of_one_tweet_each(tweets: list[Tweet]) -> None:
+def test_ids_are_of_one_tweet_each(tweets: list[MadeTweet]) -> None:
     other = Generator(1, 2)
 
     ids = [tweet.id for tweet in tweets]
@@ -66,7 +66,7 @@ def test_ids_are_of_one_tweet_each(tweets: list[Tweet]) -> None:
 
 
 def test_three_in_ten_are_retweets_and_few_of_them_of_retweets(
-    tweets: list[Tweet],
+    tweets: list[MadeTweet],
 ) -> None:
     repeated = [tweet.retweeted_status for tweet in tweets if tweet.retweeted_status]
     deeper = [tweet.retweeted_status for tweet in repeated if tweet.retweeted_status]
@@ -76,7 +76,7 @@ def test_three_in_ten_are_retweets_and_few_of_them_of_retweets(
     assert not any(tweet.retweeted_status for tweet in deeper)
 
 
-def test_what_is_retweeted_was_sent_before(tweets: list[Tweet]) -> None:
+def test_what_is_retweeted_was_sent_before(tweets: list[MadeTweet]) -> None:
     sent = {tweet.id: tweet for tweet in tweets}
     for tweet in tweets:
         again = tweet.retweeted_status
@@ -90,7 +90,7 @@ def test_what_is_retweeted_was_sent_before(tweets: list[Tweet]) -> None:
             assert again.favorite_count >= first.favorite_count
 
 
-def test_few_are_retweeted_often(tweets: list[Tweet]) -> None:
+def test_few_are_retweeted_often(tweets: list[MadeTweet]) -> None:
     repeated = Counter(
         tweet.retweeted_status.id for tweet in tweets if tweet.retweeted_status
     )
@@ -101,7 +101,7 @@ def test_few_are_retweeted_often(tweets: list[Tweet]) -> None:
     assert Counter(repeated.values())[1] > 100
 
 
-def test_few_people_and_tags_come_often(tweets: list[Tweet]) -> None:
+def test_few_people_and_tags_come_often(tweets: list[MadeTweet]) -> None:
     people = Counter(tweet.user.id for tweet in tweets)
     tags = Counter(tag.text for tweet in tweets for tag in tweet.entities.hashtags)
 
@@ -111,7 +111,7 @@ def test_few_people_and_tags_come_often(tweets: list[Tweet]) -> None:
         assert len(counts) > 100
 
 
-def test_entities_are_where_they_say(tweets: list[Tweet]) -> None:
+def test_entities_are_where_they_say(tweets: list[MadeTweet]) -> None:
     for tweet in tweets:
         for tag in tweet.entities.hashtags:
             start, end = tag.indices
@@ -122,7 +122,7 @@ def test_entities_are_where_they_say(tweets: list[Tweet]) -> None:
 
 
 def test_some_tweets_repeat_a_tag_and_some_people_have_no_followers(
-    tweets: list[Tweet],
+    tweets: list[MadeTweet],
 ) -> None:
     tags = [[tag.text for tag in tweet.entities.hashtags] for tweet in tweets]
 
@@ -147,7 +147,7 @@ def test_people_win_followers() -> None:
     assert all(late[id] >= early[id] for id in both)
 
 
-def test_texts_have_feelings_languages_and_emoji(tweets: list[Tweet]) -> None:
+def test_texts_have_feelings_languages_and_emoji(tweets: list[MadeTweet]) -> None:
     values = emotion_values()
     words = [word.strip(".,?/:;!|") for tweet in tweets for word in tweet.text.split()]
 
@@ -164,16 +164,16 @@ def test_faults_come_at_their_rates() -> None:
 
     kinds = Counter(generator.kind(n) for n in range(1, COUNT + 1))
 
-    assert 0.09 < kinds[Kind.PANIC] / COUNT < 0.11
-    malformed = COUNT - kinds[Kind.PANIC] - kinds[Kind.TWEET]
+    assert 0.09 < kinds[MessageKind.PANIC] / COUNT < 0.11
+    malformed = COUNT - kinds[MessageKind.PANIC] - kinds[MessageKind.TWEET]
     assert 0.18 < malformed / COUNT < 0.22
-    assert len(kinds) == len(Kind)
+    assert len(kinds) == len(MessageKind)
 
 
 def test_without_faults_everything_is_a_tweet() -> None:
     generator = Generator(1, 1)
 
-    assert {generator.kind(n) for n in range(1, 1000)} == {Kind.TWEET}
+    assert {generator.kind(n) for n in range(1, 1000)} == {MessageKind.TWEET}
 
 
 @pytest.mark.slow
@@ -182,14 +182,14 @@ def test_faults_are_what_they_are_called() -> None:
     faultless = Generator(1, 1)
     for n in range(1, 1000):
         data, kind = generator.data(n), generator.kind(n)
-        if kind is Kind.PANIC:
+        if kind is MessageKind.PANIC:
             assert data == PANIC == b'{"message": panic}'
-        elif kind is Kind.TRUNCATED:
+        elif kind is MessageKind.TRUNCATED:
             whole = faultless.data(n)
             assert 0 < len(data) < len(whole) and whole.startswith(data)
-        elif kind is Kind.NO_OBJECT:
+        elif kind is MessageKind.NO_OBJECT:
             assert not isinstance(json.loads(data), dict)
-        elif kind is Kind.OTHER_OBJECT:
+        elif kind is MessageKind.OTHER_OBJECT:
             assert "tweet" not in json.loads(data)["message"]
         else:
             assert "tweet" in json.loads(data)["message"]

@@ -14,7 +14,7 @@ import pytest
 from penstock.tweets.generator import Generator
 from penstock.tweets.options import TweetOptions
 from penstock.tweets.run import serve
-from penstock.wire.sse import Parser
+from penstock.wire.sse import SseParser
 
 PATIENCE_S = 30.0
 
@@ -59,7 +59,7 @@ def test_both_streams_are_served_until_their_end() -> None:
     with tweets_server(rate=0, count=300, panic_rate=0.5, malformed_rate=0) as watch:
         for stream in (1, 2):
             with urllib.request.urlopen(f"{watch.told['url']}/tweets/{stream}") as sent:
-                events = Parser(1 << 20).feed(sent.read())
+                events = SseParser(1 << 20).feed(sent.read())
             generator = Generator(1, stream, panic_rate=0.5)
             assert [event.data for event in events] == generator.batch(1, 300)
     assert watch.status == {

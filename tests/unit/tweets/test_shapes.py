@@ -3,7 +3,7 @@ from __future__ import annotations
 import msgspec
 
 from penstock.tweets.generator import Generator
-from penstock.tweets.shapes import Message, Tweet
+from penstock.tweets.shapes import MadeMessage, MadeTweet
 
 
 def test_a_tweet_without_a_retweet_does_not_mention_one() -> None:
@@ -16,7 +16,7 @@ def test_a_tweet_without_a_retweet_does_not_mention_one() -> None:
 def test_a_message_can_be_read_back() -> None:
     data = Generator(1, 1).data(2)
 
-    message = msgspec.json.decode(data, type=Message, strict=True)
+    message = msgspec.json.decode(data, type=MadeMessage, strict=True)
 
-    assert isinstance(message.message.tweet, Tweet)
+    assert isinstance(message.message.tweet, MadeTweet)
     assert msgspec.json.encode(message) == data

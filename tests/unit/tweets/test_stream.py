@@ -6,9 +6,9 @@ import pytest
 
 from penstock.tweets import stream as module
 from penstock.tweets.generator import Generator
-from penstock.tweets.pace import Pace
-from penstock.tweets.stream import MAX_BATCH, Stream, Tally
-from penstock.wire.sse import Event, Parser
+from penstock.tweets.pace import MessagePace
+from penstock.tweets.stream import MAX_BATCH, Stream, StreamTally
+from penstock.wire.sse import ServerSentEvent, SseParser
 
 
 class Clock:
@@ -31,22 +31,24 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def made(count: int | None, rate: float = 0, stop_after: int | None = None) -> Stream:
-    tally = Tally()
+    tally = StreamTally()
     return Stream(
         generator=Generator(1, 1),
-        pace=Pace(rate, steady=True),
+        pace=MessagePace(rate, steady=True),
         count=count,
         stopping=lambda: stop_after is not None and tally.events >= stop_after,
         tally=tally,
     )
 
 
-def read(stream: Stream, first: int, clock: Clock) -> tuple[list[bytes], list[Event]]:
+def read(
+    stream: Stream, first: int, clock: Clock
+) -> tuple[list[bytes], list[ServerSentEvent]]:
     async def run() -> list[bytes]:
         return [data async for data in stream.frames(first, clock)]
 
     writes = asyncio.run(run())
-    return writes, Parser(1 << 20).feed(b"".join(writes))
+    return writes, SseParser(1 << 20).feed(b"".join(writes))
 
 
 def test_messages_have_their_numbers_as_ids() -> None:
@@ -57,7 +59,7 @@ def test_messages_have_their_numbers_as_ids() -> None:
     assert [int(event.id) for event in events] == list(range(101, 501))
     assert [event.data for event in events] == Generator(1, 1).batch(101, 400)
     # Whoever begins at message 101 by himself has not got those in front of it.
-    assert stream.tally == Tally(events=400, clients=0, last=0)
+    assert stream.tally == StreamTally(events=400, clients=0, last=0)
 
 
 @pytest.mark.slow

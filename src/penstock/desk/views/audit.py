@@ -11,7 +11,7 @@ from penstock.desk.views import View
 Action = Literal["republished", "edited", "dropped"]
 
 
-class Entry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class AuditEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One act on letters of one subscription.
 
     ``old`` and ``new`` are the payloads of an edit, or their beginnings: ``cut``.
@@ -61,7 +61,7 @@ class AuditFilter(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     since_ms: int | None = None
     until_ms: int | None = None
 
-    def takes(self, entry: Entry) -> bool:
+    def takes(self, entry: AuditEntry) -> bool:
         return (
             self.by in (None, entry.by)
             and self.action in (None, entry.action)

@@ -7,7 +7,7 @@ import msgspec
 from penstock.desk.views import View
 
 
-class Head(msgspec.Struct, frozen=True, kw_only=True):
+class ErrorHead(msgspec.Struct, frozen=True, kw_only=True):
     """An entry of the error log without its traceback."""
 
     subscriber: str
@@ -74,7 +74,7 @@ class ErrorFilter(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     since_ms: int | None = None
     until_ms: int | None = None
 
-    def takes(self, entry: Head) -> bool:
+    def takes(self, entry: ErrorHead) -> bool:
         return (
             self.subscriber in (None, entry.subscriber)
             and self.topic in (None, entry.topic)

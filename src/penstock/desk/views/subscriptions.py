@@ -56,7 +56,7 @@ class SubscriptionView(SubscriptionRow, frozen=True, kw_only=True):
     more_deliveries: bool
 
 
-class Moved(View, frozen=True, kw_only=True):
+class MovedSubscription(View, frozen=True, kw_only=True):
     """A subscription that was moved."""
 
     subscriber: str

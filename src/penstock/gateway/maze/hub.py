@@ -15,10 +15,10 @@ from typing import Any, Protocol
 from penstock.broker.publishing import Accepted
 from penstock.broker.seldom import Seldom
 from penstock.errors import Backlogged, BeingDeleted
-from penstock.gateway.maze.letters import DeadLetterBox, Letters
-from penstock.gateway.maze.opening import Opening, Verdict
-from penstock.gateway.maze.reorder import Reorder, Taken
-from penstock.gateway.maze.router import NO_KIND, Item, Router
+from penstock.gateway.maze.letters import DeadLetterBox, MazeLetters
+from penstock.gateway.maze.opening import FirstEvents, Verdict
+from penstock.gateway.maze.reorder import Reorder, Reordered
+from penstock.gateway.maze.router import NO_KIND, Item, MazeRouter
 from penstock.gateway.maze.state import MazeState
 from penstock.gateway.options import MazeOptions
 from penstock.log import Columns
@@ -31,7 +31,7 @@ MAX_UNPUBLISHED = 200_000
 logger = logging.getLogger(__name__)
 
 
-class Broker(DeadLetterBox, Protocol):
+class MazeBroker(DeadLetterBox, Protocol):
     """What the maze wants of the broker."""
 
     @property
@@ -49,20 +49,22 @@ class MazeHub:
     connected: as long as it grows, more may be on their way in.
     """
 
-    def __init__(self, broker: Broker, state: MazeState, options: MazeOptions) -> None:
+    def __init__(
+        self, broker: MazeBroker, state: MazeState, options: MazeOptions
+    ) -> None:
         self.broker = broker
         self.options = options
         self.unregistered = 0
         self.arrivals = 0
-        self.letters = Letters(broker)
-        self.router = Router(
+        self.letters = MazeLetters(broker)
+        self.router = MazeRouter(
             state.followers, self.letters, store_absent=options.store_absent
         )
         self._state = state
         self._reorder: Reorder[Item] = Reorder(
             options.hold_back, options.gap_s, state.expected
         )
-        self._opening: Opening[Item] | None = None
+        self._opening: FirstEvents[Item] | None = None
         self._source: object | None = None
         self._unpublished: list[bytes] = []
 
@@ -83,7 +85,7 @@ class MazeHub:
         self._source = source
         if self._reorder.expected > 1:
             options = self.options
-            self._opening = Opening(options.restart_window, options.gap_s)
+            self._opening = FirstEvents(options.restart_window, options.gap_s)
         return True
 
     def source_left(self, now_s: float) -> None:
@@ -144,7 +146,7 @@ class MazeHub:
             self._state.restart()
         self._process(self._reorder.take(numbers, items, now_s), now_s)
 
-    def _process(self, taken: Taken[Item], now_s: float) -> None:
+    def _process(self, taken: Reordered[Item], now_s: float) -> None:
         expected = self._reorder.expected
         for row, raw in taken.late:
             if raw:

@@ -16,7 +16,7 @@ class DeadLetterBox(Protocol):
     def dead_letter(self, *, gateway: str, reason: str, raw: bytes) -> None: ...
 
 
-class Letters:
+class MazeLetters:
     def __init__(self, box: DeadLetterBox) -> None:
         self._box = box
         self._waiting: deque[tuple[str, bytes]] = deque()

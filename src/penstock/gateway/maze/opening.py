@@ -18,7 +18,7 @@ class Verdict(Enum):
     GOES_ON = auto()
 
 
-class Opening(Generic[T]):
+class FirstEvents(Generic[T]):
     """Keeps at most ``window`` events and what came with the last of them."""
 
     def __init__(self, window: int, wait_s: float) -> None:

@@ -24,7 +24,7 @@ T = TypeVar("T")
 
 
 @dataclass(slots=True)
-class Taken(Generic[T]):
+class Reordered(Generic[T]):
     """What a call brought: events in order, useless ones, and the numbers given up."""
 
     ready: list[T] = field(default_factory=list)
@@ -52,9 +52,9 @@ class Reorder(Generic[T]):
         """How many events wait."""
         return len(self._held)
 
-    def take(self, numbers: list[int], items: list[T], now_s: float) -> Taken[T]:
+    def take(self, numbers: list[int], items: list[T], now_s: float) -> Reordered[T]:
         """Take in events, and let out what is in order or can wait no longer."""
-        taken: Taken[T] = Taken()
+        taken: Reordered[T] = Reordered()
         start, end = 0, len(numbers)
         while start < end:
             # As many as fit for certain, so that no gap is skipped which the same
@@ -73,15 +73,15 @@ class Reorder(Generic[T]):
         self._expire(now_s, taken)
         return taken
 
-    def expire(self, now_s: float) -> Taken[T]:
+    def expire(self, now_s: float) -> Reordered[T]:
         """Give up the gaps that are too old."""
-        taken: Taken[T] = Taken()
+        taken: Reordered[T] = Reordered()
         self._expire(now_s, taken)
         return taken
 
-    def flush(self) -> Taken[T]:
+    def flush(self) -> Reordered[T]:
         """Let out everything, in order, whatever is missing."""
-        taken: Taken[T] = Taken()
+        taken: Reordered[T] = Reordered()
         while self._held:
             self._skip(taken)
         return taken
@@ -92,7 +92,7 @@ class Reorder(Generic[T]):
         self.expected = 1
 
     def _put(
-        self, numbers: Sequence[int], items: list[T], now_s: float, taken: Taken[T]
+        self, numbers: Sequence[int], items: list[T], now_s: float, taken: Reordered[T]
     ) -> None:
         fresh = dict(zip(numbers, items, strict=True))
         held = self._held
@@ -117,7 +117,7 @@ class Reorder(Generic[T]):
             self._reached.append((now_s, highest))
 
     def _sifted(
-        self, numbers: Sequence[int], items: list[T], taken: Taken[T]
+        self, numbers: Sequence[int], items: list[T], taken: Reordered[T]
     ) -> dict[int, T]:
         """The events with a number that is neither old nor there; others are late."""
         fresh: dict[int, T] = {}
@@ -128,7 +128,7 @@ class Reorder(Generic[T]):
                 fresh[number] = item
         return fresh
 
-    def _drain(self, taken: Taken[T]) -> None:
+    def _drain(self, taken: Reordered[T]) -> None:
         run = list(takewhile(self._held.__contains__, count(self.expected)))
         taken.ready += map(self._held.pop, run)
         self.expected += len(run)
@@ -138,7 +138,7 @@ class Reorder(Generic[T]):
         if len(self._lowest) > 2 * len(self._held):
             self._lowest.clear()
 
-    def _skip(self, taken: Taken[T]) -> None:
+    def _skip(self, taken: Reordered[T]) -> None:
         """Give up what is missing in front of the lowest number held."""
         if not self._lowest:
             self._lowest = list(self._held)
@@ -149,7 +149,7 @@ class Reorder(Generic[T]):
         self.expected = lowest
         self._drain(taken)
 
-    def _expire(self, now_s: float, taken: Taken[T]) -> None:
+    def _expire(self, now_s: float, taken: Reordered[T]) -> None:
         while self._held:
             since_s = max(self._reached[0][0], self._progress_s)
             if now_s - since_s < self._gap_s:

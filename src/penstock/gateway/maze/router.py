@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from penstock.gateway.maze.followers import Followers
-from penstock.gateway.maze.letters import Letters
+from penstock.gateway.maze.letters import MazeLetters
 from penstock.wire.maze import (
     BROADCAST,
     FOLLOW,
@@ -25,7 +25,7 @@ Item = tuple[Row, bytes]
 NO_KIND = 0
 
 
-class Listener(Protocol):
+class MazeListener(Protocol):
     """A connected client that has said who it is."""
 
     lines: list[bytes]
@@ -37,27 +37,27 @@ class Listener(Protocol):
         """Another connection has taken the place of this one."""
 
 
-class Router:
+class MazeRouter:
     """Who is connected, and the rules of who is told of what.
 
     ``absent`` counts notifications that found nobody.
     """
 
     def __init__(
-        self, followers: Followers, letters: Letters, *, store_absent: bool
+        self, followers: Followers, letters: MazeLetters, *, store_absent: bool
     ) -> None:
         self.absent = 0
         self._followers = followers
         self._letters = letters
         self._store_absent = store_absent
-        self._listeners: dict[int, Listener] = {}
+        self._listeners: dict[int, MazeListener] = {}
         # The same keys: a list is all that routing wants of a listener.
         self._lines: dict[int, list[bytes]] = {}
 
     def __len__(self) -> int:
         return len(self._listeners)
 
-    def join(self, client: int, listener: Listener) -> None:
+    def join(self, client: int, listener: MazeListener) -> None:
         """The newest connection of a client counts: it is the one that came back."""
         former = self._listeners.get(client)
         self._listeners[client] = listener
@@ -65,7 +65,7 @@ class Router:
         if former is not None:
             former.replaced()
 
-    def leave(self, client: int, listener: Listener) -> None:
+    def leave(self, client: int, listener: MazeListener) -> None:
         if self._listeners.get(client) is listener:
             del self._listeners[client], self._lines[client]
 

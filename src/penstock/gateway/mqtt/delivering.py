@@ -25,22 +25,22 @@ from penstock.gateway.mqtt.headers import (
     to_properties,
 )
 from penstock.gateway.mqtt.hub import MqttHub
-from penstock.gateway.mqtt.writing import Form, Mark, Writer
+from penstock.gateway.mqtt.writing import Form, Mark, PacketWriter
 from penstock.gateway.outbox import Outbox
 from penstock.log import Column
-from penstock.sessions import Session, Share, Wish
+from penstock.sessions import Session, Share, TopicFilter
 from penstock.sessions.retained import TOPIC as RETAINED
-from penstock.sessions.session import Terms
+from penstock.sessions.session import DeliveryTerms
 from penstock.wire.mqtt import Properties, Property
 
 
-class Delivery(NamedTuple):
+class SentPage(NamedTuple):
     """Events of a page on their way to the client."""
 
     share: Share
     consumer: Consumer
     page: Page
-    terms: Terms
+    terms: DeliveryTerms
 
 
 class Delivering:
@@ -63,7 +63,7 @@ class Delivering:
         hub: MqttHub,
         session: Session,
         outbox: Outbox[Mark],
-        writer: Writer,
+        writer: PacketWriter,
         window: int,
     ) -> None:
         self._hub = hub
@@ -71,7 +71,7 @@ class Delivering:
         self._outbox = outbox
         self.writer = writer
         self._window = self._quota = window
-        self._wished: dict[int, Wish] = {}
+        self._wished: dict[int, TopicFilter] = {}
         """Which wish a retained message is for, by its place."""
         self._stalled: dict[Consumer, None] = {}
         """Who has more than the client may have unanswered."""
@@ -81,7 +81,7 @@ class Delivering:
         """Ids whose PUBREL has not left yet."""
         self._held_bytes = 0
 
-    def _portion(self, one: Delivery, portion: Portion, now_s: float) -> list[bytes]:
+    def _portion(self, one: SentPage, portion: Portion, now_s: float) -> list[bytes]:
         page, lo, hi, terms = portion.page, portion.lo, portion.hi, one.terms
         headers = page.common_headers
         if (
@@ -95,7 +95,7 @@ class Delivering:
         form = self._form(one.share.topic, terms, headers, 0, 0, now_s)
         return self._run(one, lo, hi, form)
 
-    def _mixed(self, one: Delivery, lo: int, hi: int, now_s: float) -> list[bytes]:
+    def _mixed(self, one: SentPage, lo: int, hi: int, now_s: float) -> list[bytes]:
         """Events that are not all alike: neighbours that are go together."""
         terms, headers = one.terms, one.page.headers
         producers = one.page.producers if terms.no_local else []
@@ -121,7 +121,7 @@ class Delivering:
     def _form(
         self,
         topic: str,
-        terms: Terms,
+        terms: DeliveryTerms,
         headers: Mapping[str, str],
         priority: int,
         expires_ms: int,
@@ -142,7 +142,7 @@ class Delivering:
                 properties[Property.SUBSCRIPTION_IDENTIFIER] = list(terms.identifiers)
         return Form(topic, qos, retain, properties)
 
-    def _run(self, one: Delivery, lo: int, hi: int, form: Form) -> list[bytes]:
+    def _run(self, one: SentPage, lo: int, hi: int, form: Form) -> list[bytes]:
         """Events that are said alike."""
         page, writer = one.page, self.writer
         if writer.max_packet is not None and hi - lo > 1:
@@ -173,7 +173,7 @@ class Delivering:
         self._held_bytes += len(data)
         return []
 
-    def _again(self, one: Delivery, index: int, id_: int, now_s: float) -> bytes:
+    def _again(self, one: SentPage, index: int, id_: int, now_s: float) -> bytes:
         """An event that the client was sent before and may have (MQTT-3.3.1-1).
 
         Nothing, if it is too large for the client by now.
@@ -196,7 +196,7 @@ class Delivering:
 
     # Bookkeeping
 
-    def _ids(self, one: Delivery, lo: int, hi: int, qos: int) -> list[int]:
+    def _ids(self, one: SentPage, lo: int, hi: int, qos: int) -> list[int]:
         batch, base = one.page.batch, one.page.base
         offsets: Sequence[int] = range(base + lo, base + hi)
         if not batch.dense:
@@ -208,7 +208,7 @@ class Delivering:
         self._hub.broker.sessions.note(session, urgent=qos == 2)
         return ids
 
-    def _waive(self, one: Delivery, lo: int, hi: int) -> None:
+    def _waive(self, one: SentPage, lo: int, hi: int) -> None:
         """Nobody answers for these: they are settled by being sent, or left out."""
         subscription = one.share.subscription
         if subscription.policy.qos:
@@ -217,7 +217,7 @@ class Delivering:
             subscription.settle_all(offsets, one.consumer, urgent=False)
             self._hub.broker.wake_offered(subscription)
 
-    def _retained_terms(self, page: Page, index: int) -> Terms:
+    def _retained_terms(self, page: Page, index: int) -> DeliveryTerms:
         """As the wish says that asked for it; after a restart, as all of them do."""
         wish = self._wished.pop(page.batch.offset_of(index), None)
         if wish is not None:
@@ -226,10 +226,10 @@ class Delivering:
         return self._hub.broker.sessions.routes.terms_of(self._session, topic)
 
 
-def terms_of(wish: Wish) -> Terms:
+def terms_of(wish: TopicFilter) -> DeliveryTerms:
     """How what was retained reaches who makes a wish."""
     identifiers = (wish.identifier,) if wish.identifier else ()
-    return Terms(wish.qos, False, True, identifiers)
+    return DeliveryTerms(wish.qos, False, True, identifiers)
 
 
 def headers_at(page: Page, index: int) -> Mapping[str, str]:

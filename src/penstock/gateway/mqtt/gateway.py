@@ -7,12 +7,12 @@ from contextlib import suppress
 from typing import assert_never
 
 from penstock.delivery.consumer import Consumer
-from penstock.delivery.handshake import Answer
+from penstock.delivery.handshake import Reply
 from penstock.delivery.owed import Owed
 from penstock.errors import Busy, NotAllowed, PenstockError
 from penstock.gateway.gateway import LOGIN_BYTES, Gateway, LoginRequest
 from penstock.gateway.mqtt.hub import MqttHub
-from penstock.gateway.mqtt.opening import Opened, open_session, refusal
+from penstock.gateway.mqtt.opening import OpenedConnection, open_session, refusal
 from penstock.gateway.mqtt.subscribing import Subscribing
 from penstock.gateway.mqtt.writing import Mark
 from penstock.gateway.outbox import Outbox
@@ -23,18 +23,18 @@ from penstock.wire.mqtt import (
     Acks,
     Auth,
     ClientPacket,
+    ClientPacketParser,
     Connect,
     Disconnect,
-    Kind,
     Malformed,
-    Parser,
+    PacketKind,
     Pingreq,
     Properties,
     Property,
     Publishes,
     Reason,
-    Subscribe,
-    Unsubscribe,
+    SubscribePacket,
+    UnsubscribePacket,
     connack,
     disconnect,
     number,
@@ -42,7 +42,7 @@ from penstock.wire.mqtt import (
 
 # A client that is silent for one and a half times what it said is gone (MQTT-3.1.2-22).
 PATIENCE = 1.5
-_ANSWERS = {Kind.PUBACK: Answer.ACK, Kind.PUBREC: Answer.PUBREC}
+_ANSWERS = {PacketKind.PUBACK: Reply.ACK, PacketKind.PUBREC: Reply.PUBREC}
 
 
 class MqttGateway(Gateway):
@@ -62,12 +62,12 @@ class MqttGateway(Gateway):
         self._hub = hub
         self._authenticate = authenticate
         options = hub.options
-        self._parser = Parser(
+        self._parser = ClientPacketParser(
             options.max_packet_bytes, login_bytes, options.max_packet_filters
         )
         self._outbox: Outbox[Mark] = Outbox(hub.broker.log)
         self._connect: Connect | None = None
-        self._opened: Opened | None = None
+        self._opened: OpenedConnection | None = None
         self._subscribing: Subscribing | None = None
         self._held: Sequence[ClientPacket] = ()
         """What waits for a login, or for its turn."""
@@ -258,13 +258,13 @@ class MqttGateway(Gateway):
             case Acks(kind=kind, packet_ids=ids):
                 self._answers(opened, kind, ids)
             case Ack(kind=kind, packet_id=id_, reason=reason):
-                if reason >= Reason.UNSPECIFIED_ERROR and kind <= Kind.PUBREC:
+                if reason >= Reason.UNSPECIFIED_ERROR and kind <= PacketKind.PUBREC:
                     opened.outbound.refused(id_, _ANSWERS[kind])
                 else:
                     self._answers(opened, kind, [id_])
-            case Subscribe():
+            case SubscribePacket():
                 self._work = subscribing.subscribe(packet, self.grants)
-            case Unsubscribe():
+            case UnsubscribePacket():
                 self._work = subscribing.unsubscribe(packet)
             case Pingreq():
                 self._outbox.now(PINGRESP)  # MQTT-3.12.4-1
@@ -275,12 +275,14 @@ class MqttGateway(Gateway):
             case _:
                 assert_never(packet)
 
-    def _answers(self, opened: Opened, kind: Kind, ids: list[int]) -> None:
-        if kind is Kind.PUBACK:
+    def _answers(
+        self, opened: OpenedConnection, kind: PacketKind, ids: list[int]
+    ) -> None:
+        if kind is PacketKind.PUBACK:
             opened.outbound.acked(ids)
-        elif kind is Kind.PUBREC:
+        elif kind is PacketKind.PUBREC:
             opened.outbound.received(ids)
-        elif kind is Kind.PUBREL:
+        elif kind is PacketKind.PUBREL:
             opened.inbound.release(ids)
         else:
             opened.outbound.completed(ids)
@@ -322,7 +324,7 @@ class MqttGateway(Gateway):
         )
         self._hub.system.listeners[self] = None
 
-    def _leave(self, packet: Disconnect, opened: Opened) -> None:
+    def _leave(self, packet: Disconnect, opened: OpenedConnection) -> None:
         expiry_s = number(packet.properties, Property.SESSION_EXPIRY_INTERVAL)
         if expiry_s is not None:
             assert self._connect is not None, "it is open"
@@ -341,7 +343,7 @@ class MqttGateway(Gateway):
         )
         self.closing = True
 
-    def _give_up(self, opened: Opened) -> None:
+    def _give_up(self, opened: OpenedConnection) -> None:
         """What waits for its turn has none any more; but a last word counts."""
         held, self._held, self._work = self._held, (), None
         if self._subscribing is not None:

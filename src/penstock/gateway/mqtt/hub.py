@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, cast
 
 from penstock.access.grants import Grants
 from penstock.broker.broker import Broker
-from penstock.broker.publishing import Accepted, Piece
+from penstock.broker.publishing import Accepted, StoredPiece
 from penstock.errors import InvalidPayload, PenstockError
 from penstock.gateway.mqtt.headers import common
 from penstock.gateway.mqtt.system import System
@@ -266,7 +266,7 @@ def publish(
     *,
     retain: bool,
     relaxed: bool,
-    stored: Callable[[Piece], None] | None = None,
+    stored: Callable[[StoredPiece], None] | None = None,
 ) -> Accepted:
     """Publish events; the last is retained if they say so. ``stored``: see How.
 
@@ -287,7 +287,7 @@ def publish(
             broker.retained.forget(topic)
         for unit in taking:
             del outcome.refused[unit]
-        piece = Piece(taking, (), broker.promised, None)
+        piece = StoredPiece(taking, (), broker.promised, None)
         outcome.pieces.append(piece)
         if stored is not None:
             stored(piece)

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator
 from msgspec.structs import replace
 
 from penstock.access.grants import Grants
-from penstock.broker.publishing import Accepted, Piece
+from penstock.broker.publishing import Accepted, StoredPiece
 from penstock.errors import (
     BeingDeleted,
     InvalidBatch,
@@ -38,13 +38,13 @@ from penstock.gateway.mqtt.headers import (
     to_headers,
 )
 from penstock.gateway.mqtt.hub import MqttHub, publish
-from penstock.gateway.mqtt.writing import Mark, Writer
+from penstock.gateway.mqtt.writing import Mark, PacketWriter
 from penstock.gateway.outbox import Outbox
 from penstock.log import Columns
 from penstock.sessions import Session
 from penstock.wire.mqtt import (
-    Kind,
     Malformed,
+    PacketKind,
     Properties,
     Property,
     Publishes,
@@ -88,7 +88,7 @@ class Inbound:
         hub: MqttHub,
         session: Session,
         outbox: Outbox[Mark],
-        writer: Writer,
+        writer: PacketWriter,
         lost: Callable[[], bytes],
         *,
         explains: bool,
@@ -171,15 +171,15 @@ class Inbound:
         if self._version == 5 and len(known) < len(ids):
             found = set(known)
             answer = b"".join(
-                render_acks(Kind.PUBCOMP, [id_])
+                render_acks(PacketKind.PUBCOMP, [id_])
                 if id_ in found
                 else render_ack(
-                    Kind.PUBCOMP, id_, Reason.PACKET_IDENTIFIER_NOT_FOUND, {}, 5
+                    PacketKind.PUBCOMP, id_, Reason.PACKET_IDENTIFIER_NOT_FOUND, {}, 5
                 )
                 for id_ in ids
             )
         else:
-            answer = render_acks(Kind.PUBCOMP, ids)
+            answer = render_acks(PacketKind.PUBCOMP, ids)
         self._promise(answer, len(known), self._lost)
 
     def answered(self, count: int) -> None:
@@ -243,7 +243,7 @@ class Inbound:
         events.take({name: [time] * len(payloads) for name, time in times.items()})
         broker = self._hub.broker
 
-        def stored(piece: Piece) -> None:
+        def stored(piece: StoredPiece) -> None:
             # In the group of the events, whatever becomes of the rest of the run.
             broker.sessions.received(self._session, [ids[unit] for unit in piece.units])
 
@@ -261,7 +261,7 @@ class Inbound:
     def _acknowledge(self, packet: Publishes, group: int) -> None:
         if not packet.packet_ids:
             return
-        kind = Kind.PUBACK if packet.qos == 1 else Kind.PUBREC
+        kind = PacketKind.PUBACK if packet.qos == 1 else PacketKind.PUBREC
         answered = len(packet.packet_ids) if packet.qos == 1 else 0
         data = render_acks(kind, packet.packet_ids)
         self._outbox.after(group, data, self._lost, answered)
@@ -272,7 +272,7 @@ class Inbound:
             raise error  # the broker is in trouble, not the message
         if not packet.packet_ids:
             return
-        kind = Kind.PUBACK if packet.qos == 1 else Kind.PUBREC
+        kind = PacketKind.PUBACK if packet.qos == 1 else PacketKind.PUBREC
         if self._version < 5 and isinstance(error, InvalidName):
             raise Malformed(reason, error.told)  # such a topic cannot be
         if self._version < 5 and isinstance(error, QuotaReached):
@@ -298,7 +298,7 @@ class Inbound:
         over = len(packet.packet_ids) if packet.qos == 1 else len(new)
         self._outbox.after(self._hub.broker.promised, answer, self._lost, over)
 
-    def _told(self, kind: Kind, reason: Reason, text: str) -> Properties:
+    def _told(self, kind: PacketKind, reason: Reason, text: str) -> Properties:
         """A text that says why, if the client wants one and can take it."""
         told: Properties = {Property.REASON_STRING: text}
         if self._explains and self._writer.allows(render_ack(kind, 1, reason, told, 5)):

@@ -10,7 +10,7 @@ from penstock.gateway.mqtt.headers import priority_of, to_headers
 from penstock.gateway.mqtt.hub import MqttHub, subscriber_of
 from penstock.gateway.mqtt.inbound import Inbound
 from penstock.gateway.mqtt.outbound import Outbound
-from penstock.gateway.mqtt.writing import Mark, Writer
+from penstock.gateway.mqtt.writing import Mark, PacketWriter
 from penstock.gateway.outbox import Outbox
 from penstock.model.printable import has_controls
 from penstock.sessions import Session, Will
@@ -19,10 +19,10 @@ from penstock.wire.mqtt import (
     Properties,
     Property,
     Reason,
+    WillPacket,
     connack,
     number,
 )
-from penstock.wire.mqtt import Will as WillPacket
 
 if TYPE_CHECKING:
     from penstock.gateway.mqtt.gateway import MqttGateway
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 MOST = 0xFFFF
 
 
-class Opened:
+class OpenedConnection:
     """A connection whose client was let in."""
 
     __slots__ = ("inbound", "keep_alive_s", "outbound", "session", "waiting")
@@ -81,7 +81,7 @@ def open_session(
     outbox: Outbox[Mark],
     lost: Callable[[], bytes],
     now_s: float,
-) -> Opened:
+) -> OpenedConnection:
     """Let a client in; raises LimitReached, NotAllowed."""
     if connect.will is not None:
         gateway.grants.check_publish(connect.will.topic)
@@ -116,7 +116,7 @@ def open_session(
     keep_alive_s = _keep_alive(hub, connect, told)
     window = number(connect.properties, Property.RECEIVE_MAXIMUM) or MOST
     aliases = number(connect.properties, Property.TOPIC_ALIAS_MAXIMUM) or 0
-    writer = Writer(
+    writer = PacketWriter(
         connect.version,
         aliases=min(aliases, hub.options.send_aliases),
         max_packet=number(connect.properties, Property.MAXIMUM_PACKET_SIZE),
@@ -132,7 +132,7 @@ def open_session(
     outbound.resume()
     asked = number(connect.properties, Property.REQUEST_PROBLEM_INFORMATION)
     inbound = Inbound(hub, session, outbox, writer, lost, explains=asked != 0)
-    return Opened(session, inbound, outbound, keep_alive_s)
+    return OpenedConnection(session, inbound, outbound, keep_alive_s)
 
 
 def _session(

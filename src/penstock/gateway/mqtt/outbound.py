@@ -11,12 +11,12 @@ from operator import itemgetter
 
 from penstock.delivery.consumer import Consumer
 from penstock.delivery.flights import MAX_ID, Flight
-from penstock.delivery.handshake import Answer
+from penstock.delivery.handshake import Reply
 from penstock.delivery.owed import Portion
 from penstock.delivery.pages import Page
 from penstock.gateway.mqtt.delivering import (
     Delivering,
-    Delivery,
+    SentPage,
     expires_at,
     headers_at,
     retained_topic,
@@ -24,16 +24,16 @@ from penstock.gateway.mqtt.delivering import (
 )
 from penstock.gateway.mqtt.headers import left_s
 from penstock.gateway.mqtt.writing import Form
-from penstock.sessions import Share, Wish
+from penstock.sessions import Share, TopicFilter
 from penstock.sessions.retained import TOPIC as RETAINED
-from penstock.sessions.session import Terms
-from penstock.wire.mqtt import Kind, Malformed, Reason, render_ack, render_acks
+from penstock.sessions.session import DeliveryTerms
+from penstock.wire.mqtt import Malformed, PacketKind, Reason, render_ack, render_acks
 
 _MANY = 1 << 20
-NOTHING = Terms(0, False, False, ())
+NOTHING = DeliveryTerms(0, False, False, ())
 # Of a flight.
 _NUMBER, _OFFSET = itemgetter(0), itemgetter(1)
-_PACKETS = {Answer.ACK: "PUBACK", Answer.PUBREC: "PUBREC", Answer.PUBCOMP: "PUBCOMP"}
+_PACKETS = {Reply.ACK: "PUBACK", Reply.PUBREC: "PUBREC", Reply.PUBCOMP: "PUBCOMP"}
 
 
 class Outbound(Delivering):
@@ -47,7 +47,7 @@ class Outbound(Delivering):
         # Their PUBCOMPs make room, so they take it: or it would be more than there is.
         self._quota -= len(released)
         if released:
-            self._outbox.now(render_acks(Kind.PUBREL, list(released)))
+            self._outbox.now(render_acks(PacketKind.PUBREL, list(released)))
 
     def lose(self, share: Share) -> None:
         """A topic is gone: what is unanswered of it is not waited for."""
@@ -60,29 +60,31 @@ class Outbound(Delivering):
 
     def acked(self, ids: list[int]) -> None:
         """PUBACK."""
-        done = self._session.flights.answered(Answer.ACK, ids)
+        done = self._session.flights.answered(Reply.ACK, ids)
         self._settle(done, urgent=False)
         self._regain(len(done))
         if len(done) < len(ids):
-            self._check_turn(Answer.ACK, ids)
+            self._check_turn(Reply.ACK, ids)
 
     def received(self, ids: list[int]) -> None:
         """PUBREC: PUBREL follows when the disk knows of it."""
         flights = self._session.flights
         durable = self._session.durable
-        done = flights.answered(Answer.PUBREC, ids)
+        done = flights.answered(Reply.PUBREC, ids)
         self._settle(done, urgent=durable)
         if durable and done:
             self._hub.broker.sessions.note(self._session, urgent=True)
         if len(done) < len(ids):
-            self._check_turn(Answer.PUBREC, ids)
+            self._check_turn(Reply.PUBREC, ids)
         released = flights.released
         if self.writer.version < 5 or all(id_ in released for id_ in ids):
-            data = render_acks(Kind.PUBREL, ids)
+            data = render_acks(PacketKind.PUBREL, ids)
         else:
             unknown = Reason.PACKET_IDENTIFIER_NOT_FOUND
             data = b"".join(
-                render_ack(Kind.PUBREL, id_, 0 if id_ in released else unknown, {}, 5)
+                render_ack(
+                    PacketKind.PUBREL, id_, 0 if id_ in released else unknown, {}, 5
+                )
                 for id_ in ids
             )
         self._unreleased.update(ids)
@@ -99,15 +101,15 @@ class Outbound(Delivering):
         """PUBCOMP."""
         early = self._unreleased
         if early and not early.isdisjoint(ids):
-            raise _wrong(Answer.PUBCOMP, next(id_ for id_ in ids if id_ in early))
+            raise _wrong(Reply.PUBCOMP, next(id_ for id_ in ids if id_ in early))
         freed = self._session.flights.completed(ids)
         if freed:
             self._hub.broker.sessions.note(self._session)
             self._regain(freed)
         if freed < len(ids):
-            self._check_turn(Answer.PUBCOMP, ids)
+            self._check_turn(Reply.PUBCOMP, ids)
 
-    def _check_turn(self, answer: Answer, ids: list[int]) -> None:
+    def _check_turn(self, answer: Reply, ids: list[int]) -> None:
         """Raise Malformed if the client answers a message in a way that is none.
 
         An id that nothing is in flight under is no offence: a client may have got the
@@ -117,7 +119,7 @@ class Outbound(Delivering):
         if wrong is not None:
             raise _wrong(answer, wrong)
 
-    def refused(self, id_: int, answer: Answer) -> None:
+    def refused(self, id_: int, answer: Reply) -> None:
         """PUBACK or PUBREC with a failure: the client does not want it any more."""
         self._check_turn(answer, [id_])
         flight = self._session.flights.refused(id_)
@@ -186,7 +188,7 @@ class Outbound(Delivering):
                 found = share.subscription.find(flight.offset)
                 terms = self._hub.broker.sessions.routes.terms(session, share)
                 if found is not None:
-                    one = Delivery(share, share.consumer, found[0], terms)
+                    one = SentPage(share, share.consumer, found[0], terms)
                     data = self._again(one, found[1], id_, now_s)
             if not data:
                 self._give_up(id_, flight)
@@ -202,7 +204,7 @@ class Outbound(Delivering):
         flights.abandon([id_])
         self._settle([flight], urgent=False)
         if id_ in flights.released:
-            self._outbox.now(render_acks(Kind.PUBREL, [id_]))
+            self._outbox.now(render_acks(PacketKind.PUBREL, [id_]))
 
     def _push_share(
         self, share: Share, consumer: Consumer, now_s: float
@@ -222,7 +224,7 @@ class Outbound(Delivering):
         taken = 0
         for portion in take(consumer, now_s, limit):
             taken += portion.hi - portion.lo
-            one = Delivery(share, consumer, portion.page, terms)
+            one = SentPage(share, consumer, portion.page, terms)
             if retained:
                 for index in range(portion.lo, portion.hi):
                     sent += self._retained(one, index, now_s)
@@ -243,14 +245,14 @@ class Outbound(Delivering):
 
     # What was retained
 
-    def owe_retained(self, share: Share, offset: int, wish: Wish) -> None:
+    def owe_retained(self, share: Share, offset: int, wish: TopicFilter) -> None:
         """Send a retained message as a subscription asks for it."""
         self._wished[offset] = wish
         share.subscription.add_back(offset, 0)
         if share.consumer is not None:
             self._session.ready[share.consumer] = None
 
-    def show_retained(self, offset: int, wish: Wish, now_s: float) -> bytes:
+    def show_retained(self, offset: int, wish: TopicFilter, now_s: float) -> bytes:
         """A retained message for who wants no more than QoS 0."""
         page = self._hub.broker.pages.at(RETAINED, offset)
         if page is None:
@@ -263,7 +265,7 @@ class Outbound(Delivering):
             return b""
         return self.writer.publishes(form._replace(qos=0), [page.payloads[index]])
 
-    def _retained(self, one: Delivery, index: int, now_s: float) -> list[bytes]:
+    def _retained(self, one: SentPage, index: int, now_s: float) -> list[bytes]:
         topic, offset = retained_topic(one.page, index), one.page.batch.offset_of(index)
         broker = self._hub.broker
         gone = broker.retained.offset_of(topic) != offset  # another has its place
@@ -278,7 +280,7 @@ class Outbound(Delivering):
         return self._run(one, index, index + 1, form)
 
     def _retained_form(
-        self, page: Page, index: int, terms: Terms, now_s: float
+        self, page: Page, index: int, terms: DeliveryTerms, now_s: float
     ) -> Form | None:
         headers = headers_at(page, index)
         end_ms = expires_at(page, index)
@@ -289,6 +291,6 @@ class Outbound(Delivering):
         return self._form(topic, terms, headers, priority, end_ms, now_s, retained=True)
 
 
-def _wrong(answer: Answer, id_: int) -> Malformed:
+def _wrong(answer: Reply, id_: int) -> Malformed:
     text = f"{_PACKETS[answer]} for packet identifier {id_}, which waits for another"
     return Malformed(Reason.PROTOCOL_ERROR, text)

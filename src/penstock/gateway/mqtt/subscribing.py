@@ -18,16 +18,16 @@ from penstock.gateway.mqtt.outbound import Outbound
 from penstock.gateway.mqtt.writing import Mark
 from penstock.gateway.outbox import Outbox
 from penstock.model.topic_filter import check_filter, matches, shared
-from penstock.sessions import Session, Wish
+from penstock.sessions import Session, TopicFilter
 from penstock.sessions.retained import TOPIC as RETAINED
 from penstock.sessions.routes import WISH_STEPS
 from penstock.wire.mqtt import (
     Malformed,
     Property,
     Reason,
-    Subscribe,
-    Unsubscribe,
-    Wanted,
+    RequestedFilter,
+    SubscribePacket,
+    UnsubscribePacket,
     number,
     suback,
     unsuback,
@@ -53,7 +53,7 @@ class Due(NamedTuple):
     """Retained messages of a wish, to be looked up once a group is committed."""
 
     group: int
-    wish: Wish
+    wish: TopicFilter
     below: int
 
 
@@ -85,7 +85,7 @@ class Subscribing:
         self._version = version
         self._outbound = outbound
         self._due: deque[Due] = deque()
-        self._showing: Iterator[tuple[int, Wish]] | None = None
+        self._showing: Iterator[tuple[int, TopicFilter]] | None = None
         self._look: Iterator[None] | None = None
         """At shares, as filters came or went."""
         self._looked = 0
@@ -104,17 +104,17 @@ class Subscribing:
         """Whether a commit is waited for."""
         return bool(self._due)
 
-    def subscribe(self, packet: Subscribe, grants: Grants) -> Iterator[None]:
+    def subscribe(self, packet: SubscribePacket, grants: Grants) -> Iterator[None]:
         """Take wishes in, piece by piece, and answer.
 
         A filter that comes twice in the same words is looked at once, answered twice.
         """
         identifier = number(packet.properties, Property.SUBSCRIPTION_IDENTIFIER) or 0
-        reasons: dict[Wanted, int] = {}
+        reasons: dict[RequestedFilter, int] = {}
         due: list[Due] = []
         filters = list(_distinct(packet.filters))
         for piece in _pieces(filters, lambda one: len(one.filter)):
-            wishes: dict[str, Wish] = {}
+            wishes: dict[str, TopicFilter] = {}
             for one in piece:
                 reasons[one] = self._wish(one, identifier, grants, wishes, due)
             yield from self._watched(
@@ -127,7 +127,7 @@ class Subscribing:
             [one.filter for one, code in reasons.items() if code <= MAX_QOS]
         )
 
-    def unsubscribe(self, packet: Unsubscribe) -> Iterator[None]:
+    def unsubscribe(self, packet: UnsubscribePacket) -> Iterator[None]:
         """End wishes; a filter that is none is refused, or the client has to go.
 
         UNSUBACK has no word for that before version 5, so it is a violation of the
@@ -171,10 +171,10 @@ class Subscribing:
 
     def _wish(
         self,
-        wanted: Wanted,
+        wanted: RequestedFilter,
         identifier: int,
         grants: Grants,
-        wishes: dict[str, Wish],
+        wishes: dict[str, TopicFilter],
         due: list[Due],
     ) -> int:
         """Take a wish to the others; the reason code that says so, or why not."""
@@ -188,7 +188,7 @@ class Subscribing:
             return Reason.QUOTA_EXCEEDED
         if not known and not self._has_room(more):
             return Reason.QUOTA_EXCEEDED
-        wish = Wish(
+        wish = TopicFilter(
             wanted.filter,
             wanted.qos,
             wanted.no_local,
@@ -214,7 +214,7 @@ class Subscribing:
             return False
         return True
 
-    def _refusal(self, wanted: Wanted, grants: Grants) -> Reason | None:
+    def _refusal(self, wanted: RequestedFilter, grants: Grants) -> Reason | None:
         """Why a filter is not taken in; None if it may be."""
         if not self._is_filter(wanted.filter):
             return Reason.TOPIC_FILTER_INVALID
@@ -298,7 +298,7 @@ class Subscribing:
                 return True
         return False
 
-    def _owe(self, wish: Wish, offsets: list[int]) -> None:
+    def _owe(self, wish: TopicFilter, offsets: list[int]) -> None:
         if offsets:
             routes, session = self._hub.broker.sessions.routes, self._session
             share = routes.retained_share(session, durable=session.durable)
@@ -321,9 +321,9 @@ def _pieces(
     yield piece
 
 
-def _distinct(filters: list[Wanted]) -> Iterator[Wanted]:
+def _distinct(filters: list[RequestedFilter]) -> Iterator[RequestedFilter]:
     """Filters without those that were wanted in the same way just before."""
-    last: dict[str, Wanted] = {}
+    last: dict[str, RequestedFilter] = {}
     for one in filters:
         if last.get(one.filter) != one:
             last[one.filter] = one

@@ -19,7 +19,7 @@ from penstock.sessions.filters import TopicTree
 ROOT = "$SYS/"
 
 
-class Listener(Protocol):
+class SystemListener(Protocol):
     """A connection that may wish for ``$SYS`` topics."""
 
     @property
@@ -28,7 +28,7 @@ class Listener(Protocol):
     def tell(self, topic: str, payload: bytes, *, retain: bool) -> None: ...
 
 
-class Counts:
+class PacketCounts:
     """What connections count together."""
 
     __slots__ = ("messages_in", "messages_out")
@@ -40,8 +40,8 @@ class Counts:
 
 class System:
     def __init__(self, broker: Broker, options: MqttOptions) -> None:
-        self.counts = Counts()
-        self.listeners: dict[Listener, None] = {}
+        self.counts = PacketCounts()
+        self.listeners: dict[SystemListener, None] = {}
         """Connections that stand."""
         self._broker = broker
         self._interval_s = options.sys_interval_s

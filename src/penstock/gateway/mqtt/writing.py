@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from penstock.delivery.pages import Page
-from penstock.gateway.mqtt.system import Counts
+from penstock.gateway.mqtt.system import PacketCounts
 from penstock.wire.mqtt import (
     NO_PROPERTIES,
     Properties,
@@ -32,11 +32,16 @@ class Form(NamedTuple):
     """None before version 5."""
 
 
-class Writer:
+class PacketWriter:
     __slots__ = ("_alias_limit", "_aliases", "_counts", "max_packet", "version")
 
     def __init__(
-        self, version: int, *, aliases: int, max_packet: int | None, counts: Counts
+        self,
+        version: int,
+        *,
+        aliases: int,
+        max_packet: int | None,
+        counts: PacketCounts,
     ) -> None:
         self.version = version
         self.max_packet = max_packet

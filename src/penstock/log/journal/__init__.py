@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from penstock.log.journal.files import FileJournal
-from penstock.log.journal.group import FIRST_OWNED, LAST_OWNED, Entry, Kind
+from penstock.log.journal.group import FIRST_OWNED, LAST_OWNED, EntryKind, JournalEntry
 from penstock.log.journal.port import Journal, Replay, Securing, StoredGroup
 
 __all__ = [
     "FIRST_OWNED",
     "LAST_OWNED",
-    "Entry",
+    "JournalEntry",
     "FileJournal",
     "Journal",
-    "Kind",
+    "EntryKind",
     "Replay",
     "Securing",
     "StoredGroup",

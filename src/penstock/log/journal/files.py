@@ -165,7 +165,12 @@ class FileJournal:
     # Writing
 
     def append(
-        self, number: int, entries: Sequence[group.Entry], time_ms: int, *, sync: bool
+        self,
+        number: int,
+        entries: Sequence[group.JournalEntry],
+        time_ms: int,
+        *,
+        sync: bool,
     ) -> None:
         """Write one group, and sync it if asked.
 
@@ -386,7 +391,7 @@ class FileJournal:
         return self._layout.journal_file(self._starts[-1])
 
 
-def _size(entries: Sequence[group.Entry]) -> int:
+def _size(entries: Sequence[group.JournalEntry]) -> int:
     return group.HEADER_BYTES + sum(
         group.ENTRY.size + entry.size + -entry.size % 8 for entry in entries
     )

@@ -45,7 +45,7 @@ TRUNCATE = struct.Struct("<QQ")
 _CRC = struct.Struct("<I")
 
 
-class Kind(IntEnum):
+class EntryKind(IntEnum):
     """Entry kinds of the log itself; kinds from FIRST_OWNED on belong to owners."""
 
     EVENTS = 1
@@ -59,7 +59,7 @@ FIRST_OWNED = 256
 LAST_OWNED = 0xFFFF
 
 
-class Entry(NamedTuple):
+class JournalEntry(NamedTuple):
     kind: int
     topic: int
     data: Buffer
@@ -88,7 +88,7 @@ class GroupHeader:
 
 
 def encode(
-    entries: Sequence[Entry],
+    entries: Sequence[JournalEntry],
     *,
     position: int,
     synced: int,
@@ -153,7 +153,7 @@ def intact(block: memoryview, at: int, header: GroupHeader) -> bool:
 
 def entries_of(
     block: memoryview, at: int, header: GroupHeader
-) -> Iterator[tuple[Entry, int]]:
+) -> Iterator[tuple[JournalEntry, int]]:
     """The entries of an intact group as views of ``block``, and where data begins.
 
     The second counts from the beginning of the group.
@@ -162,16 +162,16 @@ def entries_of(
     for _ in range(header.entries):
         size, kind, _zero, topic = ENTRY.unpack_from(block, cursor)
         cursor += ENTRY.size
-        yield Entry(kind, topic, block[cursor : cursor + size]), cursor - at
+        yield JournalEntry(kind, topic, block[cursor : cursor + size]), cursor - at
         cursor += size + -size % 8
 
 
-def start_in(entry: Entry) -> int:
+def start_in(entry: JournalEntry) -> int:
     """The offset that a START entry carries."""
     return int(START.unpack(entry.data)[0])
 
 
-def cut_in(entry: Entry) -> tuple[int, int]:
+def cut_in(entry: JournalEntry) -> tuple[int, int]:
     """What a TRUNCATE entry carries: where frames are cut off, and the new end."""
     cut, end = TRUNCATE.unpack(entry.data)
     return int(cut), int(end)

@@ -26,7 +26,7 @@ from collections.abc import Iterator, Sequence
 from typing import Protocol
 
 from penstock.log.damage import Cut, Damage
-from penstock.log.journal.group import Entry
+from penstock.log.journal.group import JournalEntry
 
 
 class StoredGroup(Protocol):
@@ -40,7 +40,7 @@ class StoredGroup(Protocol):
     def size(self) -> int:
         """How far it moved the position of the journal."""
 
-    def entries(self) -> Iterator[Entry]: ...
+    def entries(self) -> Iterator[JournalEntry]: ...
 
 
 class Replay(Protocol):
@@ -94,7 +94,7 @@ class Journal(Protocol):
         """Make sure of all that was read, and go on behind it."""
 
     def append(
-        self, number: int, entries: Sequence[Entry], time_ms: int, *, sync: bool
+        self, number: int, entries: Sequence[JournalEntry], time_ms: int, *, sync: bool
     ) -> None:
         """Store one group, durably if ``sync``; raises WriteFailed, InDoubt."""
 

@@ -23,7 +23,7 @@ CHUNK_BYTES = 1 << 22
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class FoundGroup:
     """One good group and where it lies; ``block`` holds it from ``at`` on."""
 
     header: group.GroupHeader
@@ -44,10 +44,10 @@ class Found:
     def size(self) -> int:
         return self.header.length
 
-    def entries(self) -> Iterator[group.Entry]:
+    def entries(self) -> Iterator[group.JournalEntry]:
         return (entry for entry, _ in self.placed_entries())
 
-    def placed_entries(self) -> Iterator[tuple[group.Entry, int]]:
+    def placed_entries(self) -> Iterator[tuple[group.JournalEntry, int]]:
         """Entries, and how far behind the group's beginning their data lies."""
         return group.entries_of(self.block, self.at, self.header)
 
@@ -86,7 +86,7 @@ class JournalScan:
         self.files: list[str] = []
         self._later: list[int] = []
 
-    def groups(self) -> Iterator[Found]:
+    def groups(self) -> Iterator[FoundGroup]:
         self._later = starts = self._starts()
         while starts:
             start = starts.pop(0)
@@ -155,7 +155,7 @@ class JournalScan:
         )
         self.end = start
 
-    def _file(self, start: int, stop: int | None) -> Iterator[Found]:
+    def _file(self, start: int, stop: int | None) -> Iterator[FoundGroup]:
         path = self._layout.journal_file(start)
         header = self._header(start)
         if header is None:
@@ -173,7 +173,7 @@ class JournalScan:
         finally:
             self._files.close(handle)
 
-    def _walk(self, window: _Window, stop: int | None) -> Iterator[Found]:
+    def _walk(self, window: _Window, stop: int | None) -> Iterator[FoundGroup]:
         while not self._at_limit() and window.offset_of(self.end) < window.size:
             found = window.group_at(self.end)
             if found is None:
@@ -192,7 +192,7 @@ class JournalScan:
     def _at_limit(self) -> bool:
         return self._limit is not None and self.end >= self._limit
 
-    def _bad(self, window: _Window, stop: int | None) -> Found | None:
+    def _bad(self, window: _Window, stop: int | None) -> FoundGroup | None:
         """Past bytes that do not verify to the next good group, if it counts."""
         following = window.next_group(self.end + 8)
         witness = following.header.synced if following else 0
@@ -237,7 +237,7 @@ class JournalScan:
         self.last_file = (window.file, window.offset_of(to))
         self.end = to
 
-    def _torn(self, window: _Window, following: Found | None) -> None:
+    def _torn(self, window: _Window, following: FoundGroup | None) -> None:
         at = window.offset_of(self.end)
         self.last_file = (window.file, at)
         if window.recycled and following is None and not window.begins_at(self.end):
@@ -272,7 +272,7 @@ class _Window:
     def position_of(self, offset: int) -> int:
         return self._start + offset - HEADER_BYTES
 
-    def group_at(self, position: int) -> Found | None:
+    def group_at(self, position: int) -> FoundGroup | None:
         """The group at ``position`` if it is whole, ours and intact."""
         offset = self.offset_of(position)
         header = self._peek(offset)
@@ -281,7 +281,7 @@ class _Window:
         at = self._load(offset, header.length)
         if not group.intact(self._block, at, header):
             return None
-        return Found(
+        return FoundGroup(
             header=header,
             block=self._block,
             at=at,
@@ -296,7 +296,7 @@ class _Window:
         header = self._peek(self.offset_of(position))
         return self.size if header is None else header.length
 
-    def next_group(self, position: int) -> Found | None:
+    def next_group(self, position: int) -> FoundGroup | None:
         """The first intact group of this file at or behind ``position``."""
         offset = self.offset_of(position)
         rest = self._files.read(self._handle, max(self.size - offset, 0), offset)

@@ -6,12 +6,12 @@ from penstock.wire.jsonq import replies
 from penstock.wire.jsonq.login import Login, parse_login
 from penstock.wire.jsonq.packets import (
     ConsumerPacket,
+    LineRefusal,
     Pub,
     Pubcomp,
     PublisherPacket,
     Pubrec,
     Pubrel,
-    Refusal,
     Sub,
     Unsub,
     encode,
@@ -27,7 +27,7 @@ __all__ = [
     "PublisherPacket",
     "Pubrec",
     "Pubrel",
-    "Refusal",
+    "LineRefusal",
     "Sub",
     "Unsub",
     "encode",

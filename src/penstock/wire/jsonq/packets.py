@@ -27,7 +27,7 @@ from penstock.wire.json_text import NOT_JSON, why_not_json
 _NAMES = {"msg_id": "msgId"}
 
 
-class Refusal(Enum):
+class LineRefusal(Enum):
     """Why a line is no packet; the value is the answer to it."""
 
     INVALID_JSON = b"INVALID JSON\r\n"
@@ -93,7 +93,7 @@ _decode_consumer = msgspec.json.Decoder(ConsumerPacket).decode
 _decode_publisher = msgspec.json.Decoder(PublisherPacket).decode
 
 
-def parse_consumer(line: bytes) -> ConsumerPacket | Refusal:
+def parse_consumer(line: bytes) -> ConsumerPacket | LineRefusal:
     """The packet in a line of a consumer that has logged in."""
     try:
         line.decode()
@@ -103,7 +103,7 @@ def parse_consumer(line: bytes) -> ConsumerPacket | Refusal:
     return packet
 
 
-def parse_publisher(line: bytes) -> PublisherPacket | Refusal:
+def parse_publisher(line: bytes) -> PublisherPacket | LineRefusal:
     """The packet in a line of a publisher."""
     try:
         line.decode()
@@ -118,8 +118,8 @@ def encode(packet: ConsumerPacket | PublisherPacket) -> bytes:
     return msgspec.json.encode(packet) + b"\r\n"
 
 
-def _refusal(line: bytes) -> Refusal:
+def _refusal(line: bytes) -> LineRefusal:
     # A decoder that knows what to expect may stop before it has seen all the text.
     if why_not_json(line):
-        return Refusal.INVALID_JSON
-    return Refusal.UNKNOWN_COMMAND
+        return LineRefusal.INVALID_JSON
+    return LineRefusal.UNKNOWN_COMMAND

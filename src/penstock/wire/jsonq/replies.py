@@ -12,13 +12,13 @@ from typing import Final
 import msgspec
 
 from penstock.wire.json_text import one_line
-from penstock.wire.jsonq.packets import Refusal
+from penstock.wire.jsonq.packets import LineRefusal
 
 PLEASE_LOGIN: Final = b"Please login!\r\n"
 LOGGED_IN: Final = b"Succesfully logged in!\r\n"
 OK: Final = b"OK\r\n"
-INVALID_JSON: Final = Refusal.INVALID_JSON.value
-UNKNOWN_COMMAND: Final = Refusal.UNKNOWN_COMMAND.value
+INVALID_JSON: Final = LineRefusal.INVALID_JSON.value
+UNKNOWN_COMMAND: Final = LineRefusal.UNKNOWN_COMMAND.value
 UNKNOWN_MESSAGE: Final = b"UNKNOWN MESSAGE\r\n"
 
 HELP: Final = b"help"

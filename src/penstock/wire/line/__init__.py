@@ -5,8 +5,8 @@ from __future__ import annotations
 from penstock.wire.line import replies
 from penstock.wire.line.commands import (
     ARITY,
-    Word,
-    Words,
+    Command,
+    CommandWords,
     command_run,
     ids_of,
     publishes,
@@ -25,8 +25,8 @@ from penstock.wire.line.rendering import render_events
 __all__ = [
     "ARITY",
     "Decoded",
-    "Word",
-    "Words",
+    "Command",
+    "CommandWords",
     "command_run",
     "decode_event",
     "decode_events",

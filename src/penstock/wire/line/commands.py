@@ -14,7 +14,7 @@ from typing import Final
 from penstock.errors import RemoteProtocolError
 
 
-class Word:
+class Command:
     """The commands."""
 
     PUB: Final = b"pub"
@@ -29,42 +29,42 @@ class Word:
 
 # Parts of a line of each command, its own word included.
 ARITY: Final = {
-    Word.PUB: 3,
-    Word.SUB: 2,
-    Word.UNSUB: 2,
-    Word.ACK: 3,
-    Word.AS: 2,
-    Word.CONFIRM: 2,
-    Word.WINDOW: 2,
-    Word.HELP: 1,
+    Command.PUB: 3,
+    Command.SUB: 2,
+    Command.UNSUB: 2,
+    Command.ACK: 3,
+    Command.AS: 2,
+    Command.CONFIRM: 2,
+    Command.WINDOW: 2,
+    Command.HELP: 1,
 }
 
 
-class Words:
+class CommandWords:
     """What clients say for a command, where that is not its own word."""
 
     def __init__(
         self,
         *,
-        pub: bytes = Word.PUB,
-        sub: bytes = Word.SUB,
-        unsub: bytes = Word.UNSUB,
-        ack: bytes = Word.ACK,
+        pub: bytes = Command.PUB,
+        sub: bytes = Command.SUB,
+        unsub: bytes = Command.UNSUB,
+        ack: bytes = Command.ACK,
     ) -> None:
         self.pub = pub
         self.ack = ack
         self.said = {command: command for command in ARITY} | {
-            Word.PUB: pub,
-            Word.SUB: sub,
-            Word.UNSUB: unsub,
-            Word.ACK: ack,
+            Command.PUB: pub,
+            Command.SUB: sub,
+            Command.UNSUB: unsub,
+            Command.ACK: ack,
         }
         self.meant = {said: command for command, said in self.said.items()}
         """The command of each word."""
         self.of_runs = (pub + b" ", ack + b" ")
 
 
-WORDS: Final = Words()
+WORDS: Final = CommandWords()
 MAX_PARTS = 3
 
 # Elixir shows as text what it can print (String.printable?), with these escapes,
@@ -97,7 +97,7 @@ def split(line: bytes) -> list[bytes]:
 
 
 def command_run(
-    block: bytes, words: Words = WORDS
+    block: bytes, words: CommandWords = WORDS
 ) -> tuple[bytes, bytes, list[bytes]] | None:
     """Command, topic and the rest of lines that all begin like the first; or None.
 
@@ -133,7 +133,7 @@ def publishes(
     lines: Sequence[bytes],
     start: int = 0,
     most_topics: int | None = None,
-    words: Words = WORDS,
+    words: CommandWords = WORDS,
 ) -> tuple[list[bytes], list[bytes], int]:
     """Topics and events of the ``pub`` lines from ``start`` on, and where they end.
 

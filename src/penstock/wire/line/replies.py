@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from penstock.wire.line.commands import Word, Words
+from penstock.wire.line.commands import Command, CommandWords
 
 GREETING: Final = b"Successfully connected to message_broker\r\n"
 ACKNOWLEDGED: Final = b"acknowledged from current session\r\n"
@@ -16,21 +16,21 @@ CONFIRM_OFF: Final = b"confirm off\r\n"
 # What follows the word of a command, and what it does.
 _HELP: Final = (
     (
-        Word.PUB,
+        Command.PUB,
         "<topic> <event>",
         'publish a JSON object: {"msg": "hi", "priority": 3}',
     ),
-    (Word.SUB, "<topic>", "get its events from now on, highest priority first"),
-    (Word.ACK, "<topic> <id>", "be done with an event, and get the next"),
-    (Word.UNSUB, "<topic>", "get no more of them"),
-    (Word.AS, "<name>", "be a subscriber that is remembered; before the first sub"),
-    (Word.CONFIRM, "on", "have every event answered that is stored; or off"),
-    (Word.WINDOW, "<n>", "get so many events ahead of their acks"),
-    (Word.HELP, "", "this list"),
+    (Command.SUB, "<topic>", "get its events from now on, highest priority first"),
+    (Command.ACK, "<topic> <id>", "be done with an event, and get the next"),
+    (Command.UNSUB, "<topic>", "get no more of them"),
+    (Command.AS, "<name>", "be a subscriber that is remembered; before the first sub"),
+    (Command.CONFIRM, "on", "have every event answered that is stored; or off"),
+    (Command.WINDOW, "<n>", "get so many events ahead of their acks"),
+    (Command.HELP, "", "this list"),
 )
 
 
-def help_text(words: Words) -> bytes:
+def help_text(words: CommandWords) -> bytes:
     """The commands, a line each."""
     rows = [(f"{words.said[one].decode()} {rest}", does) for one, rest, does in _HELP]
     width = max(len(command) for command, _ in rows)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from penstock.wire.mqtt.kinds import Kind
+from penstock.wire.mqtt.kinds import PacketKind
 from penstock.wire.mqtt.packets import (
     Ack,
     Acks,
@@ -15,15 +15,15 @@ from penstock.wire.mqtt.packets import (
     Pingreq,
     Pingresp,
     Publishes,
+    RequestedFilter,
     ServerPacket,
     Suback,
-    Subscribe,
+    SubscribePacket,
     Unsuback,
-    Unsubscribe,
-    Wanted,
-    Will,
+    UnsubscribePacket,
+    WillPacket,
 )
-from penstock.wire.mqtt.parsing import ClientParser, Parser
+from penstock.wire.mqtt.parsing import ClientPacketParser, ClientParser
 from penstock.wire.mqtt.properties import (
     MAX_REPEATED,
     Properties,
@@ -71,10 +71,10 @@ __all__ = [
     "Connack",
     "Connect",
     "Disconnect",
-    "Kind",
+    "PacketKind",
     "Malformed",
     "Packet",
-    "Parser",
+    "ClientPacketParser",
     "Pingreq",
     "Pingresp",
     "Properties",
@@ -84,11 +84,11 @@ __all__ = [
     "Reason",
     "ServerPacket",
     "Suback",
-    "Subscribe",
+    "SubscribePacket",
     "Unsuback",
-    "Unsubscribe",
-    "Wanted",
-    "Will",
+    "UnsubscribePacket",
+    "RequestedFilter",
+    "WillPacket",
     "auth",
     "connack",
     "data",

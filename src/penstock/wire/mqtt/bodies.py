@@ -13,7 +13,7 @@ from typing import Final
 
 from penstock.wire.mqtt import reasons
 from penstock.wire.mqtt.connection import Side
-from penstock.wire.mqtt.kinds import DUP, RETAIN, Kind
+from penstock.wire.mqtt.kinds import DUP, RETAIN, PacketKind
 from penstock.wire.mqtt.packets import (
     Ack,
     Acks,
@@ -22,14 +22,14 @@ from penstock.wire.mqtt.packets import (
     Connect,
     Disconnect,
     Publishes,
+    RequestedFilter,
     Suback,
-    Subscribe,
+    SubscribePacket,
     Unsuback,
-    Unsubscribe,
-    Wanted,
-    Will,
+    UnsubscribePacket,
+    WillPacket,
 )
-from penstock.wire.mqtt.primitives import Body
+from penstock.wire.mqtt.primitives import PacketBody
 from penstock.wire.mqtt.properties import (
     PROPERTIES,
     WILL_PROPERTIES,
@@ -47,16 +47,16 @@ _KEPT_TOPICS: Final = 8192
 KEPT_BYTES: Final = 200
 
 _ACK_REASONS: Final = {
-    Kind.PUBACK: reasons.RECEIVED,
-    Kind.PUBREC: reasons.RECEIVED,
-    Kind.PUBREL: reasons.RELEASED,
-    Kind.PUBCOMP: reasons.RELEASED,
+    PacketKind.PUBACK: reasons.RECEIVED,
+    PacketKind.PUBREC: reasons.RECEIVED,
+    PacketKind.PUBREL: reasons.RELEASED,
+    PacketKind.PUBCOMP: reasons.RELEASED,
 }
 # What only the other side may say: MQTT-3.3.4-6, MQTT-3.14.2-2.
 _NEVER: Final = {
-    (Side.CLIENT, Kind.PUBLISH): Property.SUBSCRIPTION_IDENTIFIER,
-    (Side.CLIENT, Kind.DISCONNECT): Property.SERVER_REFERENCE,
-    (Side.SERVER, Kind.DISCONNECT): Property.SESSION_EXPIRY_INTERVAL,
+    (Side.CLIENT, PacketKind.PUBLISH): Property.SUBSCRIPTION_IDENTIFIER,
+    (Side.CLIENT, PacketKind.DISCONNECT): Property.SERVER_REFERENCE,
+    (Side.SERVER, PacketKind.DISCONNECT): Property.SESSION_EXPIRY_INTERVAL,
 }
 _DISCONNECT_REASONS: Final = {
     Side.CLIENT: reasons.CLIENT_DISCONNECT,
@@ -95,20 +95,20 @@ def _no_filter(topic: str, packet: str) -> str:
 topic_of = lru_cache(_KEPT_TOPICS)(read_topic)
 
 
-def client_id_bytes(body: Body, version: int) -> int:
+def client_id_bytes(body: PacketBody, version: int) -> int:
     """How long a client id says it is, of a CONNECT behind its protocol level."""
     body.byte()
     body.two_bytes()
-    _properties(body, Kind.CONNECT, version)
+    _properties(body, PacketKind.CONNECT, version)
     return body.two_bytes()
 
 
-def connect(body: Body, version: int) -> Connect:
+def connect(body: PacketBody, version: int) -> Connect:
     """A CONNECT behind its protocol level."""
     flags = body.byte()
     _check_connect_flags(body, flags, version)
     keep_alive = body.two_bytes()
-    properties = _properties(body, Kind.CONNECT, version)
+    properties = _properties(body, PacketKind.CONNECT, version)
     # MQTT-3.1.3-1: in this order.
     client_id = body.text()
     will = _will(body, flags, version) if flags & 0x04 else None
@@ -127,7 +127,7 @@ def connect(body: Body, version: int) -> Connect:
     )
 
 
-def _check_connect_flags(body: Body, flags: int, version: int) -> None:
+def _check_connect_flags(body: PacketBody, flags: int, version: int) -> None:
     if flags & 0x01:
         raise body.malformed("its reserved flag set")  # MQTT-3.1.2-3
     if not flags & 0x04 and flags & 0x38:
@@ -138,12 +138,12 @@ def _check_connect_flags(body: Body, flags: int, version: int) -> None:
         raise body.malformed("a password without a user name")  # 3.1.1: MQTT-3.1.2-22
 
 
-def _will(body: Body, flags: int, version: int) -> Will:
+def _will(body: PacketBody, flags: int, version: int) -> WillPacket:
     properties = parse_properties(body, WILL_PROPERTIES) if version == 5 else {}
     topic = _no_filter(body.text(), body.packet)  # MQTT-3.1.3-11
     if not topic:
         raise body.malformed("a will without a topic")  # MQTT-4.7.3-1
-    return Will(
+    return WillPacket(
         topic=topic,
         payload=body.binary(),
         qos=flags >> 3 & 3,
@@ -152,7 +152,7 @@ def _will(body: Body, flags: int, version: int) -> Will:
     )
 
 
-def connack(body: Body, version: int) -> Connack:
+def connack(body: PacketBody, version: int) -> Connack:
     flags, code = body.byte(), body.byte()
     if flags > 1:
         raise body.malformed(f"flags 0x{flags:02x}")  # MQTT-3.2.2-1
@@ -162,12 +162,12 @@ def connack(body: Body, version: int) -> Connack:
         reason = reasons.OLD_REASONS[code]
     else:
         raise body.malformed(f"return code {code}")
-    properties = _properties(body, Kind.CONNACK, version)
+    properties = _properties(body, PacketKind.CONNACK, version)
     body.finish()
     return Connack(session_present=bool(flags), reason=reason, properties=properties)
 
 
-def publish(body: Body, first: int, version: int, side: Side) -> Publishes:
+def publish(body: PacketBody, first: int, version: int, side: Side) -> Publishes:
     """A PUBLISH by itself."""
     qos = first >> 1 & 3
     topic = read_topic(body.field())
@@ -186,17 +186,17 @@ def publish(body: Body, first: int, version: int, side: Side) -> Publishes:
     )
 
 
-def _publish_properties(body: Body, version: int, side: Side) -> Properties:
+def _publish_properties(body: PacketBody, version: int, side: Side) -> Properties:
     if version < 5:
         return {}
-    allowed = PROPERTIES[Kind.PUBLISH]
+    allowed = PROPERTIES[PacketKind.PUBLISH]
     many = side is Side.SERVER
     properties = parse_properties(body, allowed, many_identifiers=many)
-    _check_side(body, Kind.PUBLISH, side, properties)
+    _check_side(body, PacketKind.PUBLISH, side, properties)
     return properties
 
 
-def ack(body: Body, kind: Kind, version: int) -> Acks | Ack:
+def ack(body: PacketBody, kind: PacketKind, version: int) -> Acks | Ack:
     """One PUBACK, PUBREC, PUBREL or PUBCOMP."""
     packet_id = _packet_id(body)
     reason = Reason.SUCCESS
@@ -211,19 +211,21 @@ def ack(body: Body, kind: Kind, version: int) -> Acks | Ack:
     return Ack(kind=kind, packet_id=packet_id, reason=reason, properties=properties)
 
 
-def subscribe(body: Body, version: int, max_filters: int | None = None) -> Subscribe:
+def subscribe(
+    body: PacketBody, version: int, max_filters: int | None = None
+) -> SubscribePacket:
     packet_id = _packet_id(body)
-    properties = _properties(body, Kind.SUBSCRIBE, version)
-    filters: list[Wanted] = []
+    properties = _properties(body, PacketKind.SUBSCRIBE, version)
+    filters: list[RequestedFilter] = []
     while body.at < body.end:
         filters.append(_wanted(body, version))
         _check_count(body, filters, max_filters)
     if not filters:
         raise body.wrong("no filter")  # MQTT-3.8.3-2
-    return Subscribe(packet_id=packet_id, filters=filters, properties=properties)
+    return SubscribePacket(packet_id=packet_id, filters=filters, properties=properties)
 
 
-def _wanted(body: Body, version: int) -> Wanted:
+def _wanted(body: PacketBody, version: int) -> RequestedFilter:
     filter = _filter(body)
     options = body.byte()
     if options & (0xC0 if version == 5 else 0xFC):
@@ -236,39 +238,41 @@ def _wanted(body: Body, version: int) -> Wanted:
     no_local = bool(options & 0x04)
     if no_local and filter.startswith(SHARED):
         raise body.wrong("a shared subscription with no local")  # MQTT-3.8.3-4
-    return Wanted(filter, qos, no_local, bool(options & 0x08), handling)
+    return RequestedFilter(filter, qos, no_local, bool(options & 0x08), handling)
 
 
 def unsubscribe(
-    body: Body, version: int, max_filters: int | None = None
-) -> Unsubscribe:
+    body: PacketBody, version: int, max_filters: int | None = None
+) -> UnsubscribePacket:
     packet_id = _packet_id(body)
-    properties = _properties(body, Kind.UNSUBSCRIBE, version)
+    properties = _properties(body, PacketKind.UNSUBSCRIBE, version)
     filters: list[str] = []
     while body.at < body.end:
         filters.append(_filter(body))
         _check_count(body, filters, max_filters)
     if not filters:
         raise body.wrong("no filter")  # MQTT-3.10.3-2
-    return Unsubscribe(packet_id=packet_id, filters=filters, properties=properties)
+    return UnsubscribePacket(
+        packet_id=packet_id, filters=filters, properties=properties
+    )
 
 
-def _check_count(body: Body, filters: Sized, most: int | None) -> None:
+def _check_count(body: PacketBody, filters: Sized, most: int | None) -> None:
     if most is not None and len(filters) > most:
         text = f"{body.packet} has more than {most} filters"
         raise Malformed(Reason.QUOTA_EXCEEDED, text)
 
 
-def suback(body: Body, version: int) -> Suback:
+def suback(body: PacketBody, version: int) -> Suback:
     packet_id = _packet_id(body)
-    properties = _properties(body, Kind.SUBACK, version)
+    properties = _properties(body, PacketKind.SUBACK, version)
     codes = [reasons.checked(code, reasons.SUBACK, body.packet) for code in body.rest()]
     return Suback(packet_id=packet_id, reasons=[*codes], properties=properties)
 
 
-def unsuback(body: Body, version: int) -> Unsuback:
+def unsuback(body: PacketBody, version: int) -> Unsuback:
     packet_id = _packet_id(body)
-    properties = _properties(body, Kind.UNSUBACK, version)
+    properties = _properties(body, PacketKind.UNSUBACK, version)
     if version < 5:
         body.finish()
     rest = body.rest()
@@ -276,20 +280,24 @@ def unsuback(body: Body, version: int) -> Unsuback:
     return Unsuback(packet_id=packet_id, reasons=[*codes], properties=properties)
 
 
-def disconnect(body: Body, version: int, side: Side) -> Disconnect:
+def disconnect(body: PacketBody, version: int, side: Side) -> Disconnect:
     allowed = _DISCONNECT_REASONS[side]
-    reason, properties = _reason(body, Kind.DISCONNECT, version, side, allowed)
+    reason, properties = _reason(body, PacketKind.DISCONNECT, version, side, allowed)
     return Disconnect(reason=reason, properties=properties)
 
 
-def auth(body: Body, version: int, side: Side) -> Auth:
+def auth(body: PacketBody, version: int, side: Side) -> Auth:
     allowed = _AUTH_REASONS[side]
-    reason, properties = _reason(body, Kind.AUTH, version, side, allowed)
+    reason, properties = _reason(body, PacketKind.AUTH, version, side, allowed)
     return Auth(reason=reason, properties=properties)
 
 
 def _reason(
-    body: Body, kind: Kind, version: int, side: Side, allowed: frozenset[Reason]
+    body: PacketBody,
+    kind: PacketKind,
+    version: int,
+    side: Side,
+    allowed: frozenset[Reason],
 ) -> tuple[Reason, Properties]:
     """A reason and properties, if they are not left out; and nothing else."""
     properties: Properties = {}
@@ -302,25 +310,27 @@ def _reason(
     return reason, properties
 
 
-def _packet_id(body: Body) -> int:
+def _packet_id(body: PacketBody) -> int:
     packet_id = body.two_bytes()
     if not packet_id:
         raise body.wrong("packet identifier 0")  # MQTT-2.2.1-3, MQTT-2.2.1-4
     return packet_id
 
 
-def _filter(body: Body) -> str:
+def _filter(body: PacketBody) -> str:
     filter = body.text()  # MQTT-3.8.3-1, MQTT-3.10.3-1
     if not filter:
         raise body.malformed("an empty filter")  # MQTT-4.7.3-1
     return filter
 
 
-def _properties(body: Body, kind: Kind, version: int) -> Properties:
+def _properties(body: PacketBody, kind: PacketKind, version: int) -> Properties:
     return parse_properties(body, PROPERTIES[kind]) if version == 5 else {}
 
 
-def _check_side(body: Body, kind: Kind, side: Side, properties: Properties) -> None:
+def _check_side(
+    body: PacketBody, kind: PacketKind, side: Side, properties: Properties
+) -> None:
     never = _NEVER.get((side, kind))
     if never is not None and never in properties:
         raise body.wrong(f"{never.name}, which a {side.value} does not send")

@@ -11,11 +11,11 @@ from enum import Enum
 from functools import cache
 from typing import Final
 
-from penstock.wire.mqtt.kinds import Kind, flags
+from penstock.wire.mqtt.kinds import PacketKind, flags
 from penstock.wire.mqtt.reasons import Malformed, Reason
 
 
-class State(Enum):
+class ConnectionState(Enum):
     NEW = "new"
     OPEN = "open"
     OVER = "over"
@@ -29,58 +29,63 @@ class Side(Enum):
 
 
 # What may come in each state, and the state behind it.
-TABLE: Final[dict[Side, dict[State, dict[Kind, State]]]] = {
+TABLE: Final[dict[Side, dict[ConnectionState, dict[PacketKind, ConnectionState]]]] = {
     Side.CLIENT: {
         # MQTT-3.1.0-1
-        State.NEW: {Kind.CONNECT: State.OPEN},
+        ConnectionState.NEW: {PacketKind.CONNECT: ConnectionState.OPEN},
         # MQTT-3.1.0-2: no second CONNECT.
-        State.OPEN: {
-            Kind.PUBLISH: State.OPEN,
-            Kind.PUBACK: State.OPEN,
-            Kind.PUBREC: State.OPEN,
-            Kind.PUBREL: State.OPEN,
-            Kind.PUBCOMP: State.OPEN,
-            Kind.SUBSCRIBE: State.OPEN,
-            Kind.UNSUBSCRIBE: State.OPEN,
-            Kind.PINGREQ: State.OPEN,
-            Kind.DISCONNECT: State.OVER,
-            Kind.AUTH: State.OPEN,
+        ConnectionState.OPEN: {
+            PacketKind.PUBLISH: ConnectionState.OPEN,
+            PacketKind.PUBACK: ConnectionState.OPEN,
+            PacketKind.PUBREC: ConnectionState.OPEN,
+            PacketKind.PUBREL: ConnectionState.OPEN,
+            PacketKind.PUBCOMP: ConnectionState.OPEN,
+            PacketKind.SUBSCRIBE: ConnectionState.OPEN,
+            PacketKind.UNSUBSCRIBE: ConnectionState.OPEN,
+            PacketKind.PINGREQ: ConnectionState.OPEN,
+            PacketKind.DISCONNECT: ConnectionState.OVER,
+            PacketKind.AUTH: ConnectionState.OPEN,
         },
         # MQTT-3.14.4-1
-        State.OVER: {},
+        ConnectionState.OVER: {},
     },
     Side.SERVER: {
         # MQTT-3.2.0-1, MQTT-3.14.0-1
-        State.NEW: {Kind.CONNACK: State.OPEN, Kind.AUTH: State.NEW},
-        State.OPEN: {
-            Kind.PUBLISH: State.OPEN,
-            Kind.PUBACK: State.OPEN,
-            Kind.PUBREC: State.OPEN,
-            Kind.PUBREL: State.OPEN,
-            Kind.PUBCOMP: State.OPEN,
-            Kind.SUBACK: State.OPEN,
-            Kind.UNSUBACK: State.OPEN,
-            Kind.PINGRESP: State.OPEN,
-            Kind.DISCONNECT: State.OVER,
-            Kind.AUTH: State.OPEN,
+        ConnectionState.NEW: {
+            PacketKind.CONNACK: ConnectionState.OPEN,
+            PacketKind.AUTH: ConnectionState.NEW,
         },
-        State.OVER: {},
+        ConnectionState.OPEN: {
+            PacketKind.PUBLISH: ConnectionState.OPEN,
+            PacketKind.PUBACK: ConnectionState.OPEN,
+            PacketKind.PUBREC: ConnectionState.OPEN,
+            PacketKind.PUBREL: ConnectionState.OPEN,
+            PacketKind.PUBCOMP: ConnectionState.OPEN,
+            PacketKind.SUBACK: ConnectionState.OPEN,
+            PacketKind.UNSUBACK: ConnectionState.OPEN,
+            PacketKind.PINGRESP: ConnectionState.OPEN,
+            PacketKind.DISCONNECT: ConnectionState.OVER,
+            PacketKind.AUTH: ConnectionState.OPEN,
+        },
+        ConnectionState.OVER: {},
     },
 }
 _WORDS: Final = {
-    (Side.CLIENT, State.NEW): "comes before CONNECT",
-    (Side.SERVER, State.NEW): "comes before CONNACK",
-    (Side.CLIENT, State.OPEN): "is nothing that a client sends now",
-    (Side.SERVER, State.OPEN): "is nothing that a server sends now",
-    (Side.CLIENT, State.OVER): "comes behind DISCONNECT",
-    (Side.SERVER, State.OVER): "comes behind DISCONNECT",
+    (Side.CLIENT, ConnectionState.NEW): "comes before CONNECT",
+    (Side.SERVER, ConnectionState.NEW): "comes before CONNACK",
+    (Side.CLIENT, ConnectionState.OPEN): "is nothing that a client sends now",
+    (Side.SERVER, ConnectionState.OPEN): "is nothing that a server sends now",
+    (Side.CLIENT, ConnectionState.OVER): "comes behind DISCONNECT",
+    (Side.SERVER, ConnectionState.OVER): "comes behind DISCONNECT",
 }
 
 
 @cache
-def first_bytes(side: Side, state: State, version: int) -> tuple[Kind | None, ...]:
+def first_bytes(
+    side: Side, state: ConnectionState, version: int
+) -> tuple[PacketKind | None, ...]:
     """The kind of packet for each first byte; None where none may come."""
-    kinds: list[Kind | None] = [None] * 256
+    kinds: list[PacketKind | None] = [None] * 256
     for kind in TABLE[side][state]:
         if _exists(kind, side, version):
             for flag in flags(kind, version):
@@ -88,11 +93,11 @@ def first_bytes(side: Side, state: State, version: int) -> tuple[Kind | None, ..
     return tuple(kinds)
 
 
-def refusal(first: int, side: Side, state: State, version: int) -> Malformed:
+def refusal(first: int, side: Side, state: ConnectionState, version: int) -> Malformed:
     """Why no packet may begin with the byte ``first``."""
     if first < 0x10:
         return Malformed(Reason.MALFORMED_PACKET, "packet of type 0")
-    kind = Kind(first >> 4)
+    kind = PacketKind(first >> 4)
     if kind not in TABLE[side][state] or not _exists(kind, side, version):
         text = f"{kind.name} {_WORDS[side, state]}"
         return Malformed(Reason.PROTOCOL_ERROR, text)
@@ -100,8 +105,8 @@ def refusal(first: int, side: Side, state: State, version: int) -> Malformed:
     return Malformed(Reason.MALFORMED_PACKET, text)
 
 
-def _exists(kind: Kind, side: Side, version: int) -> bool:
+def _exists(kind: PacketKind, side: Side, version: int) -> bool:
     """Whether a version has this packet in this direction; 0 is: not known yet."""
-    if kind is Kind.AUTH:
+    if kind is PacketKind.AUTH:
         return version == 5
-    return kind is not Kind.DISCONNECT or side is Side.CLIENT or version == 5
+    return kind is not PacketKind.DISCONNECT or side is Side.CLIENT or version == 5

@@ -10,7 +10,7 @@ from enum import IntEnum
 from typing import Final
 
 
-class Kind(IntEnum):
+class PacketKind(IntEnum):
     """Every packet, by its number."""
 
     CONNECT = 1
@@ -37,12 +37,12 @@ RETAIN: Final = 0x01
 # duplicate (MQTT-3.3.1-2).
 _PUBLISH_FLAGS: Final = (0x0, 0x1, 0x2, 0x3, 0x4, 0x5, 0xA, 0xB, 0xC, 0xD)
 # MQTT-3.6.1-1, MQTT-3.8.1-1, MQTT-3.10.1-1
-_MARKED: Final = (Kind.PUBREL, Kind.SUBSCRIBE, Kind.UNSUBSCRIBE)
+_MARKED: Final = (PacketKind.PUBREL, PacketKind.SUBSCRIBE, PacketKind.UNSUBSCRIBE)
 
 
-def flags(kind: Kind, version: int) -> tuple[int, ...]:
+def flags(kind: PacketKind, version: int) -> tuple[int, ...]:
     """The flags that ``kind`` may have (MQTT-2.1.3-1)."""
-    if kind is Kind.PUBLISH:
+    if kind is PacketKind.PUBLISH:
         return _PUBLISH_FLAGS
     if kind in _MARKED:
         # MQTT 3.1 knows duplicates of these too.
@@ -50,6 +50,6 @@ def flags(kind: Kind, version: int) -> tuple[int, ...]:
     return (0x0,)
 
 
-def first_byte(kind: Kind) -> int:
+def first_byte(kind: PacketKind) -> int:
     """The first byte of a packet that has no flags to choose."""
     return kind << 4 | flags(kind, 4)[0]

@@ -11,11 +11,11 @@ from typing import NamedTuple
 
 import msgspec
 
-from penstock.wire.mqtt.kinds import Kind
+from penstock.wire.mqtt.kinds import PacketKind
 from penstock.wire.mqtt.properties import Properties
 
 
-class Will(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+class WillPacket(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """What the server publishes if the connection ends badly."""
 
     topic: str
@@ -34,7 +34,7 @@ class Connect(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     keep_alive: int
     user: str | None = None
     password: bytes | None = None
-    will: Will | None = None
+    will: WillPacket | None = None
     properties: Properties = {}
 
 
@@ -65,20 +65,20 @@ class Publishes(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 class Acks(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """Neighbours of one kind, PUBACK to PUBCOMP, that say no more than: success."""
 
-    kind: Kind
+    kind: PacketKind
     packet_ids: list[int]
 
 
 class Ack(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """One that tells of a failure, or has properties."""
 
-    kind: Kind
+    kind: PacketKind
     packet_id: int
     reason: int
     properties: Properties = {}
 
 
-class Wanted(NamedTuple):
+class RequestedFilter(NamedTuple):
     """A filter that somebody subscribes to, and how."""
 
     filter: str
@@ -88,28 +88,28 @@ class Wanted(NamedTuple):
     retain_handling: int = 0
 
 
-class Subscribe(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+class SubscribePacket(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     packet_id: int
-    filters: list[Wanted]
+    filters: list[RequestedFilter]
     properties: Properties = {}
 
 
 class Suback(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """The answer to Subscribe: a reason for each filter, which is the QoS if good."""
+    """The answer to SUBSCRIBE: a reason for each filter, which is the QoS if good."""
 
     packet_id: int
     reasons: list[int]
     properties: Properties = {}
 
 
-class Unsubscribe(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+class UnsubscribePacket(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     packet_id: int
     filters: list[str]
     properties: Properties = {}
 
 
 class Unsuback(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """The answer to Unsubscribe: a reason for each filter, none before version 5."""
+    """The answer to UNSUBSCRIBE: a reason for each filter, none before version 5."""
 
     packet_id: int
     reasons: list[int]
@@ -143,8 +143,8 @@ ClientPacket = (
     | Publishes
     | Acks
     | Ack
-    | Subscribe
-    | Unsubscribe
+    | SubscribePacket
+    | UnsubscribePacket
     | Pingreq
     | Disconnect
     | Auth

@@ -18,8 +18,14 @@ from typing import Final, Generic, TypeVar, cast
 
 from penstock.wire.mqtt import bodies
 from penstock.wire.mqtt.bodies import KEPT_BYTES, read_topic, topic_of
-from penstock.wire.mqtt.connection import TABLE, Side, State, first_bytes, refusal
-from penstock.wire.mqtt.kinds import DUP, RETAIN, Kind
+from penstock.wire.mqtt.connection import (
+    TABLE,
+    ConnectionState,
+    Side,
+    first_bytes,
+    refusal,
+)
+from penstock.wire.mqtt.kinds import DUP, RETAIN, PacketKind
 from penstock.wire.mqtt.packets import (
     Acks,
     ClientPacket,
@@ -29,14 +35,16 @@ from penstock.wire.mqtt.packets import (
     Publishes,
     ServerPacket,
 )
-from penstock.wire.mqtt.primitives import Body, PartialBody, Unfinished
+from penstock.wire.mqtt.primitives import PacketBody, PartialBody, Unfinished
 from penstock.wire.mqtt.reasons import Malformed, Reason
 from penstock.wire.mqtt.runs import alike, publish_run, two_bytes
 
-_PUBLISH: Final = Kind.PUBLISH
-_ACKS: Final = frozenset({Kind.PUBACK, Kind.PUBREC, Kind.PUBREL, Kind.PUBCOMP})
+_PUBLISH: Final = PacketKind.PUBLISH
+_ACKS: Final = frozenset(
+    {PacketKind.PUBACK, PacketKind.PUBREC, PacketKind.PUBREL, PacketKind.PUBCOMP}
+)
 # These are looked at whenever more of them has come, as long as that is cheap.
-_EXAMINED: Final = frozenset({Kind.CONNECT, Kind.DISCONNECT})
+_EXAMINED: Final = frozenset({PacketKind.CONNECT, PacketKind.DISCONNECT})
 _EXAMINED_BYTES: Final = 4096
 
 Parsed = TypeVar("Parsed", bound=Packet)
@@ -74,7 +82,7 @@ class _PacketParser(ABC, Generic[Parsed]):
         self._side = side
         self._held = bytearray()
         self._needed = 0
-        self._enter(State.NEW)
+        self._enter(ConnectionState.NEW)
 
     def feed(self, data: bytes) -> list[Parsed]:
         """The packets that ended in ``data``; raises ``failed`` if that was set before.
@@ -108,10 +116,10 @@ class _PacketParser(ABC, Generic[Parsed]):
         """How much of a packet not ended yet has come."""
         return len(self._held)
 
-    def _enter(self, state: State) -> None:
+    def _enter(self, state: ConnectionState) -> None:
         self._state = state
         self._kinds = first_bytes(self._side, state, self.version)
-        new = state is State.NEW
+        new = state is ConnectionState.NEW
         self._max_bytes = self._max_first_bytes if new else self._max_packet_bytes
 
     def _take(self, data: bytes, at: int, packets: list[Packet]) -> int:
@@ -131,13 +139,13 @@ class _PacketParser(ABC, Generic[Parsed]):
             return self._publishes(data, at, start, end, packets)
         if kind in _ACKS:
             return self._acks(data, at, start, end, kind, packets)
-        packets.append(self._single(Body(data, start, end, kind.name), kind))
+        packets.append(self._single(PacketBody(data, start, end, kind.name), kind))
         state = TABLE[self._side][self._state][kind]
         if state is not self._state:
             self._enter(state)
         return end
 
-    def _examine(self, data: bytes, start: int, end: int, kind: Kind) -> None:
+    def _examine(self, data: bytes, start: int, end: int, kind: PacketKind) -> None:
         """Raise Malformed if what came of a packet is wrong, whatever may follow."""
         version = self.version
         try:
@@ -193,7 +201,7 @@ class _PacketParser(ABC, Generic[Parsed]):
             )
         if not payloads or not topic:
             # It has properties, or no topic, or something wrong.
-            body = Body(data, start, end, "PUBLISH")
+            body = PacketBody(data, start, end, "PUBLISH")
             packets.append(bodies.publish(body, first, self.version, self._side))
             return end
         packets.append(
@@ -214,7 +222,7 @@ class _PacketParser(ABC, Generic[Parsed]):
         at: int,
         start: int,
         end: int,
-        kind: Kind,
+        kind: PacketKind,
         packets: list[Packet],
     ) -> int:
         """Append an acknowledgement and all plain ones of its kind behind it."""
@@ -241,7 +249,7 @@ class _PacketParser(ABC, Generic[Parsed]):
                 break
             start, end = self._next(data, at)
         if not ids:
-            body = Body(data, start, end, kind.name)
+            body = PacketBody(data, start, end, kind.name)
             packets.append(bodies.ack(body, kind, self.version))
             return end
         packets.append(Acks(kind=kind, packet_ids=ids))
@@ -267,11 +275,11 @@ class _PacketParser(ABC, Generic[Parsed]):
         return error
 
     @abstractmethod
-    def _single(self, body: Body, kind: Kind) -> Packet:
+    def _single(self, body: PacketBody, kind: PacketKind) -> Packet:
         """A packet of a kind that does not come in runs."""
 
 
-class Parser(_PacketParser[ClientPacket]):
+class ClientPacketParser(_PacketParser[ClientPacket]):
     """What clients send. ``version`` is 0 before CONNECT.
 
     If a CONNECT has a protocol level that does not exist, ``version`` is that of the
@@ -291,28 +299,31 @@ class Parser(_PacketParser[ClientPacket]):
         super().__init__(max_packet_bytes, Side.CLIENT, 0, max_connect_bytes)
         self._max_filters = max_filters
 
-    def _single(self, body: Body, kind: Kind) -> ClientPacket:
+    def _single(self, body: PacketBody, kind: PacketKind) -> ClientPacket:
         match kind:
-            case Kind.CONNECT:
+            case PacketKind.CONNECT:
                 self._agree(body)
                 return bodies.connect(body, self.version)
-            case Kind.SUBSCRIBE:
+            case PacketKind.SUBSCRIBE:
                 return bodies.subscribe(body, self.version, self._max_filters)
-            case Kind.UNSUBSCRIBE:
+            case PacketKind.UNSUBSCRIBE:
                 return bodies.unsubscribe(body, self.version, self._max_filters)
-            case Kind.PINGREQ:
+            case PacketKind.PINGREQ:
                 body.finish()
                 return Pingreq()
-            case Kind.DISCONNECT:
+            case PacketKind.DISCONNECT:
                 return bodies.disconnect(body, self.version, Side.CLIENT)
         return bodies.auth(body, self.version, Side.CLIENT)
 
     def _explained(self, error: Malformed, data: bytes, at: int) -> Malformed:
         """A CONNECT that is too large is answered, as far as it has come."""
-        if self._state is not State.NEW or error.reason != Reason.PACKET_TOO_LARGE:
+        if (
+            self._state is not ConnectionState.NEW
+            or error.reason != Reason.PACKET_TOO_LARGE
+        ):
             return error
         start, _ = self._long_frame(data, at)
-        body = Body(data, start, len(data), Kind.CONNECT.name)
+        body = PacketBody(data, start, len(data), PacketKind.CONNECT.name)
         try:
             self._agree(body)
             length = bodies.client_id_bytes(body, self.version)
@@ -323,7 +334,7 @@ class Parser(_PacketParser[ClientPacket]):
         text = f"client id of {length} bytes exceeds {self._max_first_bytes}"
         return Malformed(Reason.CLIENT_IDENTIFIER_NOT_VALID, text)
 
-    def _agree(self, body: Body) -> None:
+    def _agree(self, body: PacketBody) -> None:
         """Take the version of a CONNECT, or raise Malformed."""
         name = body.binary()
         if name not in bodies.PROTOCOL_NAMES.values():
@@ -346,17 +357,17 @@ class ClientParser(_PacketParser[ServerPacket]):
     def __init__(self, max_packet_bytes: int, version: int) -> None:
         super().__init__(max_packet_bytes, Side.SERVER, version)
 
-    def _single(self, body: Body, kind: Kind) -> ServerPacket:
+    def _single(self, body: PacketBody, kind: PacketKind) -> ServerPacket:
         match kind:
-            case Kind.CONNACK:
+            case PacketKind.CONNACK:
                 return bodies.connack(body, self.version)
-            case Kind.SUBACK:
+            case PacketKind.SUBACK:
                 return bodies.suback(body, self.version)
-            case Kind.UNSUBACK:
+            case PacketKind.UNSUBACK:
                 return bodies.unsuback(body, self.version)
-            case Kind.PINGRESP:
+            case PacketKind.PINGRESP:
                 body.finish()
                 return Pingresp()
-            case Kind.DISCONNECT:
+            case PacketKind.DISCONNECT:
                 return bodies.disconnect(body, self.version, Side.SERVER)
         return bodies.auth(body, self.version, Side.SERVER)

@@ -6,7 +6,7 @@
     text                          two bytes of length, then UTF-8
     binary data                   two bytes of length, then bytes
 
-A ``Body`` is a packet behind its fixed header, read once from front to end.
+A ``PacketBody`` is a packet behind its fixed header, read once from front to end.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ MAX_FIELD_BYTES: Final = 65_535
 _PAIR_BYTES: Final = 5
 
 
-class Body:
+class PacketBody:
     """What is left to read of one packet; every read raises Malformed past its end."""
 
     __slots__ = ("_data", "at", "end", "packet")
@@ -117,10 +117,10 @@ class Body:
         at, self.at = self.at, self.end
         return self._data[at : self.end]
 
-    def part(self, length: int) -> Body:
+    def part(self, length: int) -> PacketBody:
         """The next ``length`` bytes, to be read by themselves."""
         at = self._step(length)
-        return Body(self._data, at, self.at, self.packet)
+        return PacketBody(self._data, at, self.at, self.packet)
 
     def finish(self) -> None:
         """Raise Malformed if something is left."""
@@ -150,7 +150,7 @@ class Unfinished(Exception):
     """What came of a packet is right so far."""
 
 
-class PartialBody(Body):
+class PartialBody(PacketBody):
     """A packet that has not come to its end; reads past ``came`` raise Unfinished."""
 
     __slots__ = ("_came",)
@@ -159,7 +159,7 @@ class PartialBody(Body):
         super().__init__(data, at, end, packet)
         self._came = len(data)
 
-    def part(self, length: int) -> Body:
+    def part(self, length: int) -> PacketBody:
         at = super()._step(length)
         return PartialBody(self._data, at, self.at, self.packet)
 

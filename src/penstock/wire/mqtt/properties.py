@@ -16,8 +16,8 @@ from collections.abc import Callable, Sequence
 from enum import Enum, IntEnum
 from typing import Final, cast
 
-from penstock.wire.mqtt.kinds import Kind
-from penstock.wire.mqtt.primitives import Body, binary, text, varint
+from penstock.wire.mqtt.kinds import PacketKind
+from penstock.wire.mqtt.primitives import PacketBody, binary, text, varint
 from penstock.wire.mqtt.reasons import Malformed, Reason
 
 # User properties of a packet, or subscription identifiers.
@@ -139,9 +139,9 @@ WILL_PROPERTIES: Final = _MESSAGE | {Property.WILL_DELAY_INTERVAL}
 
 # Which packet may have which.
 PROPERTIES: Final = {
-    Kind.CONNECT: _LOGIN
+    PacketKind.CONNECT: _LOGIN
     | {Property.REQUEST_PROBLEM_INFORMATION, Property.REQUEST_RESPONSE_INFORMATION},
-    Kind.CONNACK: _LOGIN
+    PacketKind.CONNACK: _LOGIN
     | {
         Property.ASSIGNED_CLIENT_IDENTIFIER,
         Property.SERVER_KEEP_ALIVE,
@@ -154,30 +154,32 @@ PROPERTIES: Final = {
         Property.SUBSCRIPTION_IDENTIFIER_AVAILABLE,
         Property.SHARED_SUBSCRIPTION_AVAILABLE,
     },
-    Kind.PUBLISH: _MESSAGE | {Property.TOPIC_ALIAS, Property.SUBSCRIPTION_IDENTIFIER},
-    Kind.PUBACK: _ANSWER,
-    Kind.PUBREC: _ANSWER,
-    Kind.PUBREL: _ANSWER,
-    Kind.PUBCOMP: _ANSWER,
-    Kind.SUBSCRIBE: frozenset(
+    PacketKind.PUBLISH: _MESSAGE
+    | {Property.TOPIC_ALIAS, Property.SUBSCRIPTION_IDENTIFIER},
+    PacketKind.PUBACK: _ANSWER,
+    PacketKind.PUBREC: _ANSWER,
+    PacketKind.PUBREL: _ANSWER,
+    PacketKind.PUBCOMP: _ANSWER,
+    PacketKind.SUBSCRIBE: frozenset(
         {Property.SUBSCRIPTION_IDENTIFIER, Property.USER_PROPERTY}
     ),
-    Kind.SUBACK: _ANSWER,
-    Kind.UNSUBSCRIBE: frozenset({Property.USER_PROPERTY}),
-    Kind.UNSUBACK: _ANSWER,
-    Kind.DISCONNECT: _ANSWER
+    PacketKind.SUBACK: _ANSWER,
+    PacketKind.UNSUBSCRIBE: frozenset({Property.USER_PROPERTY}),
+    PacketKind.UNSUBACK: _ANSWER,
+    PacketKind.DISCONNECT: _ANSWER
     | {Property.SESSION_EXPIRY_INTERVAL, Property.SERVER_REFERENCE},
-    Kind.AUTH: _ANSWER | {Property.AUTHENTICATION_METHOD, Property.AUTHENTICATION_DATA},
+    PacketKind.AUTH: _ANSWER
+    | {Property.AUTHENTICATION_METHOD, Property.AUTHENTICATION_DATA},
 }
 
-_READERS: Final[dict[_Form, Callable[[Body], _Value]]] = {
-    _Form.SWITCH: Body.byte,
-    _Form.TWO_BYTES: Body.two_bytes,
-    _Form.FOUR_BYTES: Body.four_bytes,
-    _Form.VARINT: Body.varint,
-    _Form.TEXT: Body.text,
-    _Form.BINARY: Body.binary,
-    _Form.PAIR: Body.pair,
+_READERS: Final[dict[_Form, Callable[[PacketBody], _Value]]] = {
+    _Form.SWITCH: PacketBody.byte,
+    _Form.TWO_BYTES: PacketBody.two_bytes,
+    _Form.FOUR_BYTES: PacketBody.four_bytes,
+    _Form.VARINT: PacketBody.varint,
+    _Form.TEXT: PacketBody.text,
+    _Form.BINARY: PacketBody.binary,
+    _Form.PAIR: PacketBody.pair,
 }
 _BY_ID: Final = {int(each): (each, _READERS[_FORMS[each]]) for each in Property}
 # Those that not every value is allowed for.
@@ -192,7 +194,7 @@ _USER: Final = int(_USER_PROPERTY)
 
 
 def parse_properties(
-    body: Body, allowed: frozenset[Property], *, many_identifiers: bool = False
+    body: PacketBody, allowed: frozenset[Property], *, many_identifiers: bool = False
 ) -> Properties:
     """The properties that stand next in ``body``; raises Malformed.
 
@@ -264,8 +266,8 @@ def user_properties(properties: Properties) -> list[tuple[str, str]]:
 
 
 def _identified(
-    part: Body, allowed: frozenset[Property]
-) -> tuple[Property, Callable[[Body], _Value]]:
+    part: PacketBody, allowed: frozenset[Property]
+) -> tuple[Property, Callable[[PacketBody], _Value]]:
     id = part.varint()
     known = _BY_ID.get(id)
     if known is None:
@@ -276,7 +278,7 @@ def _identified(
 
 
 def _add(
-    part: Body, properties: Properties, property: Property, more: Sequence[_Value]
+    part: PacketBody, properties: Properties, property: Property, more: Sequence[_Value]
 ) -> None:
     # A list of the one kind or the other, as the property says.
     values = cast("list[_Value]", properties.setdefault(property, []))
@@ -286,7 +288,7 @@ def _add(
         raise Malformed(Reason.QUOTA_EXCEEDED, f"{part.packet} has {what}")
 
 
-def _check(part: Body, property: Property, value: _Value) -> None:
+def _check(part: PacketBody, property: Property, value: _Value) -> None:
     if isinstance(value, str):
         if "#" in value or "+" in value:
             raise part.wrong("a response topic with wildcards")  # MQTT-3.3.2-14
@@ -298,7 +300,7 @@ def _check(part: Body, property: Property, value: _Value) -> None:
         raise part.wrong(f"{property.name} {value!r}, which must be 0 or 1")
 
 
-def _check_login(part: Body, properties: Properties) -> None:
+def _check_login(part: PacketBody, properties: Properties) -> None:
     if (
         Property.AUTHENTICATION_DATA in properties
         and Property.AUTHENTICATION_METHOD not in properties

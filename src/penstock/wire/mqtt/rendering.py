@@ -21,7 +21,7 @@ from collections.abc import Iterable, Sequence
 from functools import cache
 from typing import Final
 
-from penstock.wire.mqtt.kinds import DUP, Kind, first_byte
+from penstock.wire.mqtt.kinds import DUP, PacketKind, first_byte
 from penstock.wire.mqtt.primitives import binary, varint
 from penstock.wire.mqtt.properties import Properties, render_properties
 from penstock.wire.mqtt.reasons import (
@@ -31,13 +31,18 @@ from penstock.wire.mqtt.reasons import (
     Reason,
 )
 
-PINGRESP: Final = bytes((first_byte(Kind.PINGRESP), 0))
+PINGRESP: Final = bytes((first_byte(PacketKind.PINGRESP), 0))
 NO_PROPERTIES: Final = b"\0"
 
-_PUBLISH: Final = Kind.PUBLISH << 4
+_PUBLISH: Final = PacketKind.PUBLISH << 4
 _ACKS: Final = {
     kind: bytes((first_byte(kind), 2))
-    for kind in (Kind.PUBACK, Kind.PUBREC, Kind.PUBREL, Kind.PUBCOMP)
+    for kind in (
+        PacketKind.PUBACK,
+        PacketKind.PUBREC,
+        PacketKind.PUBREL,
+        PacketKind.PUBCOMP,
+    )
 }
 # From so many acknowledgements on columns are cheaper than joining.
 _FEW: Final = 16
@@ -81,7 +86,7 @@ def render_publishes(
     return b"".join(parts)
 
 
-def render_acks(kind: Kind, packet_ids: Sequence[int]) -> bytes:
+def render_acks(kind: PacketKind, packet_ids: Sequence[int]) -> bytes:
     """Acknowledgements of ``kind`` that say success."""
     count = len(packet_ids)
     head = _ACKS[kind]
@@ -95,7 +100,7 @@ def render_acks(kind: Kind, packet_ids: Sequence[int]) -> bytes:
 
 
 def render_ack(
-    kind: Kind, packet_id: int, reason: int, properties: Properties, version: int
+    kind: PacketKind, packet_id: int, reason: int, properties: Properties, version: int
 ) -> bytes:
     """One acknowledgement; what a version cannot say is left out."""
     rest = packet_id.to_bytes(2, "big")
@@ -114,7 +119,7 @@ def connack(
         rest = bytes((present, reason)) + render_properties(properties)
     else:
         rest = bytes((present, OLD_CONNACK.get(Reason(reason), OLD_NOT_AUTHORIZED)))
-    return packet(Kind.CONNACK, rest)
+    return packet(PacketKind.CONNACK, rest)
 
 
 def suback(
@@ -124,10 +129,10 @@ def suback(
     rest = packet_id.to_bytes(2, "big")
     if version == 5:
         return packet(
-            Kind.SUBACK, rest + render_properties(properties) + bytes(reasons)
+            PacketKind.SUBACK, rest + render_properties(properties) + bytes(reasons)
         )
     old = [min(reason, FIRST_FAILURE) for reason in reasons]
-    return packet(Kind.SUBACK, rest + bytes(old))
+    return packet(PacketKind.SUBACK, rest + bytes(old))
 
 
 def unsuback(
@@ -137,20 +142,20 @@ def unsuback(
     rest = packet_id.to_bytes(2, "big")
     if version == 5:
         rest += render_properties(properties) + bytes(reasons)
-    return packet(Kind.UNSUBACK, rest)
+    return packet(PacketKind.UNSUBACK, rest)
 
 
 def disconnect(reason: int, properties: Properties) -> bytes:
     """The last packet of a server; versions before 5 have none, they close."""
-    return packet(Kind.DISCONNECT, _reason(reason, properties))
+    return packet(PacketKind.DISCONNECT, _reason(reason, properties))
 
 
 def auth(reason: int, properties: Properties) -> bytes:
     """A step of a login that has several."""
-    return packet(Kind.AUTH, _reason(reason, properties))
+    return packet(PacketKind.AUTH, _reason(reason, properties))
 
 
-def packet(kind: Kind, rest: bytes) -> bytes:
+def packet(kind: PacketKind, rest: bytes) -> bytes:
     """``rest`` with the fixed header of ``kind``."""
     return header(first_byte(kind), len(rest)) + rest
 

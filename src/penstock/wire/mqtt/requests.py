@@ -9,21 +9,21 @@ from typing import Final
 
 from penstock.wire.mqtt import rendering
 from penstock.wire.mqtt.bodies import PROTOCOL_NAMES
-from penstock.wire.mqtt.kinds import Kind, first_byte
+from penstock.wire.mqtt.kinds import PacketKind, first_byte
 from penstock.wire.mqtt.packets import (
     Ack,
     Acks,
     Connect,
     Publishes,
-    Subscribe,
-    Unsubscribe,
-    Wanted,
-    Will,
+    RequestedFilter,
+    SubscribePacket,
+    UnsubscribePacket,
+    WillPacket,
 )
 from penstock.wire.mqtt.primitives import binary, text
 from penstock.wire.mqtt.properties import Properties, render_properties
 
-PINGREQ: Final = bytes((first_byte(Kind.PINGREQ), 0))
+PINGREQ: Final = bytes((first_byte(PacketKind.PINGREQ), 0))
 
 
 def render_connect(connect: Connect) -> bytes:
@@ -46,7 +46,7 @@ def render_connect(connect: Connect) -> bytes:
         + (b"" if connect.user is None else text(connect.user))
         + (b"" if connect.password is None else binary(connect.password))
     )
-    return rendering.packet(Kind.CONNECT, rest)
+    return rendering.packet(PacketKind.CONNECT, rest)
 
 
 def render_publish(version: int, publishes: Publishes) -> bytes:
@@ -72,22 +72,22 @@ def render_answer(version: int, answer: Acks | Ack) -> bytes:
     )
 
 
-def render_subscribe(version: int, subscribe: Subscribe) -> bytes:
+def render_subscribe(version: int, subscribe: SubscribePacket) -> bytes:
     rest = (
         subscribe.packet_id.to_bytes(2, "big")
         + _properties(version, subscribe.properties)
         + b"".join(map(_wanted, subscribe.filters))
     )
-    return rendering.packet(Kind.SUBSCRIBE, rest)
+    return rendering.packet(PacketKind.SUBSCRIBE, rest)
 
 
-def render_unsubscribe(version: int, unsubscribe: Unsubscribe) -> bytes:
+def render_unsubscribe(version: int, unsubscribe: UnsubscribePacket) -> bytes:
     rest = (
         unsubscribe.packet_id.to_bytes(2, "big")
         + _properties(version, unsubscribe.properties)
         + b"".join(map(text, unsubscribe.filters))
     )
-    return rendering.packet(Kind.UNSUBSCRIBE, rest)
+    return rendering.packet(PacketKind.UNSUBSCRIBE, rest)
 
 
 def render_disconnect(
@@ -99,12 +99,12 @@ def render_disconnect(
     return rendering.disconnect(reason, properties or {})
 
 
-def _will(version: int, will: Will) -> bytes:
+def _will(version: int, will: WillPacket) -> bytes:
     properties = _properties(version, will.properties)
     return properties + text(will.topic) + binary(will.payload)
 
 
-def _wanted(wanted: Wanted) -> bytes:
+def _wanted(wanted: RequestedFilter) -> bytes:
     options = (
         wanted.qos
         | wanted.no_local << 2

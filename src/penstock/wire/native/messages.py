@@ -5,8 +5,8 @@ travel in one message, in columns: entry ``i`` of every list belongs to event ``
 and a column that all events leave at the default is None.
 
 ``seq`` is chosen by the client and comes back in the answer (Published, Subscribed,
-Answer or Problem). ``channel`` is chosen by the server for a subscription and stands
-for it on this connection. Fields are only ever added, at the end, with a default.
+Answer or RequestRefused). ``channel`` is chosen by the server for a subscription and
+stands for it on this connection. Fields are only added, at the end, with a default.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Offsets = Annotated[list[int], Meta(max_length=MAX_OFFSETS)]
 
 
 class Hello(msgspec.Struct, array_like=True, frozen=True, tag=1):
-    """First message of a client. Answered by Welcome, or Problem (seq 0) and close."""
+    """First message of a client. Answered by Welcome, or RequestRefused (seq 0)."""
 
     user: str | None
     password: str | None
@@ -122,7 +122,7 @@ class Unsubscribe(msgspec.Struct, array_like=True, frozen=True, tag=6):
 
 
 class Ask(msgspec.Struct, array_like=True, frozen=True, tag=7):
-    """A question or order to the administration. Answered by Answer or Problem."""
+    """A question or order to the desk. Answered by Answer or RequestRefused."""
 
     seq: int
     verb: str
@@ -230,7 +230,7 @@ class Answer(msgspec.Struct, array_like=True, frozen=True, tag=68):
     result: object
 
 
-class Problem(msgspec.Struct, array_like=True, frozen=True, tag=69):
+class RequestRefused(msgspec.Struct, array_like=True, frozen=True, tag=69):
     """What was asked with ``seq`` was not done. ``error`` is the class in errors.py."""
 
     seq: int
@@ -247,7 +247,7 @@ class Ended(msgspec.Struct, array_like=True, frozen=True, tag=70):
     reason: str
 
 
-class Moved(msgspec.Struct, array_like=True, frozen=True, tag=72):
+class ChannelMoved(msgspec.Struct, array_like=True, frozen=True, tag=72):
     """The subscription was moved: Events so far count for nothing.
 
     It goes on at another channel, so that nobody takes what is still said of them for
@@ -282,8 +282,8 @@ ServerMessage = (
     | Subscribed
     | Events
     | Answer
-    | Problem
+    | RequestRefused
     | Ended
     | Fetched
-    | Moved
+    | ChannelMoved
 )

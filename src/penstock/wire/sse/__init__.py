@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from penstock.wire.sse.parsing import MAX_FIELD_BYTES, Event, Parser
+from penstock.wire.sse.parsing import MAX_FIELD_BYTES, ServerSentEvent, SseParser
 from penstock.wire.sse.rendering import numbered, render
 
-__all__ = ["MAX_FIELD_BYTES", "Event", "Parser", "numbered", "render"]
+__all__ = ["MAX_FIELD_BYTES", "ServerSentEvent", "SseParser", "numbered", "render"]

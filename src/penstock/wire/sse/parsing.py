@@ -36,7 +36,7 @@ _TYPE: Final = b"event: message"
 _NUMBERS: Final = re.compile(rb"[0-9]{1,20}(?:\n[0-9]{1,20})*")
 
 
-class Event(NamedTuple):
+class ServerSentEvent(NamedTuple):
     """``id`` is the last one that was seen; ``size`` is of the data, also if cut."""
 
     data: bytes
@@ -49,7 +49,7 @@ class Event(NamedTuple):
         return self.size > len(self.data)
 
 
-class Parser:
+class SseParser:
     """``feed`` bytes as they come, get the events that they completed.
 
     A parser is good for one connection. The next one is given ``last_event_id``.
@@ -73,7 +73,7 @@ class Parser:
         self._data: bytearray | None = None
         self._size = 0
 
-    def feed(self, data: bytes) -> list[Event]:
+    def feed(self, data: bytes) -> list[ServerSentEvent]:
         """The events that ``data`` completed; never raises."""
         if not self._begun:
             data = self._begin(data)
@@ -102,7 +102,7 @@ class Parser:
         self._begun = True
         return data.removeprefix(_BOM)
 
-    def _take(self, data: bytes) -> list[Event]:
+    def _take(self, data: bytes) -> list[ServerSentEvent]:
         held = self._held
         if held:
             start = len(held) - 1
@@ -119,7 +119,7 @@ class Parser:
             self._shrink()
         return events
 
-    def _events(self, block: bytes) -> list[Event]:
+    def _events(self, block: bytes) -> list[ServerSentEvent]:
         """The events of whole ones; an empty line in front of one means nothing."""
         # What was taken in already may be of the first one.
         if self._data is None and not self._type:
@@ -134,7 +134,7 @@ class Parser:
                 events.append(event)
         return events
 
-    def _numbered(self, lines: list[bytes]) -> list[Event] | None:
+    def _numbered(self, lines: list[bytes]) -> list[ServerSentEvent] | None:
         """The events, if each has a number and one line of data, as most streams have.
 
         Looked at by column: what an event costs one by one is several times as much.
@@ -156,7 +156,7 @@ class Parser:
             return None
         ids = b"\n".join(numbers).decode().split("\n")
         self._id = self.last_event_id = ids[-1]
-        return list(map(Event, texts, ids, repeat(MESSAGE), sizes))
+        return list(map(ServerSentEvent, texts, ids, repeat(MESSAGE), sizes))
 
     def _line(self, line: bytes, cut_bytes: int = 0) -> None:
         if line.startswith(_DATA):
@@ -188,13 +188,13 @@ class Parser:
         if len(self._data) > self.max_bytes:
             del self._data[self.max_bytes :]
 
-    def _dispatch(self) -> Event | None:
+    def _dispatch(self) -> ServerSentEvent | None:
         self.last_event_id = self._id
         kind, self._type = self._type, ""
         data, self._data = self._data, None
         if data is None:
             return None
-        return Event(bytes(data), self._id, kind or MESSAGE, self._size)
+        return ServerSentEvent(bytes(data), self._id, kind or MESSAGE, self._size)
 
     def _shrink(self) -> None:
         """Take in the lines that are complete, and cut the one that is not."""

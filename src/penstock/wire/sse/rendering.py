@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from penstock.errors import LocalProtocolError
-from penstock.wire.sse.parsing import MESSAGE, Event
+from penstock.wire.sse.parsing import MESSAGE, ServerSentEvent
 
 # A comment that a server sends so that nobody takes silence for death.
 KEEP_ALIVE = b":\n\n"
 
 
-def render(events: Iterable[Event], *, retry_ms: int | None = None) -> bytes:
+def render(events: Iterable[ServerSentEvent], *, retry_ms: int | None = None) -> bytes:
     """All of the events; an id is said if there is one, the type if it is special.
 
     Raises LocalProtocolError for an id or a type that cannot be said.
@@ -36,7 +36,7 @@ def numbered(data: Sequence[bytes], first: int, kind: str = MESSAGE) -> bytes:
     )
 
 
-def _frame(event: Event) -> bytes:
+def _frame(event: ServerSentEvent) -> bytes:
     lines = []
     if event.type != MESSAGE:
         lines.append(b"event: " + _word("type", event.type))

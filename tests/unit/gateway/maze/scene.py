@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from penstock.broker.publishing import Accepted, Piece
+from penstock.broker.publishing import Accepted, StoredPiece
 from penstock.broker.seldom import Seldom
 from penstock.errors import Backlogged, InvalidPayload, PenstockError
 from penstock.gateway.maze import MazeClient, MazeHub, MazeSource, MazeState
@@ -42,7 +42,9 @@ class FakeBroker:
         assert stored.keys is None
         base = self.end
         self.batches.append(Batch.of(topic, frame_of(stored, base, b"\0" * 16)))
-        return Accepted([Piece(fit, range(base, base + len(fit)), 1, None)], refused)
+        return Accepted(
+            [StoredPiece(fit, range(base, base + len(fit)), 1, None)], refused
+        )
 
     def dead_letter(self, *, gateway: str, reason: str, raw: bytes) -> None:
         if self.behind:

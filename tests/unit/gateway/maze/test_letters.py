@@ -4,13 +4,13 @@ import pytest
 
 from penstock.errors import Backlogged
 from penstock.gateway.maze import letters as module
-from penstock.gateway.maze.letters import Letters
+from penstock.gateway.maze.letters import MazeLetters
 from tests.unit.gateway.maze.scene import FakeBroker
 
 
 def test_a_letter_is_stored_at_once():
     broker = FakeBroker()
-    letters = Letters(broker)
+    letters = MazeLetters(broker)
 
     letters.keep("why", b"line\n")
 
@@ -20,7 +20,7 @@ def test_a_letter_is_stored_at_once():
 
 def test_letters_wait_and_keep_their_order():
     broker = FakeBroker()
-    letters = Letters(broker)
+    letters = MazeLetters(broker)
     broker.behind = True
     letters.keep("one", b"1")
     letters.keep("two", b"2")
@@ -35,7 +35,7 @@ def test_letters_wait_and_keep_their_order():
 def test_what_waits_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MAX_WAITING_BYTES", 10)
     broker = FakeBroker()
-    letters = Letters(broker)
+    letters = MazeLetters(broker)
     broker.behind = True
     letters.keep("fits", b"x" * 10)
 

@@ -2,10 +2,10 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.gateway.maze.reorder import Reorder, Taken
+from penstock.gateway.maze.reorder import Reorder, Reordered
 
 
-def take(reorder: Reorder[str], *numbers: int, now_s: float = 0.0) -> Taken[str]:
+def take(reorder: Reorder[str], *numbers: int, now_s: float = 0.0) -> Reordered[str]:
     return reorder.take(list(numbers), [f"e{n}" for n in numbers], now_s)
 
 
@@ -57,15 +57,15 @@ def test_a_receive_of_late_events_only_changes_nothing():
     reorder: Reorder[str] = Reorder(10, 5.0)
     take(reorder, 1, 2)
 
-    assert take(reorder, 1, 2) == Taken(late=events(1, 2))
+    assert take(reorder, 1, 2) == Reordered(late=events(1, 2))
     assert reorder.expected == 3
 
 
 def test_a_gap_is_skipped_when_more_wait_than_may():
     reorder: Reorder[str] = Reorder(2, 5.0)
 
-    assert take(reorder, 3, 5) == Taken()
-    assert take(reorder, 6) == Taken(ready=events(3), gaps=[(1, 2)])
+    assert take(reorder, 3, 5) == Reordered()
+    assert take(reorder, 6) == Reordered(ready=events(3), gaps=[(1, 2)])
     assert take(reorder, 4).ready == events(4, 5, 6)
 
 
@@ -73,7 +73,7 @@ def test_a_lower_event_that_comes_when_it_is_full_goes_first():
     reorder: Reorder[str] = Reorder(2, 5.0)
     take(reorder, 5, 7)
 
-    assert take(reorder, 3) == Taken(ready=events(3), gaps=[(1, 2)])
+    assert take(reorder, 3) == Reordered(ready=events(3), gaps=[(1, 2)])
     assert take(reorder, 2, 4).ready == events(4, 5)
 
 
@@ -100,8 +100,8 @@ def test_a_gap_is_skipped_when_it_is_old():
     reorder: Reorder[str] = Reorder(10, 5.0)
     take(reorder, 1, 3, now_s=100.0)
 
-    assert reorder.expire(104.9) == Taken()
-    assert reorder.expire(105.0) == Taken(ready=events(3), gaps=[(2, 2)])
+    assert reorder.expire(104.9) == Reordered()
+    assert reorder.expire(105.0) == Reordered(ready=events(3), gaps=[(2, 2)])
 
 
 def test_a_receive_notices_an_old_gap_by_itself():
@@ -110,7 +110,7 @@ def test_a_receive_notices_an_old_gap_by_itself():
 
     taken = take(reorder, 3, now_s=105.0)
 
-    assert taken == Taken(ready=events(2, 3), gaps=[(1, 1)])
+    assert taken == Reordered(ready=events(2, 3), gaps=[(1, 1)])
 
 
 def test_gaps_found_together_are_given_up_together():
@@ -137,9 +137,9 @@ def test_flush_lets_out_everything_in_order():
 
     flushed = reorder.flush()
 
-    assert flushed == Taken(ready=events(2, 4, 5, 9), gaps=[(1, 1), (3, 3), (6, 8)])
+    assert flushed == Reordered(ready=events(2, 4, 5, 9), gaps=[(1, 1), (3, 3), (6, 8)])
     assert reorder.expected == 10
-    assert reorder.flush() == Taken()
+    assert reorder.flush() == Reordered()
 
 
 def test_restart_expects_one_again():
@@ -167,5 +167,5 @@ def test_a_far_number_that_stays_costs_nothing_more():
 def test_no_events_are_no_trouble():
     reorder: Reorder[str] = Reorder(2, 5.0)
 
-    assert take(reorder) == Taken()
-    assert reorder.expire(99.0) == Taken()
+    assert take(reorder) == Reordered()
+    assert reorder.expire(99.0) == Reordered()

@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 
 from penstock.gateway.maze.followers import Followers
-from penstock.gateway.maze.letters import Letters
-from penstock.gateway.maze.router import NO_KIND, Item, Router
+from penstock.gateway.maze.letters import MazeLetters
+from penstock.gateway.maze.router import NO_KIND, Item, MazeRouter
 from penstock.wire.maze import parse
 from tests.unit.gateway.maze.scene import FakeBroker
 
@@ -29,8 +29,8 @@ class Scene:
     def __init__(self, *clients: int, store_absent: bool = False) -> None:
         self.broker = FakeBroker()
         self.followers = Followers()
-        self.router = Router(
-            self.followers, Letters(self.broker), store_absent=store_absent
+        self.router = MazeRouter(
+            self.followers, MazeLetters(self.broker), store_absent=store_absent
         )
         self.ears = {client: Ear() for client in clients}
         for client, ear in self.ears.items():

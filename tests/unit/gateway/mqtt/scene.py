@@ -16,16 +16,16 @@ from penstock.wire.mqtt import (
     ClientParser,
     Connack,
     Connect,
-    Kind,
+    PacketKind,
     Properties,
     Publishes,
+    RequestedFilter,
     ServerPacket,
     Suback,
-    Subscribe,
+    SubscribePacket,
     Unsuback,
-    Unsubscribe,
-    Wanted,
-    Will,
+    UnsubscribePacket,
+    WillPacket,
     render_ack,
     render_acks,
     render_connect,
@@ -70,7 +70,7 @@ class Scene(scene.Scene):
         version: int = 5,
         clean: bool = True,
         properties: Properties | None = None,
-        will: Will | None = None,
+        will: WillPacket | None = None,
         keep_alive: int = 0,
         user: str | None = None,
         password: bytes | None = None,
@@ -161,22 +161,28 @@ class Client:
         self.send(render_publish(self.version, packet))
 
     def subscribe(
-        self, *wanted: str | Wanted, qos: int = 0, properties: Properties | None = None
+        self,
+        *wanted: str | RequestedFilter,
+        qos: int = 0,
+        properties: Properties | None = None,
     ) -> None:
         filters = [
-            Wanted(one, qos) if not isinstance(one, Wanted) else one for one in wanted
+            RequestedFilter(one, qos) if not isinstance(one, RequestedFilter) else one
+            for one in wanted
         ]
-        packet = Subscribe(packet_id=7, filters=filters, properties=properties or {})
+        packet = SubscribePacket(
+            packet_id=7, filters=filters, properties=properties or {}
+        )
         self.send(render_subscribe(self.version, packet))
 
     def unsubscribe(self, *filters: str) -> None:
-        packet = Unsubscribe(packet_id=8, filters=list(filters))
+        packet = UnsubscribePacket(packet_id=8, filters=list(filters))
         self.send(render_unsubscribe(self.version, packet))
 
-    def answer(self, kind: Kind, *ids: int) -> None:
+    def answer(self, kind: PacketKind, *ids: int) -> None:
         self.send(render_acks(kind, list(ids)))
 
-    def refuse(self, kind: Kind, id_: int, reason: int = 0x80) -> None:
+    def refuse(self, kind: PacketKind, id_: int, reason: int = 0x80) -> None:
         self.send(render_ack(kind, id_, reason, {}, self.version))
 
     def bye(self, reason: int = 0, properties: Properties | None = None) -> None:
@@ -221,7 +227,7 @@ class Client:
     def payloads(self) -> list[bytes]:
         return [one.payload for one in self.messages()]
 
-    def acks(self) -> list[tuple[Kind, int, int]]:
+    def acks(self) -> list[tuple[PacketKind, int, int]]:
         """Kind, id and reason of each."""
         return acks(self.packets())
 
@@ -244,8 +250,8 @@ def messages(packets: list[ServerPacket]) -> list[Message]:
     ]
 
 
-def acks(packets: list[ServerPacket]) -> list[tuple[Kind, int, int]]:
-    found: list[tuple[Kind, int, int]] = []
+def acks(packets: list[ServerPacket]) -> list[tuple[PacketKind, int, int]]:
+    found: list[tuple[PacketKind, int, int]] = []
     for one in packets:
         if isinstance(one, Acks):
             found += [(one.kind, id_, 0) for id_ in one.packet_ids]

@@ -6,10 +6,10 @@ import pytest
 
 from penstock.gateway.mqtt.delivering import headers_at, retained_topic, terms_of
 from penstock.log import Columns
-from penstock.sessions import Wish
+from penstock.sessions import TopicFilter
 from penstock.sessions.retained import TOPIC as RETAINED
-from penstock.sessions.session import Terms
-from penstock.wire.mqtt import Kind, Properties, Property, Wanted
+from penstock.sessions.session import DeliveryTerms
+from penstock.wire.mqtt import PacketKind, Properties, Property, RequestedFilter
 from tests.unit.gateway.mqtt.scene import Client, Scene
 
 USER = Property.USER_PROPERTY
@@ -17,7 +17,7 @@ USER = Property.USER_PROPERTY
 
 def subscriber(
     scene: Scene,
-    *wanted: str | Wanted,
+    *wanted: str | RequestedFilter,
     qos: int = 2,
     version: int = 5,
     properties: Properties | None = None,
@@ -115,7 +115,7 @@ def test_old_clients_get_the_payload_alone(scene: Scene) -> None:
 
 
 def test_no_local_leaves_out_what_the_client_published_itself(scene: Scene) -> None:
-    client = subscriber(scene, Wanted("t", 1, no_local=True))
+    client = subscriber(scene, RequestedFilter("t", 1, no_local=True))
     other = scene.client("other")
     scene.commits = False
     for who, payload in ((client, b"mine"), (other, b"theirs"), (client, b"mine")):
@@ -127,7 +127,7 @@ def test_no_local_leaves_out_what_the_client_published_itself(scene: Scene) -> N
 
 
 def test_without_no_local_a_client_hears_itself(scene: Scene) -> None:
-    client = subscriber(scene, Wanted("t", 1, no_local=True), "+")
+    client = subscriber(scene, RequestedFilter("t", 1, no_local=True), "+")
 
     client.publish("t", b"mine", qos=1, ids=[1])
 
@@ -150,7 +150,7 @@ def test_what_has_expired_is_left_out_and_the_rest_told_its_time(
 
     (one,) = again.messages()
     assert one.properties == {Property.MESSAGE_EXPIRY_INTERVAL: 90}
-    again.answer(Kind.PUBACK, one.packet_id)
+    again.answer(PacketKind.PUBACK, one.packet_id)
     again.drop()
     assert scene.client("ann", clean=False, properties=properties).messages() == []
 
@@ -165,7 +165,7 @@ def test_what_is_too_large_for_the_client_is_left_out(scene: Scene) -> None:
     event(scene, b"a", bytes(200), b"b")
 
     first = client.messages()
-    client.answer(Kind.PUBACK, first[0].packet_id)
+    client.answer(PacketKind.PUBACK, first[0].packet_id)
     assert [one.payload for one in first + client.messages()] == [b"a", b"b"]
 
 
@@ -173,7 +173,7 @@ def test_what_is_too_large_for_the_client_is_left_out(scene: Scene) -> None:
 
 
 def test_retain_as_published_says_what_the_publish_said(scene: Scene) -> None:
-    client = subscriber(scene, Wanted("t", 1, retain_as_published=True))
+    client = subscriber(scene, RequestedFilter("t", 1, retain_as_published=True))
     plain = scene.client("plain")
     plain.subscribe("t", qos=1)
     plain.packets()
@@ -214,10 +214,10 @@ def test_aliases_are_used_as_far_as_the_client_allows(scene: Scene) -> None:
 
 
 def test_retained_messages_are_told_as_the_wish_for_them_says() -> None:
-    wish = Wish("t", 1, no_local=True, identifier=4)
+    wish = TopicFilter("t", 1, no_local=True, identifier=4)
 
-    assert terms_of(wish) == Terms(1, False, True, (4,))
-    assert terms_of(Wish("t", 2)) == Terms(2, False, True, ())
+    assert terms_of(wish) == DeliveryTerms(1, False, True, (4,))
+    assert terms_of(TopicFilter("t", 2)) == DeliveryTerms(2, False, True, ())
 
 
 def test_headers_of_an_event_are_its_own_or_those_of_all(scene: Scene) -> None:

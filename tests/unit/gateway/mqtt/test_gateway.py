@@ -16,12 +16,12 @@ from penstock.wire.mqtt import (
     Connack,
     Connect,
     Disconnect,
-    Kind,
+    PacketKind,
     Pingresp,
     Properties,
     Property,
     Reason,
-    Will,
+    WillPacket,
     auth,
     render_acks,
     render_connect,
@@ -31,7 +31,7 @@ from tests.unit.gateway.mqtt.scene import Client, Scene
 from tests.unit.gateway.scene import Rules, limited
 
 LASTING: Properties = {Property.SESSION_EXPIRY_INTERVAL: 60}
-GONE = Will(topic="gone", payload=b"bye")
+GONE = WillPacket(topic="gone", payload=b"bye")
 
 
 def farewell(client: Client) -> int:
@@ -72,7 +72,7 @@ def test_a_client_is_let_in(scene: Scene, version: int) -> None:
         b"\xff",
         b"\x00\x00",
         b"GET / HTTP/1.1\r\n",
-        render_acks(Kind.PUBACK, [1]),
+        render_acks(PacketKind.PUBACK, [1]),
     ],
 )
 def test_whoever_begins_with_anything_else_is_cut_off(
@@ -354,7 +354,7 @@ def test_packets_in_front_of_a_bad_one_count(scene: Scene) -> None:
 
     client.send(publish + b"\xff\xff")
 
-    assert client.acks() == [(Kind.PUBACK, 1, 0)]
+    assert client.acks() == [(PacketKind.PUBACK, 1, 0)]
     assert client.closed
 
 
@@ -496,7 +496,7 @@ def test_a_seek_by_somebody_else_makes_it_begin_there(scene: Scene) -> None:
 
     found = client.messages()
     assert [one.payload for one in found] == [b"a", b"b"]
-    client.answer(Kind.PUBACK, *[one.packet_id for one in found])
+    client.answer(PacketKind.PUBACK, *[one.packet_id for one in found])
     assert not client.gateway.closing
 
 
@@ -529,7 +529,7 @@ def test_connack_tells_of_limits(scene: Scene) -> None:
 def test_a_client_whose_session_is_ended_is_told_and_its_will_published(
     scene: Scene,
 ) -> None:
-    delayed = Will(
+    delayed = WillPacket(
         topic="gone", payload=b"bye", properties={Property.WILL_DELAY_INTERVAL: 60}
     )
     client = scene.client(properties=LASTING, will=delayed)
@@ -559,7 +559,7 @@ def test_a_client_of_version_3_whose_session_is_ended_is_cut_off(scene: Scene) -
 
 
 def test_the_session_of_a_client_that_is_away_ends_with_its_will(scene: Scene) -> None:
-    delayed = Will(
+    delayed = WillPacket(
         topic="gone", payload=b"bye", properties={Property.WILL_DELAY_INTERVAL: 60}
     )
     scene.client(properties=LASTING, will=delayed).drop()

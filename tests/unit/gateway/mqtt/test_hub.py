@@ -16,12 +16,12 @@ from penstock.gateway.mqtt.hub import publish
 from penstock.gateway.options import MqttOptions
 from penstock.log import Columns, LogOptions
 from penstock.sessions.retained import TOPIC as RETAINED
-from penstock.wire.mqtt import Kind, Properties, Property, Reason, Will
+from penstock.wire.mqtt import PacketKind, Properties, Property, Reason, WillPacket
 from tests.unit.gateway.mqtt.scene import Client, Scene, acks
 from tests.unit.gateway.scene import Rules, limited
 
 FOREVER = 0xFFFFFFFF
-WILL = Will(topic="gone", payload=b"bye", qos=1)
+WILL = WillPacket(topic="gone", payload=b"bye", qos=1)
 
 
 def lasting(scene: Scene, name: str = "ann", seconds: int = 60) -> Client:
@@ -126,7 +126,7 @@ def test_a_will_is_not_published_after_a_farewell(scene: Scene) -> None:
 
 
 def test_a_will_waits_for_its_delay(scene: Scene) -> None:
-    delayed = Will(
+    delayed = WillPacket(
         topic="gone", payload=b"bye", properties={Property.WILL_DELAY_INTERVAL: 10}
     )
     asked = {Property.SESSION_EXPIRY_INTERVAL: 60}
@@ -141,7 +141,7 @@ def test_a_will_waits_for_its_delay(scene: Scene) -> None:
 
 
 def test_a_will_is_not_published_if_the_client_is_back_before(scene: Scene) -> None:
-    delayed = Will(
+    delayed = WillPacket(
         topic="gone", payload=b"bye", properties={Property.WILL_DELAY_INTERVAL: 10}
     )
     asked = {Property.SESSION_EXPIRY_INTERVAL: 60}
@@ -155,7 +155,7 @@ def test_a_will_is_not_published_if_the_client_is_back_before(scene: Scene) -> N
 
 
 def test_a_will_does_not_wait_longer_than_its_session_lives(scene: Scene) -> None:
-    delayed = Will(
+    delayed = WillPacket(
         topic="gone", payload=b"bye", properties={Property.WILL_DELAY_INTERVAL: 100}
     )
     asked = {Property.SESSION_EXPIRY_INTERVAL: 10}
@@ -185,7 +185,7 @@ def test_a_will_outlives_the_server(scene: Scene, *, kill: bool) -> None:
 
 
 def test_a_will_says_all_that_a_message_can(scene: Scene) -> None:
-    will = Will(
+    will = WillPacket(
         topic="gone",
         payload=b"bye",
         qos=1,
@@ -218,7 +218,7 @@ def test_a_will_says_all_that_a_message_can(scene: Scene) -> None:
 def test_a_will_that_cannot_be_published_is_told_and_the_session_ends(
     scene: Scene, caplog: pytest.LogCaptureFixture
 ) -> None:
-    client = scene.client(will=Will(topic="$forbidden", payload=b"x"))
+    client = scene.client(will=WillPacket(topic="$forbidden", payload=b"x"))
 
     with caplog.at_level(logging.WARNING):
         client.drop()
@@ -232,7 +232,9 @@ def test_wills_that_cannot_be_published_do_not_fill_the_log(
     scene: Scene, caplog: pytest.LogCaptureFixture
 ) -> None:
     for number in range(20):
-        scene.client(f"c{number}", will=Will(topic="$forbidden", payload=b"x")).drop()
+        scene.client(
+            f"c{number}", will=WillPacket(topic="$forbidden", payload=b"x")
+        ).drop()
     scene.broker.tick(0.0)
     scene.broker.tick(60.0)
 
@@ -255,7 +257,7 @@ def test_a_will_is_judged_by_what_its_user_may_do_when_it_is_published(
     rules = limited(*may)
     scene = Scene(tmp_path, rules)
     delay: Properties = {Property.WILL_DELAY_INTERVAL: delay_s}
-    will = Will(topic="gone", payload=b"bye", retain=True, properties=delay)
+    will = WillPacket(topic="gone", payload=b"bye", retain=True, properties=delay)
     asked: Properties = {Property.SESSION_EXPIRY_INTERVAL: 60}
     client = scene.client(user="anna", password=b"pw", will=will, properties=asked)
     assert client.connack().reason == 0
@@ -325,7 +327,7 @@ def test_a_will_whose_commit_failed_outlives_a_crash(scene: Scene) -> None:
 def test_the_will_of_a_session_that_ended_with_a_failed_commit_outlives_a_crash(
     scene: Scene,
 ) -> None:
-    delayed = Will(
+    delayed = WillPacket(
         topic="gone", payload=b"bye", properties={Property.WILL_DELAY_INTERVAL: 100}
     )
     scene.client(will=delayed, properties={**FULL["lasting"]}).drop()
@@ -350,7 +352,7 @@ def test_a_client_that_is_back_does_not_take_a_failed_will_away(
     client = scene.client(will=WILL, properties={**FULL["lasting"]})
     scene.commits = False
     client.drop()
-    other = Will(topic="gone", payload=b"other", qos=1)
+    other = WillPacket(topic="gone", payload=b"other", qos=1)
 
     back = scene.client(clean=clean, will=other, properties={**FULL["lasting"]})
     scene.fail_commit()
@@ -491,7 +493,7 @@ def test_what_takes_a_retained_message_away_need_not_fit_a_schema(
     ids = [1] if qos else None
     client.publish("t", b"5", qos=qos, ids=ids, retain=True)
     if qos == 2:
-        client.answer(Kind.PUBREL, 1)
+        client.answer(PacketKind.PUBREL, 1)
     assert len(scene.broker.retained) == 1
     client.packets()
 
@@ -500,7 +502,9 @@ def test_what_takes_a_retained_message_away_need_not_fit_a_schema(
     assert len(scene.broker.retained) == 0
     assert stored(scene, "t") == [b"5"], "it is no event of a topic that it cannot fit"
     assert acks(client.packets()) == (
-        [] if not qos else [(Kind.PUBACK if qos == 1 else Kind.PUBREC, 2, 0)]
+        []
+        if not qos
+        else [(PacketKind.PUBACK if qos == 1 else PacketKind.PUBREC, 2, 0)]
     )
     scene.restart(kill=True)
     assert len(scene.broker.retained) == 0

@@ -15,7 +15,7 @@ from penstock.wire.mqtt import (
     PINGREQ,
     Ack,
     Disconnect,
-    Kind,
+    PacketKind,
     Properties,
     Property,
     Reason,
@@ -24,7 +24,7 @@ from tests.unit.gateway.mqtt.scene import Client, Scene
 from tests.unit.gateway.scene import Rules, limited
 
 LASTING: Properties = {Property.SESSION_EXPIRY_INTERVAL: 60}
-ANSWERS = {1: Kind.PUBACK, 2: Kind.PUBREC}
+ANSWERS = {1: PacketKind.PUBACK, 2: PacketKind.PUBREC}
 
 
 def come(scene: Scene, name: str = "ann", version: int = 5) -> Client:
@@ -106,10 +106,10 @@ def test_the_same_id_is_the_same_message_until_its_pubrel(
     client = come(scene, version=version)
     client.publish("t", b"a", qos=2, ids=[1])
     client.publish("t", b"a", qos=2, ids=[1], dup=True)
-    assert client.acks() == [(Kind.PUBREC, 1, 0)] * 2
+    assert client.acks() == [(PacketKind.PUBREC, 1, 0)] * 2
 
-    client.answer(Kind.PUBREL, 1)
-    assert client.acks() == [(Kind.PUBCOMP, 1, 0)]
+    client.answer(PacketKind.PUBREL, 1)
+    assert client.acks() == [(PacketKind.PUBCOMP, 1, 0)]
     client.publish("t", b"b", qos=2, ids=[1])
 
     assert stored(scene) == [b"a", b"b"]
@@ -128,7 +128,7 @@ def test_the_same_id_twice_in_one_read_is_one_message(scene: Scene) -> None:
 def test_ids_are_known_over_a_restart(scene: Scene, *, kill: bool) -> None:
     client = come(scene)
     client.publish("t", b"a", b"b", qos=2, ids=[1, 2])
-    client.answer(Kind.PUBREL, 2)
+    client.answer(PacketKind.PUBREL, 2)
 
     scene.restart(kill=kill)
     client = come(scene)
@@ -174,11 +174,11 @@ def test_pubrel_is_answered_when_the_disk_knows_of_it(scene: Scene) -> None:
     client.packets()
     scene.commits = False
 
-    client.answer(Kind.PUBREL, 1)
+    client.answer(PacketKind.PUBREL, 1)
     assert client.acks() == []
     scene.commit()
 
-    assert client.acks() == [(Kind.PUBCOMP, 1, 0)]
+    assert client.acks() == [(PacketKind.PUBCOMP, 1, 0)]
 
 
 @pytest.mark.parametrize(
@@ -191,9 +191,12 @@ def test_pubrel_of_an_id_that_nobody_knows_is_answered_too(
     client.publish("t", b"a", qos=2, ids=[1])
     client.packets()
 
-    client.answer(Kind.PUBREL, 1, 9)
+    client.answer(PacketKind.PUBREL, 1, 9)
 
-    assert client.acks() == [(Kind.PUBCOMP, 1, 0), (Kind.PUBCOMP, 9, reason)]
+    assert client.acks() == [
+        (PacketKind.PUBCOMP, 1, 0),
+        (PacketKind.PUBCOMP, 9, reason),
+    ]
 
 
 def test_a_session_that_is_not_kept_has_its_ids_while_it_lasts(scene: Scene) -> None:
@@ -203,9 +206,9 @@ def test_a_session_that_is_not_kept_has_its_ids_while_it_lasts(scene: Scene) -> 
     client.publish("t", b"a", qos=2, ids=[1], dup=True)
     assert len(client.acks()) == 2
 
-    client.answer(Kind.PUBREL, 1)
+    client.answer(PacketKind.PUBREL, 1)
 
-    assert client.acks() == [(Kind.PUBCOMP, 1, 0)]
+    assert client.acks() == [(PacketKind.PUBCOMP, 1, 0)]
     assert stored(scene) == [b"a"]
 
 
@@ -268,7 +271,7 @@ def test_the_same_publish_counts_after_a_disk_failed(scene: Scene) -> None:
     client = come(scene)
     client.publish("t", b"a", qos=2, ids=[1], dup=True)
 
-    assert client.acks() == [(Kind.PUBREC, 1, 0)]
+    assert client.acks() == [(PacketKind.PUBREC, 1, 0)]
     assert stored(scene) == [b"a"]
 
 
@@ -306,7 +309,7 @@ def test_topics_of_the_system_are_not_published_to(scene: Scene) -> None:
 
     client.publish("$mine", b"x", qos=1, ids=[1])
 
-    assert client.acks() == [(Kind.PUBACK, 1, Reason.TOPIC_NAME_INVALID)]
+    assert client.acks() == [(PacketKind.PUBACK, 1, Reason.TOPIC_NAME_INVALID)]
 
 
 def test_a_topic_that_is_being_deleted_takes_nothing_and_says_so(scene: Scene) -> None:
@@ -356,8 +359,8 @@ def test_an_old_client_is_acknowledged_and_its_message_is_a_dead_letter(
     assert len(letters) == 1
     if qos == 2:
         client.publish("b", b"lost?", qos=qos, ids=[2], dup=True)
-        client.answer(Kind.PUBREL, 2)
-        assert client.acks() == [(Kind.PUBREC, 2, 0), (Kind.PUBCOMP, 2, 0)]
+        client.answer(PacketKind.PUBREL, 2)
+        assert client.acks() == [(PacketKind.PUBREC, 2, 0), (PacketKind.PUBCOMP, 2, 0)]
         assert len(stored(scene, "$dead-letters")) == 1
     scene.close()
 
@@ -409,7 +412,7 @@ def test_answers_make_room_for_more(tmp_path: Path, qos: int) -> None:
     for _ in range(5):
         client.publish("t", b"a", b"b", qos=qos, ids=[1, 2])
         if qos == 2:
-            client.answer(Kind.PUBREL, 1, 2, 1)
+            client.answer(PacketKind.PUBREL, 1, 2, 1)
 
     assert not client.gateway.closing
     assert len(stored(scene)) == 10

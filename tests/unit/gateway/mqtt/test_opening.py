@@ -16,7 +16,7 @@ from penstock.wire.mqtt import (
     Property,
     Publishes,
     Reason,
-    Will,
+    WillPacket,
 )
 from tests.unit.gateway.mqtt.scene import Client, Scene
 from tests.unit.gateway.scene import Rules, limited
@@ -162,7 +162,7 @@ def test_a_second_connection_takes_the_session_over(scene: Scene) -> None:
 
 
 def test_a_session_without_time_ends_by_a_take_over(scene: Scene) -> None:
-    will = Will(topic="gone", payload=b"bye")
+    will = WillPacket(topic="gone", payload=b"bye")
     scene.client(will=will)
 
     second = scene.client(clean=False, properties=LASTING)
@@ -226,7 +226,7 @@ def test_a_session_is_kept_under_a_name_that_the_rules_cover(
 
 def test_who_may_not_keep_a_session_does_not_by_leaving(tmp_path: Path) -> None:
     scene = Scene(tmp_path, limited(ROBBER, Rule("publish", "gone")))
-    will = Will(topic="gone", payload=b"x")
+    will = WillPacket(topic="gone", payload=b"x")
     peer = scene.client(
         "victim-1", user="anna", password=b"pw", will=will, properties=LASTING
     )
@@ -297,7 +297,7 @@ def test_there_is_a_limit_of_sessions(tmp_path: Path) -> None:
 
 def test_a_will_that_may_not_be_published_is_refused_at_once(tmp_path: Path) -> None:
     scene = Scene(tmp_path, limited(Rule("publish", "open/#")))
-    will = Will(topic="secret", payload=b"x")
+    will = WillPacket(topic="secret", payload=b"x")
 
     client = scene.client(user="anna", password=b"pw", will=will)
 

@@ -10,7 +10,7 @@ from penstock.gateway.options import MqttOptions
 from penstock.wire.mqtt import (
     Acks,
     Disconnect,
-    Kind,
+    PacketKind,
     Properties,
     Property,
     Reason,
@@ -66,7 +66,7 @@ def test_qos_1_is_over_with_puback(scene: Scene, version: int) -> None:
         (b"b", 1, False),
     ]
 
-    client.answer(Kind.PUBACK, *ids(found))
+    client.answer(PacketKind.PUBACK, *ids(found))
     client.drop()
 
     assert come(scene, version=version).rest == []
@@ -79,9 +79,9 @@ def test_qos_2_is_a_handshake(scene: Scene, version: int) -> None:
     (one,) = client.messages()
     assert one.qos == 2
 
-    client.answer(Kind.PUBREC, one.packet_id)
-    assert client.acks() == [(Kind.PUBREL, one.packet_id, 0)]
-    client.answer(Kind.PUBCOMP, one.packet_id)
+    client.answer(PacketKind.PUBREC, one.packet_id)
+    assert client.acks() == [(PacketKind.PUBREL, one.packet_id, 0)]
+    client.answer(PacketKind.PUBCOMP, one.packet_id)
     client.drop()
 
     assert come(scene, version=version).rest == []
@@ -110,11 +110,11 @@ def test_pubrel_leaves_when_the_disk_knows_of_it(scene: Scene) -> None:
     (one,) = client.messages()
     scene.commits = False
 
-    client.answer(Kind.PUBREC, one.packet_id)
+    client.answer(PacketKind.PUBREC, one.packet_id)
     assert client.packets() == []
     scene.commit()
 
-    assert client.acks() == [(Kind.PUBREL, one.packet_id, 0)]
+    assert client.acks() == [(PacketKind.PUBREL, one.packet_id, 0)]
 
 
 @pytest.mark.parametrize(
@@ -125,13 +125,13 @@ def test_pubrec_of_an_id_that_nobody_knows_is_answered(
 ) -> None:
     client = subscriber(scene, qos=2, version=version)
 
-    client.answer(Kind.PUBREC, 77)
+    client.answer(PacketKind.PUBREC, 77)
 
-    assert client.acks() == [(Kind.PUBREL, 77, reason)]
+    assert client.acks() == [(PacketKind.PUBREL, 77, reason)]
 
 
-@pytest.mark.parametrize("kind", [Kind.PUBACK, Kind.PUBCOMP])
-def test_answers_to_nothing_count_for_nothing(scene: Scene, kind: Kind) -> None:
+@pytest.mark.parametrize("kind", [PacketKind.PUBACK, PacketKind.PUBCOMP])
+def test_answers_to_nothing_count_for_nothing(scene: Scene, kind: PacketKind) -> None:
     client = subscriber(scene, qos=2)
     publish(scene, b"a")
     (one,) = client.messages()
@@ -144,20 +144,25 @@ def test_answers_to_nothing_count_for_nothing(scene: Scene, kind: Kind) -> None:
     assert again.packet_ids == [one.packet_id]  # type: ignore[union-attr]
 
 
-WRONG = [(1, Kind.PUBREC), (1, Kind.PUBCOMP), (2, Kind.PUBACK), (2, Kind.PUBCOMP)]
+WRONG = [
+    (1, PacketKind.PUBREC),
+    (1, PacketKind.PUBCOMP),
+    (2, PacketKind.PUBACK),
+    (2, PacketKind.PUBCOMP),
+]
 
 
 @pytest.mark.parametrize("reason", [0, 0x80], ids=["success", "failure"])
 @pytest.mark.parametrize("version", [4, 5])
 @pytest.mark.parametrize(("qos", "kind"), WRONG)
 def test_a_wrong_answer_ends_the_connection_and_changes_nothing(
-    scene: Scene, qos: int, kind: Kind, version: int, reason: int
+    scene: Scene, qos: int, kind: PacketKind, version: int, reason: int
 ) -> None:
     client = subscriber(scene, qos=qos, version=version)
     publish(scene, b"a")
     (one,) = client.messages()
 
-    if reason and version == 5 and kind is not Kind.PUBCOMP:
+    if reason and version == 5 and kind is not PacketKind.PUBCOMP:
         client.refuse(kind, one.packet_id)
     else:
         client.answer(kind, one.packet_id)
@@ -180,7 +185,10 @@ def test_what_is_completed_before_it_was_released_is_a_wrong_answer(
     publish(scene, b"a")
     (one,) = client.messages()
 
-    acks = [render_acks(kind, [one.packet_id]) for kind in (Kind.PUBREC, Kind.PUBCOMP)]
+    acks = [
+        render_acks(kind, [one.packet_id])
+        for kind in (PacketKind.PUBREC, PacketKind.PUBCOMP)
+    ]
     client.send(b"".join(acks))
 
     assert client.closed
@@ -192,8 +200,8 @@ def test_right_answers_in_front_of_a_wrong_one_count(scene: Scene) -> None:
     publish(scene, b"a", b"b")
     first, second = client.messages()
 
-    client.answer(Kind.PUBACK, first.packet_id)
-    client.send(render_acks(Kind.PUBREC, [second.packet_id]))
+    client.answer(PacketKind.PUBACK, first.packet_id)
+    client.send(render_acks(PacketKind.PUBREC, [second.packet_id]))
     client.drop()
 
     assert [one.payload for one in messages_of(come(scene))] == [b"b"]
@@ -214,10 +222,12 @@ def test_nothing_counts_behind_the_last_word(scene: Scene) -> None:
 
 
 @pytest.mark.parametrize(
-    ("qos", "kind"), [(1, Kind.PUBACK), (2, Kind.PUBREC)], ids=["puback", "pubrec"]
+    ("qos", "kind"),
+    [(1, PacketKind.PUBACK), (2, PacketKind.PUBREC)],
+    ids=["puback", "pubrec"],
 )
 def test_what_a_client_refuses_is_not_sent_again(
-    scene: Scene, qos: int, kind: Kind
+    scene: Scene, qos: int, kind: PacketKind
 ) -> None:
     client = subscriber(scene, qos=qos)
     publish(scene, b"a")
@@ -260,7 +270,7 @@ def test_pubrel_is_said_again(scene: Scene, *, kill: bool | None) -> None:
     client = subscriber(scene, qos=2)
     publish(scene, b"a", b"b")
     first, second = client.messages()
-    client.answer(Kind.PUBREC, first.packet_id)
+    client.answer(PacketKind.PUBREC, first.packet_id)
     if kill is None:
         client.drop()
     else:
@@ -269,12 +279,12 @@ def test_pubrel_is_said_again(scene: Scene, *, kill: bool | None) -> None:
     again = come(scene)
 
     assert [one for one in again.rest if isinstance(one, Acks)] == [
-        Acks(kind=Kind.PUBREL, packet_ids=[first.packet_id])
+        Acks(kind=PacketKind.PUBREL, packet_ids=[first.packet_id])
     ]
     assert ids(messages_of(again)) == [second.packet_id]
-    again.answer(Kind.PUBCOMP, first.packet_id)
-    again.answer(Kind.PUBREC, second.packet_id)
-    again.answer(Kind.PUBCOMP, second.packet_id)
+    again.answer(PacketKind.PUBCOMP, first.packet_id)
+    again.answer(PacketKind.PUBREC, second.packet_id)
+    again.answer(PacketKind.PUBCOMP, second.packet_id)
     again.drop()
     assert come(scene).rest == []
 
@@ -314,7 +324,9 @@ def test_what_retention_took_is_not_sent_and_its_ids_are_released(
     found = messages_of(client)
 
     assert [one.payload for one in found] == [b"c"]
-    assert acks(client.rest) == [(Kind.PUBREL, id_, 0) for id_ in before if qos == 2]
+    assert acks(client.rest) == [
+        (PacketKind.PUBREL, id_, 0) for id_ in before if qos == 2
+    ]
     session = scene.broker.sessions.get("ann")
     assert session is not None
     assert list(session.flights.out) == ids(found)
@@ -334,10 +346,10 @@ def test_a_topic_that_is_deleted_makes_room_for_others(scene: Scene, qos: int) -
 
     scene.commit()
     scene.pump()
-    kind = Kind.PUBACK if qos == 1 else Kind.PUBREC
+    kind = PacketKind.PUBACK if qos == 1 else PacketKind.PUBREC
     client.answer(kind, *before)
     if qos == 2:
-        client.answer(Kind.PUBCOMP, *before)
+        client.answer(PacketKind.PUBCOMP, *before)
 
     assert client.payloads() == [b"c"]
 
@@ -351,11 +363,11 @@ def test_no_more_is_unanswered_than_the_client_asks_for(scene: Scene) -> None:
 
     found = client.messages()
     assert len(found) == 2
-    client.answer(Kind.PUBACK, found[0].packet_id)
+    client.answer(PacketKind.PUBACK, found[0].packet_id)
     more = client.messages()
 
     assert [one.payload for one in more] == [b"2"]
-    client.answer(Kind.PUBACK, found[1].packet_id, more[0].packet_id)
+    client.answer(PacketKind.PUBACK, found[1].packet_id, more[0].packet_id)
     assert client.payloads() == [b"3", b"4"]
 
 
@@ -364,9 +376,9 @@ def test_with_qos_2_room_comes_with_pubcomp(scene: Scene) -> None:
     publish(scene, b"a", b"b")
     (one,) = client.messages()
 
-    client.answer(Kind.PUBREC, one.packet_id)
+    client.answer(PacketKind.PUBREC, one.packet_id)
     assert client.payloads() == []
-    client.answer(Kind.PUBCOMP, one.packet_id)
+    client.answer(PacketKind.PUBCOMP, one.packet_id)
 
     assert client.payloads() == [b"b"]
 
@@ -375,10 +387,10 @@ def test_an_id_that_is_completed_twice_makes_room_once(scene: Scene) -> None:
     client = subscriber(scene, qos=2, properties={Property.RECEIVE_MAXIMUM: 1})
     publish(scene, b"a", b"b", b"c")
     (one,) = client.messages()
-    client.answer(Kind.PUBREC, one.packet_id)
+    client.answer(PacketKind.PUBREC, one.packet_id)
     client.packets()
 
-    client.answer(Kind.PUBCOMP, *[one.packet_id] * 3)
+    client.answer(PacketKind.PUBCOMP, *[one.packet_id] * 3)
 
     assert client.payloads() == [b"b"]
 
@@ -389,14 +401,14 @@ def test_ids_that_wait_for_pubcomp_take_room_after_a_reconnect(scene: Scene) -> 
     client = subscriber(scene, qos=2, properties=small)
     publish(scene, *[b"%d" % number for number in range(6)])
     before = ids(client.messages())
-    client.answer(Kind.PUBREC, *before)
+    client.answer(PacketKind.PUBREC, *before)
     client.drop()
 
     client = come(scene, properties=small)
     assert messages_of(client) == []
     for id_ in before:
-        client.answer(Kind.PUBCOMP, id_)
-        client.answer(Kind.PUBCOMP, id_)
+        client.answer(PacketKind.PUBCOMP, id_)
+        client.answer(PacketKind.PUBCOMP, id_)
 
     assert client.payloads() == [b"2", b"3"]
 
@@ -434,7 +446,7 @@ def test_a_full_window_holds_up_all_topics_and_none_is_forgotten(
     while found := client.messages():
         got += [one.payload for one in found]
         assert len(found) == 1
-        client.answer(Kind.PUBACK, *ids(found))
+        client.answer(PacketKind.PUBACK, *ids(found))
 
     assert sorted(got) == [b"a", b"b", b"c"]
 
@@ -470,8 +482,8 @@ def test_what_is_in_flight_is_completed_after_unsubscribe(scene: Scene) -> None:
     again = come(scene)
     assert ids(messages_of(again)) == [first.packet_id, second.packet_id]
     for one in (first, second):
-        again.answer(Kind.PUBREC, one.packet_id)
-        again.answer(Kind.PUBCOMP, one.packet_id)
+        again.answer(PacketKind.PUBREC, one.packet_id)
+        again.answer(PacketKind.PUBCOMP, one.packet_id)
 
     assert again.payloads() == []
     assert len(scene.broker.subscriptions) == 0
@@ -512,7 +524,7 @@ def test_clients_that_share_by_key_get_the_next_of_a_key_when_one_is_done(
     assert all(found for found in first)
     payloads = sorted(one.payload for found in first for one in found)
     assert payloads == sorted(b"first " + key.encode() for key in keys)
-    answer = Kind.PUBACK if qos == 1 else Kind.PUBREC
+    answer = PacketKind.PUBACK if qos == 1 else PacketKind.PUBREC
     for member, found in zip(members, first, strict=True):
         member.answer(answer, *ids(found))
     for member, found in zip(members, first, strict=True):
@@ -537,5 +549,5 @@ def test_what_a_member_had_goes_to_the_others_of_its_key_in_order(
 
     (message,) = two.messages()
     assert message.payload == b"1"
-    two.answer(Kind.PUBACK, message.packet_id)
+    two.answer(PacketKind.PUBACK, message.packet_id)
     assert [message.payload for message in two.messages()] == [b"2"]

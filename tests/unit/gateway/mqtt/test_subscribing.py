@@ -10,12 +10,12 @@ from penstock.access.grants import Rule
 from penstock.gateway.options import MqttOptions
 from penstock.wire.mqtt import (
     Disconnect,
-    Kind,
+    PacketKind,
     Properties,
     Property,
     Reason,
+    RequestedFilter,
     Suback,
-    Wanted,
 )
 from tests.unit.gateway.mqtt.scene import Client, Scene, messages
 from tests.unit.gateway.scene import limited
@@ -36,7 +36,7 @@ def retain(scene: Scene, *topics: str, qos: int = 1, payload: bytes = b"kept") -
         ids = [1] if qos else None
         writer.publish(topic, payload, qos=qos, ids=ids, retain=True)
         if qos == 2:
-            writer.answer(Kind.PUBREL, 1)
+            writer.answer(PacketKind.PUBREL, 1)
     writer.bye()
 
 
@@ -45,7 +45,10 @@ def retain(scene: Scene, *topics: str, qos: int = 1, payload: bytes = b"kept") -
 
 def test_every_filter_has_its_answer(client: Client) -> None:
     client.subscribe(
-        Wanted("a", 0), Wanted("a/#", 1), Wanted("+/b", 2), Wanted("a/#/b", 1)
+        RequestedFilter("a", 0),
+        RequestedFilter("a/#", 1),
+        RequestedFilter("+/b", 2),
+        RequestedFilter("a/#/b", 1),
     )
 
     assert client.suback() == [0, 1, 2, Reason.TOPIC_FILTER_INVALID]
@@ -133,7 +136,7 @@ def test_a_subscription_outlives_the_server(scene: Scene, *, kill: bool) -> None
 
 
 def test_no_local_of_a_shared_subscription_is_an_error(client: Client) -> None:
-    client.subscribe(Wanted("$share/g/a", 1, no_local=True))
+    client.subscribe(RequestedFilter("$share/g/a", 1, no_local=True))
 
     (told,) = client.packets()
     assert isinstance(told, Disconnect)
@@ -279,7 +282,9 @@ def test_a_filter_that_comes_often_is_looked_at_once(scene: Scene) -> None:
 
 
 def test_of_filters_that_are_the_same_the_last_counts(client: Client) -> None:
-    client.subscribe(Wanted("a", 1), Wanted("a", 0), Wanted("a", 1))
+    client.subscribe(
+        RequestedFilter("a", 1), RequestedFilter("a", 0), RequestedFilter("a", 1)
+    )
 
     assert client.suback() == [1, 0, 1]
     client.publish("a", b"x", qos=1, ids=[1])
@@ -332,13 +337,13 @@ def test_retain_handling_says_when(
     scene: Scene, client: Client, handling: int, first: int, second: int, qos: int
 ) -> None:
     retain(scene, "a")
-    wanted = Wanted("a", qos, retain_handling=handling)
+    wanted = RequestedFilter("a", qos, retain_handling=handling)
 
     for count in (first, second):
         client.subscribe(wanted)
         found = client.messages()
         assert len(found) == count
-        client.answer(Kind.PUBACK, *[one.packet_id for one in found if one.qos])
+        client.answer(PacketKind.PUBACK, *[one.packet_id for one in found if one.qos])
 
 
 def test_a_shared_subscription_brings_nothing_retained(
@@ -379,7 +384,7 @@ def test_what_was_retained_is_owed_like_anything_else(scene: Scene) -> None:
     client.subscribe("a/+", qos=1)
     first = client.messages()
     assert len(first) == 2
-    client.answer(Kind.PUBACK, first[0].packet_id)
+    client.answer(PacketKind.PUBACK, first[0].packet_id)
     client.packets()
     scene.commit()
 
@@ -390,7 +395,7 @@ def test_what_was_retained_is_owed_like_anything_else(scene: Scene) -> None:
     while more := client.messages():
         found += [one.topic for one in more]
         assert all(one.retain for one in more)
-        client.answer(Kind.PUBACK, *[one.packet_id for one in more])
+        client.answer(PacketKind.PUBACK, *[one.packet_id for one in more])
     assert sorted(found) == ["a/1", "a/2", "a/3", "a/4"]
 
 

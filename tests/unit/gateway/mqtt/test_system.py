@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from penstock import __version__
-from penstock.gateway.mqtt.system import Counts, System
+from penstock.gateway.mqtt.system import PacketCounts, System
 from penstock.gateway.options import MqttOptions
 from tests.unit.gateway.mqtt.scene import Client, Scene
 
@@ -144,4 +144,4 @@ def test_values_are_found_by_name_and_by_filter(scene: Scene) -> None:
         "$SYS/broker/version": f"Penstock {__version__}".encode()
     }
     assert list(system.now(["$SYS/+/nothing"])) == []
-    assert (Counts().messages_in, Counts().messages_out) == (0, 0)
+    assert (PacketCounts().messages_in, PacketCounts().messages_out) == (0, 0)

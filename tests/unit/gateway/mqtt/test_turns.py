@@ -9,14 +9,14 @@ import pytest
 from penstock.log import Columns
 from penstock.sessions import Session
 from penstock.wire.mqtt import (
-    Kind,
+    PacketKind,
     Properties,
     Property,
     Publishes,
-    Subscribe,
-    Unsubscribe,
-    Wanted,
-    Will,
+    RequestedFilter,
+    SubscribePacket,
+    UnsubscribePacket,
+    WillPacket,
     render_disconnect,
     render_publish,
     render_subscribe,
@@ -36,7 +36,7 @@ def hear_of_many(scene: Scene, client: Client, *, qos: int) -> Session:
     scene.commit()
     for one in client.messages():
         if one.packet_id:
-            client.answer(Kind.PUBACK, one.packet_id)
+            client.answer(PacketKind.PUBACK, one.packet_id)
     client.packets()
     session = scene.broker.sessions.get("ann")
     assert session is not None
@@ -45,12 +45,12 @@ def hear_of_many(scene: Scene, client: Client, *, qos: int) -> Session:
 
 
 def subscribe(*filters: str, qos: int = 0) -> bytes:
-    wanted = [Wanted(one, qos) for one in filters]
-    return render_subscribe(5, Subscribe(packet_id=7, filters=wanted))
+    wanted = [RequestedFilter(one, qos) for one in filters]
+    return render_subscribe(5, SubscribePacket(packet_id=7, filters=wanted))
 
 
 def unsubscribe(*filters: str) -> bytes:
-    return render_unsubscribe(5, Unsubscribe(packet_id=8, filters=list(filters)))
+    return render_unsubscribe(5, UnsubscribePacket(packet_id=8, filters=list(filters)))
 
 
 def publish(topic: str) -> bytes:
@@ -114,7 +114,7 @@ def test_what_was_begun_is_completed_without_the_client(scene: Scene) -> None:
 
 
 def test_a_goodbye_that_waits_for_its_turn_counts(scene: Scene) -> None:
-    will = Will(topic="gone", payload=b"bye", qos=1)
+    will = WillPacket(topic="gone", payload=b"bye", qos=1)
     client = scene.client(will=will)
     hear_of_many(scene, client, qos=0)
 

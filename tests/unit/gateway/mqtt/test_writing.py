@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from penstock.delivery.pages import Page
-from penstock.gateway.mqtt.system import Counts
-from penstock.gateway.mqtt.writing import Form, Writer
+from penstock.gateway.mqtt.system import PacketCounts
+from penstock.gateway.mqtt.writing import Form, PacketWriter
 from penstock.log import Columns
 from penstock.wire.mqtt import ClientParser, Property, connack
 from tests.unit.delivery.scene import Scene
@@ -18,8 +18,10 @@ V5 = Form("t", 0, False, {})
 
 def writer(
     version: int = 5, *, aliases: int = 0, max_packet: int | None = None
-) -> Writer:
-    return Writer(version, aliases=aliases, max_packet=max_packet, counts=Counts())
+) -> PacketWriter:
+    return PacketWriter(
+        version, aliases=aliases, max_packet=max_packet, counts=PacketCounts()
+    )
 
 
 def parsed(data: bytes, version: int = 5) -> list[Message]:
@@ -117,13 +119,15 @@ def test_a_page_with_aliases_or_properties_is_for_one_client_alone() -> None:
 
 
 def test_what_was_sent_is_counted_in_every_way() -> None:
-    counts = Counts()
-    one = Writer(5, aliases=2, max_packet=None, counts=counts)
+    counts = PacketCounts()
+    one = PacketWriter(5, aliases=2, max_packet=None, counts=counts)
 
     one.publishes(V5, [b"a", b"b"])
     one.publishes(V5, [b"c"])
     one.page(V5, page_of(b"d"))
-    Writer(4, aliases=0, max_packet=None, counts=counts).page(V3, page_of(b"e", b"f"))
+    PacketWriter(4, aliases=0, max_packet=None, counts=counts).page(
+        V3, page_of(b"e", b"f")
+    )
 
     assert counts.messages_out == 6
 

@@ -11,7 +11,7 @@ from penstock.log.frame import checksum
 from penstock.log.journal import files as journal
 from penstock.log.journal import group, header
 from penstock.log.journal.files import FileJournal
-from penstock.log.journal.group import Entry
+from penstock.log.journal.group import JournalEntry
 from penstock.log.journal.header import HEADER_BYTES, FileHeader
 from penstock.log.journal.scan import JournalScan
 from penstock.log.layout import Layout
@@ -64,7 +64,7 @@ def writer(disk: FaultyFiles, layout: Layout) -> FileJournal:
 
 def write(writer: FileJournal, *numbers: int, sync: bool = True) -> None:
     for number in numbers:
-        entries = [Entry(256, 0, b"%040d" % number)]
+        entries = [JournalEntry(256, 0, b"%040d" % number)]
         writer.append(number, entries, 1234, sync=sync)
 
 
@@ -124,7 +124,7 @@ def test_file_is_its_header_and_its_groups(writer: FileJournal, layout: Layout) 
 
     data = Path(layout.journal_file(0)).read_bytes()
     expected = group.encode(
-        [Entry(256, 0, b"%040d" % 7)],
+        [JournalEntry(256, 0, b"%040d" % 7)],
         position=0,
         synced=0,
         stamp=1,
@@ -381,7 +381,7 @@ def test_group_larger_than_a_file_gets_a_file_of_its_own(
     writer: FileJournal, disk: FaultyFiles, layout: Layout
 ) -> None:
     write(writer, 1)
-    writer.append(2, [Entry(256, 0, bytes(4096))], 0, sync=True)
+    writer.append(2, [JournalEntry(256, 0, bytes(4096))], 0, sync=True)
     write(writer, 3)
 
     assert scanned(disk, layout) == [1, 2, 3]

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from penstock.log.journal import group
-from penstock.log.journal.group import Entry, GroupHeader, Kind
+from penstock.log.journal.group import EntryKind, GroupHeader, JournalEntry
 from tests.unit.log.faults import flipped, zeroed
 
 GOLDEN = bytes.fromhex(
@@ -25,7 +25,7 @@ GOLDEN = bytes.fromhex(
     "0000000000000000"  # no topic
     "78797a0000000000"  # zeros to a multiple of 8
 )
-ENTRIES = [Entry(Kind.EVENTS, 3, b"12345678"), Entry(256, 0, b"xyz")]
+ENTRIES = [JournalEntry(EntryKind.EVENTS, 3, b"12345678"), JournalEntry(256, 0, b"xyz")]
 HEADER = GroupHeader(
     length=112,
     crc=0x474F4B96,
@@ -121,4 +121,4 @@ def test_group_that_continues_behind_the_block_is_not_intact() -> None:
 
 
 def test_kinds_of_the_log_lie_below_those_of_owners() -> None:
-    assert max(Kind) < group.FIRST_OWNED <= group.LAST_OWNED
+    assert max(EntryKind) < group.FIRST_OWNED <= group.LAST_OWNED

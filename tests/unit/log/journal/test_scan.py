@@ -7,7 +7,7 @@ import pytest
 from penstock.files import Files
 from penstock.log.journal import group, scan
 from penstock.log.journal.files import FileJournal
-from penstock.log.journal.group import Entry
+from penstock.log.journal.group import JournalEntry
 from penstock.log.journal.header import HEADER_BYTES
 from penstock.log.journal.scan import JournalScan
 from penstock.log.layout import Layout
@@ -33,7 +33,7 @@ def write(
         entropy=lambda length: bytes(range(1, length + 1)),
     )
     for number in range(count):
-        entries = [Entry(256, 0, b"%040d" % number)]
+        entries = [JournalEntry(256, 0, b"%040d" % number)]
         journal.append(number, entries, 0, sync=sync)
     journal.abandon()
 
@@ -256,7 +256,7 @@ def test_group_inside_the_data_of_a_damaged_one_is_not_taken_up(
 ) -> None:
     stamp = int.from_bytes(bytes(range(1, 9)), "little")
     inner = group.encode(
-        [Entry(256, 0, b"inner")],
+        [JournalEntry(256, 0, b"inner")],
         position=0,
         synced=99,
         stamp=stamp,
@@ -269,8 +269,8 @@ def test_group_inside_the_data_of_a_damaged_one_is_not_taken_up(
         file_bytes=1 << 20,
         entropy=lambda length: bytes(range(1, length + 1)),
     )
-    journal.append(1, [Entry(256, 0, b"".join(inner))], 0, sync=True)
-    journal.append(2, [Entry(256, 0, b"x")], 0, sync=True)
+    journal.append(1, [JournalEntry(256, 0, b"".join(inner))], 0, sync=True)
+    journal.append(2, [JournalEntry(256, 0, b"x")], 0, sync=True)
     journal.abandon()
     flip(file_of(layout), HEADER_BYTES + 20)
 
@@ -290,7 +290,7 @@ def test_torn_group_in_a_recycled_file_is_cut_by_what_it_claims(
         entropy=lambda length: next(stamps).to_bytes(length, "little"),
     )
     for number in range(10):
-        journal.append(number, [Entry(256, 0, b"%040d" % number)], 0, sync=False)
+        journal.append(number, [JournalEntry(256, 0, b"%040d" % number)], 0, sync=False)
         if number == 7:
             journal.retire(4 * GROUP)
     journal.abandon()

@@ -4,11 +4,11 @@ import msgspec
 import pytest
 
 from penstock.wire.jsonq.packets import (
+    LineRefusal,
     Pub,
     Pubcomp,
     Pubrec,
     Pubrel,
-    Refusal,
     Sub,
     Unsub,
     encode,
@@ -68,25 +68,25 @@ UNKNOWN = [
 @pytest.mark.parametrize(("line", "packet"), CONSUMER)
 def test_consumer_line_is_its_packet(line: bytes, packet: object) -> None:
     assert parse_consumer(line) == packet
-    assert parse_publisher(line) is Refusal.UNKNOWN_COMMAND
+    assert parse_publisher(line) is LineRefusal.UNKNOWN_COMMAND
 
 
 @pytest.mark.parametrize(("line", "packet"), PUBLISHER)
 def test_publisher_line_is_its_packet(line: bytes, packet: object) -> None:
     assert parse_publisher(line) == packet
-    assert parse_consumer(line) is Refusal.UNKNOWN_COMMAND
+    assert parse_consumer(line) is LineRefusal.UNKNOWN_COMMAND
 
 
 @pytest.mark.parametrize("line", INVALID, ids=range(len(INVALID)))
 def test_line_that_is_not_json_is_invalid(line: bytes) -> None:
-    assert parse_consumer(line) is Refusal.INVALID_JSON
-    assert parse_publisher(line) is Refusal.INVALID_JSON
+    assert parse_consumer(line) is LineRefusal.INVALID_JSON
+    assert parse_publisher(line) is LineRefusal.INVALID_JSON
 
 
 @pytest.mark.parametrize("line", UNKNOWN)
 def test_other_json_is_an_unknown_command(line: bytes) -> None:
-    assert parse_consumer(line) is Refusal.UNKNOWN_COMMAND
-    assert parse_publisher(line) is Refusal.UNKNOWN_COMMAND
+    assert parse_consumer(line) is LineRefusal.UNKNOWN_COMMAND
+    assert parse_publisher(line) is LineRefusal.UNKNOWN_COMMAND
 
 
 def test_payload_is_the_text_of_msg() -> None:

@@ -6,7 +6,7 @@ from penstock.errors import RemoteProtocolError
 from penstock.wire.line.commands import (
     ARITY,
     MAX_PARTS,
-    Word,
+    Command,
     publishes,
     split,
     text,
@@ -34,7 +34,7 @@ def test_line_is_trimmed_and_split_into_three_at_most(
 
 
 def test_every_word_has_its_arity() -> None:
-    words = {value for name, value in vars(Word).items() if name.isupper()}
+    words = {value for name, value in vars(Command).items() if name.isupper()}
 
     assert words == set(ARITY)
     assert max(ARITY.values()) == MAX_PARTS

@@ -11,25 +11,25 @@ from penstock.wire.mqtt import (
     Acks,
     Auth,
     ClientPacket,
+    ClientPacketParser,
     ClientParser,
     Connack,
     Connect,
     Disconnect,
-    Kind,
     Packet,
-    Parser,
+    PacketKind,
     Pingreq,
     Pingresp,
     Property,
     Publishes,
     Reason,
+    RequestedFilter,
     ServerPacket,
     Suback,
-    Subscribe,
+    SubscribePacket,
     Unsuback,
-    Unsubscribe,
-    Wanted,
-    Will,
+    UnsubscribePacket,
+    WillPacket,
     auth,
     connack,
     disconnect,
@@ -61,12 +61,14 @@ _OLD_CLIENT: list[ClientPacket] = [
     published("a/b", b"hello"),
     published("a/b", b"1", b"two", qos=1, packet_ids=[1, 2]),
     published("é", b"", qos=2, dup=True, retain=True, packet_ids=[65535]),
-    Acks(kind=Kind.PUBACK, packet_ids=[1, 258]),
-    Acks(kind=Kind.PUBREC, packet_ids=[3]),
-    Acks(kind=Kind.PUBREL, packet_ids=[4]),
-    Acks(kind=Kind.PUBCOMP, packet_ids=[5]),
-    Subscribe(packet_id=10, filters=[Wanted("a/+", 0), Wanted("#", 2)]),
-    Unsubscribe(packet_id=11, filters=["a/+", "#"]),
+    Acks(kind=PacketKind.PUBACK, packet_ids=[1, 258]),
+    Acks(kind=PacketKind.PUBREC, packet_ids=[3]),
+    Acks(kind=PacketKind.PUBREL, packet_ids=[4]),
+    Acks(kind=PacketKind.PUBCOMP, packet_ids=[5]),
+    SubscribePacket(
+        packet_id=10, filters=[RequestedFilter("a/+", 0), RequestedFilter("#", 2)]
+    ),
+    UnsubscribePacket(packet_id=11, filters=["a/+", "#"]),
     Pingreq(),
     Disconnect(),
 ]
@@ -78,7 +80,7 @@ CLIENT: dict[int, list[ClientPacket]] = {
             clean_start=False,
             user="bob",
             password=b"\x00\xff",
-            will=Will(topic="w", payload=b"gone", qos=2, retain=True),
+            will=WillPacket(topic="w", payload=b"gone", qos=2, retain=True),
         ),
         *_OLD_CLIENT,
     ],
@@ -87,7 +89,7 @@ CLIENT: dict[int, list[ClientPacket]] = {
             5,
             client_id="",
             password=b"pw",
-            will=Will(
+            will=WillPacket(
                 topic="w",
                 payload=b"",
                 qos=1,
@@ -126,20 +128,23 @@ CLIENT: dict[int, list[ClientPacket]] = {
             },
         ),
         published("", b"x", properties={Property.TOPIC_ALIAS: 1}),
-        Acks(kind=Kind.PUBACK, packet_ids=[1, 258]),
-        Ack(kind=Kind.PUBREC, packet_id=3, reason=Reason.QUOTA_EXCEEDED),
+        Acks(kind=PacketKind.PUBACK, packet_ids=[1, 258]),
+        Ack(kind=PacketKind.PUBREC, packet_id=3, reason=Reason.QUOTA_EXCEEDED),
         Ack(
-            kind=Kind.PUBREL,
+            kind=PacketKind.PUBREL,
             packet_id=4,
             reason=Reason.PACKET_IDENTIFIER_NOT_FOUND,
             properties={Property.REASON_STRING: "no"},
         ),
-        Subscribe(
+        SubscribePacket(
             packet_id=10,
-            filters=[Wanted("a/+", 1, True, True, 2), Wanted("$share/g/#", 0)],
+            filters=[
+                RequestedFilter("a/+", 1, True, True, 2),
+                RequestedFilter("$share/g/#", 0),
+            ],
             properties={Property.SUBSCRIPTION_IDENTIFIER: 268_435_455},
         ),
-        Unsubscribe(
+        UnsubscribePacket(
             packet_id=11,
             filters=["#"],
             properties={Property.USER_PROPERTY: [("k", "v")]},
@@ -158,7 +163,7 @@ CLIENT: dict[int, list[ClientPacket]] = {
 _OLD_SERVER: list[ServerPacket] = [
     published("a/b", b"hello", retain=True),
     published("a/b", b"1", b"two", qos=2, packet_ids=[1, 2]),
-    Acks(kind=Kind.PUBACK, packet_ids=[1, 258]),
+    Acks(kind=PacketKind.PUBACK, packet_ids=[1, 258]),
     Suback(packet_id=10, reasons=[0, 1, 2, 0x80]),
     Unsuback(packet_id=11, reasons=[]),
     Pingresp(),
@@ -190,8 +195,8 @@ SERVER: dict[int, list[ServerPacket]] = {
         published(
             "a", b"x", properties={Property.SUBSCRIPTION_IDENTIFIER: [1, 200_000]}
         ),
-        Ack(kind=Kind.PUBACK, packet_id=1, reason=Reason.NOT_AUTHORIZED),
-        Acks(kind=Kind.PUBCOMP, packet_ids=[2]),
+        Ack(kind=PacketKind.PUBACK, packet_id=1, reason=Reason.NOT_AUTHORIZED),
+        Acks(kind=PacketKind.PUBCOMP, packet_ids=[2]),
         Suback(
             packet_id=10,
             reasons=[0, 2, 0x8F],
@@ -208,9 +213,9 @@ def rendered_by_client(version: int, packet: ClientPacket) -> bytes:
     match packet:
         case Connect():
             return render_connect(packet)
-        case Subscribe():
+        case SubscribePacket():
             return render_subscribe(version, packet)
-        case Unsubscribe():
+        case UnsubscribePacket():
             return render_unsubscribe(version, packet)
         case Pingreq():
             return PINGREQ
@@ -245,9 +250,9 @@ def rendered_by_server(version: int, packet: ServerPacket) -> bytes:
     return render_answer(version, packet)
 
 
-def open_parser(version: int, limit: int = LIMIT) -> Parser:
+def open_parser(version: int, limit: int = LIMIT) -> ClientPacketParser:
     """A parser that has seen a CONNECT."""
-    parser = Parser(limit)
+    parser = ClientPacketParser(limit)
     parser.feed(render_connect(connecting(version)))
     assert parser.failed is None
     return parser

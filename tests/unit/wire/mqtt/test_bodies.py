@@ -2,15 +2,22 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.wire.mqtt import Acks, Kind, Malformed, Reason, Wanted, bodies
+from penstock.wire.mqtt import (
+    Acks,
+    Malformed,
+    PacketKind,
+    Reason,
+    RequestedFilter,
+    bodies,
+)
 from penstock.wire.mqtt.bodies import KEPT_BYTES, read_topic, topic_of
 from penstock.wire.mqtt.connection import Side
-from penstock.wire.mqtt.primitives import Body, text
+from penstock.wire.mqtt.primitives import PacketBody, text
 
 
-def body(data: str) -> Body:
+def body(data: str) -> PacketBody:
     raw = bytes.fromhex(data)
-    return Body(raw, 0, len(raw), "TEST")
+    return PacketBody(raw, 0, len(raw), "TEST")
 
 
 def test_a_topic_is_read_once_and_kept() -> None:
@@ -45,8 +52,10 @@ def test_options_of_a_filter_are_bits() -> None:
     parsed = bodies.subscribe(body("0001 00 0001612e 00016211"), 5)
 
     assert parsed.filters == [
-        Wanted("a", 2, no_local=True, retain_as_published=True, retain_handling=2),
-        Wanted("b", 1, retain_handling=1),
+        RequestedFilter(
+            "a", 2, no_local=True, retain_as_published=True, retain_handling=2
+        ),
+        RequestedFilter("b", 1, retain_handling=1),
     ]
 
 
@@ -58,8 +67,8 @@ def test_a_disconnect_may_leave_out_what_it_does_not_say() -> None:
 
 def test_an_acknowledgement_may_leave_out_what_it_does_not_say() -> None:
     for data in ("0007", "000700", "00070000", "000710"):
-        assert bodies.ack(body(data), Kind.PUBACK, 5) == Acks(
-            kind=Kind.PUBACK, packet_ids=[7]
+        assert bodies.ack(body(data), PacketKind.PUBACK, 5) == Acks(
+            kind=PacketKind.PUBACK, packet_ids=[7]
         )
 
 

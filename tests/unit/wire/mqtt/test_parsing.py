@@ -4,12 +4,12 @@ import pytest
 
 from penstock.wire.mqtt import (
     Acks,
+    ClientPacketParser,
     ClientParser,
     Connect,
     Disconnect,
-    Kind,
     Malformed,
-    Parser,
+    PacketKind,
     Pingreq,
     Reason,
     render_acks,
@@ -33,13 +33,13 @@ VERSIONS = (3, 4, 5)
 PING = b"\xc0\x00"
 
 
-def reason_of(parser: Parser | ClientParser) -> Reason | None:
+def reason_of(parser: ClientPacketParser | ClientParser) -> Reason | None:
     return None if parser.failed is None else parser.failed.reason
 
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_golden_bytes_of_clients_are_their_packets(version: int) -> None:
-    parser = Parser(LIMIT)
+    parser = ClientPacketParser(LIMIT)
 
     packets = parser.feed(b"".join(golden(f"client_{version}.hex")))
 
@@ -62,7 +62,7 @@ def test_golden_bytes_of_servers_are_their_packets(version: int) -> None:
 @pytest.mark.parametrize("version", VERSIONS)
 def test_packets_come_byte_by_byte_as_well(version: int) -> None:
     stream = b"".join(golden(f"client_{version}.hex"))
-    parser = Parser(LIMIT)
+    parser = ClientPacketParser(LIMIT)
 
     packets = [p for byte in stream for p in parser.feed(bytes((byte,)))]
 
@@ -162,7 +162,7 @@ def test_a_packet_identifier_of_zero_ends_a_run_and_the_stream(count: int) -> No
     stream = render_publishes(
         b"t", [b"x"] * 200, qos=1, packet_ids=[*ids, *[0] * (200 - count)]
     )
-    acks = render_acks(Kind.PUBACK, [*ids, 0, *range(1, 100)])
+    acks = render_acks(PacketKind.PUBACK, [*ids, 0, *range(1, 100)])
     publishing, answering = open_parser(4), open_parser(4)
 
     runs = publishing.feed(stream)
@@ -171,13 +171,16 @@ def test_a_packet_identifier_of_zero_ends_a_run_and_the_stream(count: int) -> No
     assert runs == (
         [published("t", *[b"x"] * count, qos=1, packet_ids=ids)] if ids else []
     )
-    assert answers == ([Acks(kind=Kind.PUBACK, packet_ids=ids)] if ids else [])
+    assert answers == ([Acks(kind=PacketKind.PUBACK, packet_ids=ids)] if ids else [])
     assert reason_of(publishing) == reason_of(answering) == Reason.PROTOCOL_ERROR
 
 
-@pytest.mark.parametrize("kind", [Kind.PUBACK, Kind.PUBREC, Kind.PUBREL, Kind.PUBCOMP])
+@pytest.mark.parametrize(
+    "kind",
+    [PacketKind.PUBACK, PacketKind.PUBREC, PacketKind.PUBREL, PacketKind.PUBCOMP],
+)
 @pytest.mark.parametrize("count", [1, 2, 7, 8, 9, 40, 5000])
-def test_acknowledgements_are_one_run(kind: Kind, count: int) -> None:
+def test_acknowledgements_are_one_run(kind: PacketKind, count: int) -> None:
     run = Acks(kind=kind, packet_ids=[*range(1, count + 1)])
 
     assert open_parser(4).feed(render_acks(kind, run.packet_ids) + PING) == [
@@ -192,31 +195,35 @@ def test_acknowledgements_that_say_success_at_length_are_plain() -> None:
     )
 
     assert open_parser(5).feed(stream) == [
-        Acks(kind=Kind.PUBACK, packet_ids=[1, 2, *[3] * 50])
+        Acks(kind=PacketKind.PUBACK, packet_ids=[1, 2, *[3] * 50])
     ]
 
 
 def test_acknowledgements_that_found_no_subscriber_are_plain() -> None:
     assert open_parser(5).feed(b"\x40\x03\x00\x02\x10") == [
-        Acks(kind=Kind.PUBACK, packet_ids=[2])
+        Acks(kind=PacketKind.PUBACK, packet_ids=[2])
     ]
 
 
 def test_a_run_of_acknowledgements_ends_in_front_of_a_wrong_one() -> None:
     parser = open_parser(4)
 
-    packets = parser.feed(render_acks(Kind.PUBACK, [1, 2, 3]) + b"\x40\x03\x00\x04\x00")
+    packets = parser.feed(
+        render_acks(PacketKind.PUBACK, [1, 2, 3]) + b"\x40\x03\x00\x04\x00"
+    )
 
-    assert packets == [Acks(kind=Kind.PUBACK, packet_ids=[1, 2, 3])]
+    assert packets == [Acks(kind=PacketKind.PUBACK, packet_ids=[1, 2, 3])]
     assert reason_of(parser) == Reason.MALFORMED_PACKET
 
 
 def test_a_run_of_acknowledgements_ends_in_front_of_a_wrong_length() -> None:
     parser = open_parser(5)
 
-    packets = parser.feed(render_acks(Kind.PUBACK, [1, 2]) + b"\x40\x82\x00\x00\x03")
+    packets = parser.feed(
+        render_acks(PacketKind.PUBACK, [1, 2]) + b"\x40\x82\x00\x00\x03"
+    )
 
-    assert packets == [Acks(kind=Kind.PUBACK, packet_ids=[1, 2])]
+    assert packets == [Acks(kind=PacketKind.PUBACK, packet_ids=[1, 2])]
     assert reason_of(parser) == Reason.MALFORMED_PACKET
 
 
@@ -309,7 +316,7 @@ def test_a_length_longer_than_needed_is_an_error_in_version_5_only() -> None:
     ("level", "version"), [(0, 4), (1, 4), (6, 5), (127, 5), (0x83, 4), (0x84, 4)]
 )
 def test_an_unknown_level_says_how_to_answer(level: int, version: int) -> None:
-    parser = Parser(LIMIT)
+    parser = ClientPacketParser(LIMIT)
     connect = b"\x00\x04MQTT" + bytes((level,)) + b"\x02\x00\x3c\x00\x00"
 
     assert parser.feed(b"\x10" + bytes((len(connect),)) + connect) == []
@@ -320,7 +327,7 @@ def test_an_unknown_level_says_how_to_answer(level: int, version: int) -> None:
 
 @pytest.mark.parametrize(("name", "level"), [(b"MQIsdp", 4), (b"MQTT", 3)])
 def test_a_name_belongs_to_its_level(name: bytes, level: int) -> None:
-    parser = Parser(LIMIT)
+    parser = ClientPacketParser(LIMIT)
     connect = bytes((0, len(name))) + name + bytes((level,)) + b"\x02\x00\x3c\x00\x00"
 
     parser.feed(b"\x10" + bytes((len(connect),)) + connect)
@@ -330,7 +337,7 @@ def test_a_name_belongs_to_its_level(name: bytes, level: int) -> None:
 
 
 def test_another_protocol_gets_no_answer() -> None:
-    parser = Parser(LIMIT)
+    parser = ClientPacketParser(LIMIT)
 
     parser.feed(b"\x10\x0c\x00\x05HTTP/\x05\x02\x00\x3c\x00")
 
@@ -341,7 +348,7 @@ def test_another_protocol_gets_no_answer() -> None:
 
 
 def test_nothing_comes_before_connect_and_no_second_one() -> None:
-    early, late = Parser(LIMIT), open_parser(4)
+    early, late = ClientPacketParser(LIMIT), open_parser(4)
 
     early.feed(PING)
     late.feed(render_connect(connecting(4)))
@@ -359,7 +366,7 @@ def test_nothing_comes_behind_disconnect() -> None:
 def test_what_follows_connect_in_the_same_read_is_read_by_its_version() -> None:
     stream = render_connect(connecting(5)) + b"\x30\x05\x00\x01t\x00x"
 
-    connect, publishes = Parser(LIMIT).feed(stream)
+    connect, publishes = ClientPacketParser(LIMIT).feed(stream)
 
     assert isinstance(connect, Connect)
     assert publishes == published("t", b"x")
@@ -489,7 +496,7 @@ def test_what_a_connect_must_not_have_is_named(
     version: int, flags: str, rest: str, reason: Reason, text: str
 ) -> None:
     body = b"\x00\x04MQTT" + bytes((version,)) + bytes.fromhex(flags + "003c" + rest)
-    parser = Parser(LIMIT)
+    parser = ClientPacketParser(LIMIT)
 
     packets = parser.feed(b"\x10" + bytes((len(body),)) + body)
 

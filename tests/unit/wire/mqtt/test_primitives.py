@@ -6,7 +6,7 @@ from penstock.errors import LocalProtocolError
 from penstock.wire.mqtt import Malformed, Reason
 from penstock.wire.mqtt.primitives import (
     MAX_VARINT,
-    Body,
+    PacketBody,
     PartialBody,
     Unfinished,
     binary,
@@ -15,8 +15,8 @@ from penstock.wire.mqtt.primitives import (
 )
 
 
-def body(data: bytes) -> Body:
-    return Body(data, 0, len(data), "TEST")
+def body(data: bytes) -> PacketBody:
+    return PacketBody(data, 0, len(data), "TEST")
 
 
 @pytest.mark.parametrize(

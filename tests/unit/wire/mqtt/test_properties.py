@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 
 from penstock.errors import LocalProtocolError
-from penstock.wire.mqtt import Kind, Malformed, Properties, Property, Reason
-from penstock.wire.mqtt.primitives import Body, text, varint
+from penstock.wire.mqtt import Malformed, PacketKind, Properties, Property, Reason
+from penstock.wire.mqtt.primitives import PacketBody, text, varint
 from penstock.wire.mqtt.properties import (
     MAX_REPEATED,
     PROPERTIES,
@@ -51,7 +51,7 @@ ALL = frozenset(Property)
 
 
 def parsed(encoded: bytes, allowed: frozenset[Property] = ALL) -> Properties:
-    body = Body(encoded, 0, len(encoded), "TEST")
+    body = PacketBody(encoded, 0, len(encoded), "TEST")
     properties = parse_properties(body, allowed)
     body.finish()
     return properties
@@ -83,7 +83,7 @@ def test_user_properties_keep_their_order_and_names_may_repeat() -> None:
 
 def test_subscription_identifiers_are_a_list_where_there_may_be_many() -> None:
     encoded = b"\x05\x0b\x01\x0b\x80\x01"
-    body = Body(encoded, 0, len(encoded), "TEST")
+    body = PacketBody(encoded, 0, len(encoded), "TEST")
 
     properties = parse_properties(body, ALL, many_identifiers=True)
 
@@ -116,22 +116,33 @@ def test_each_property_stands_where_the_specification_lets_it() -> None:
 
     assert places[Property.USER_PROPERTY] == {*PROPERTIES}
     assert places[Property.REASON_STRING] == {*PROPERTIES} - {
-        *(Kind.CONNECT, Kind.PUBLISH, Kind.SUBSCRIBE, Kind.UNSUBSCRIBE)
+        *(
+            PacketKind.CONNECT,
+            PacketKind.PUBLISH,
+            PacketKind.SUBSCRIBE,
+            PacketKind.UNSUBSCRIBE,
+        )
     }
-    assert places[Property.TOPIC_ALIAS] == {Kind.PUBLISH}
-    assert places[Property.SUBSCRIPTION_IDENTIFIER] == {Kind.PUBLISH, Kind.SUBSCRIBE}
-    assert places[Property.SERVER_REFERENCE] == {Kind.CONNACK, Kind.DISCONNECT}
+    assert places[Property.TOPIC_ALIAS] == {PacketKind.PUBLISH}
+    assert places[Property.SUBSCRIPTION_IDENTIFIER] == {
+        PacketKind.PUBLISH,
+        PacketKind.SUBSCRIBE,
+    }
+    assert places[Property.SERVER_REFERENCE] == {
+        PacketKind.CONNACK,
+        PacketKind.DISCONNECT,
+    }
     assert places[Property.AUTHENTICATION_METHOD] == {
-        *(Kind.CONNECT, Kind.CONNACK, Kind.AUTH)
+        *(PacketKind.CONNECT, PacketKind.CONNACK, PacketKind.AUTH)
     }
     assert places[Property.SESSION_EXPIRY_INTERVAL] == {
-        *(Kind.CONNECT, Kind.CONNACK, Kind.DISCONNECT)
+        *(PacketKind.CONNECT, PacketKind.CONNACK, PacketKind.DISCONNECT)
     }
     assert [property for property in Property if not places[property]] == [
         Property.WILL_DELAY_INTERVAL
     ]
     assert (
-        PROPERTIES[Kind.PUBLISH]
+        PROPERTIES[PacketKind.PUBLISH]
         - {*(Property.TOPIC_ALIAS, Property.SUBSCRIPTION_IDENTIFIER)}
         | {Property.WILL_DELAY_INTERVAL}
         == WILL_PROPERTIES
@@ -165,7 +176,7 @@ def test_bad_properties_are_refused(encoded: str, reason: Reason) -> None:
 
 def test_a_property_in_the_wrong_packet_is_refused() -> None:
     with pytest.raises(Malformed, match="TEST has TOPIC_ALIAS, which it cannot have"):
-        parsed(b"\x03\x23\x00\x01", PROPERTIES[Kind.SUBSCRIBE])
+        parsed(b"\x03\x23\x00\x01", PROPERTIES[PacketKind.SUBSCRIBE])
 
 
 def test_a_property_that_is_too_long_is_our_fault() -> None:

@@ -5,7 +5,7 @@ import pytest
 from penstock.errors import LocalProtocolError
 from penstock.wire.mqtt import (
     NO_PROPERTIES,
-    Kind,
+    PacketKind,
     Property,
     Reason,
     connack,
@@ -76,14 +76,14 @@ def test_flags_are_in_the_first_byte() -> None:
 @pytest.mark.parametrize(
     ("kind", "head"),
     [
-        (Kind.PUBACK, "4002"),
-        (Kind.PUBREC, "5002"),
-        (Kind.PUBREL, "6202"),
-        (Kind.PUBCOMP, "7002"),
+        (PacketKind.PUBACK, "4002"),
+        (PacketKind.PUBREC, "5002"),
+        (PacketKind.PUBREL, "6202"),
+        (PacketKind.PUBCOMP, "7002"),
     ],
 )
 def test_acknowledgements_are_four_bytes_each(
-    count: int, kind: Kind, head: str
+    count: int, kind: PacketKind, head: str
 ) -> None:
     ids = [i * 61 % 65535 + 1 for i in range(count)]
 
@@ -93,17 +93,18 @@ def test_acknowledgements_are_four_bytes_each(
 
 
 def test_no_acknowledgements_are_no_bytes() -> None:
-    assert render_acks(Kind.PUBACK, []) == b""
+    assert render_acks(PacketKind.PUBACK, []) == b""
 
 
 def test_an_acknowledgement_says_what_its_version_can_say() -> None:
     properties = {Property.REASON_STRING: "n"}
 
-    assert render_ack(Kind.PUBACK, 7, 0x87, {}, 4).hex() == "40020007"
-    assert render_ack(Kind.PUBACK, 7, 0x87, {}, 5).hex() == "4003000787"
-    assert render_ack(Kind.PUBACK, 7, 0, {}, 5).hex() == "40020007"
+    assert render_ack(PacketKind.PUBACK, 7, 0x87, {}, 4).hex() == "40020007"
+    assert render_ack(PacketKind.PUBACK, 7, 0x87, {}, 5).hex() == "4003000787"
+    assert render_ack(PacketKind.PUBACK, 7, 0, {}, 5).hex() == "40020007"
     assert (
-        render_ack(Kind.PUBREL, 7, 0, {**properties}, 5).hex() == "6208000700041f00016e"
+        render_ack(PacketKind.PUBREL, 7, 0, {**properties}, 5).hex()
+        == "6208000700041f00016e"
     )
 
 

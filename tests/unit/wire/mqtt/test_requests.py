@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.wire.mqtt import Parser, render_connect, render_disconnect
+from penstock.wire.mqtt import ClientPacketParser, render_connect, render_disconnect
 from tests.unit.wire.mqtt.examples import (
     CLIENT,
     LIMIT,
@@ -33,7 +33,7 @@ def test_what_is_absent_is_not_what_is_empty(
 ) -> None:
     connect = connecting(5, clean_start=clean, user=user, password=password)
 
-    assert Parser(LIMIT).feed(render_connect(connect)) == [connect]
+    assert ClientPacketParser(LIMIT).feed(render_connect(connect)) == [connect]
 
 
 def test_old_clients_leave_without_a_reason() -> None:

@@ -9,6 +9,7 @@ from penstock.errors import LocalProtocolError, RemoteProtocolError
 from penstock.wire.native import (
     Answer,
     Ask,
+    ChannelMoved,
     ClientMessage,
     Ended,
     Events,
@@ -18,11 +19,10 @@ from penstock.wire.native import (
     FrameSplitter,
     Hello,
     LargeAsk,
-    Moved,
-    Problem,
     Publish,
     Published,
     Refuse,
+    RequestRefused,
     ServerMessage,
     Settle,
     Stage,
@@ -87,11 +87,13 @@ SERVER: list[ServerMessage] = [
         ["bob", None],
     ),
     Answer(6, {"topics": ["a", None, 2.5, True]}),
-    Problem(7, "UnknownTopic", "topic t does not exist", "create it", {"topic": "t"}),
-    Problem(7, "WriteFailed", "not stored"),
+    RequestRefused(
+        7, "UnknownTopic", "topic t does not exist", "create it", {"topic": "t"}
+    ),
+    RequestRefused(7, "WriteFailed", "not stored"),
     Ended(0, "the topic was deleted"),
     Fetched(9, [b"\x00frame", b""], 45, 7, 50),
-    Moved(1, 2),
+    ChannelMoved(1, 2),
 ]
 
 
@@ -143,7 +145,7 @@ def test_messages_without_the_newer_fields_are_understood() -> None:
     bodies = splitter.feed(b"".join(golden("server_before_fields.hex")))
 
     assert [decode_server(body) for body in bodies] == [
-        Problem(7, "UnknownTopic", "topic t does not exist", "create it")
+        RequestRefused(7, "UnknownTopic", "topic t does not exist", "create it")
     ]
 
 
@@ -154,8 +156,8 @@ def test_messages_of_before_there_were_times_mean_what_they_meant() -> None:
     assert [decode_client(body) for body in bodies] == CLIENT
     bodies = before.feed(b"".join(golden("server_before_times.hex")))
     # Problems had no fields then either.
-    problem = Problem(7, "UnknownTopic", "topic t does not exist", "create it")
-    others = [one for one in SERVER if not isinstance(one, Problem)]
+    problem = RequestRefused(7, "UnknownTopic", "topic t does not exist", "create it")
+    others = [one for one in SERVER if not isinstance(one, RequestRefused)]
     assert [decode_server(body) for body in bodies] == [
         *others[:-3],
         problem,

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.wire.sse import MAX_FIELD_BYTES, Event, Parser
+from penstock.wire.sse import MAX_FIELD_BYTES, ServerSentEvent, SseParser
 
 LIMIT = 100
 
 
-def event(data: bytes, id: str = "", type: str = "message") -> Event:
-    return Event(data, id, type, len(data))
+def event(data: bytes, id: str = "", type: str = "message") -> ServerSentEvent:
+    return ServerSentEvent(data, id, type, len(data))
 
 
 # What it shows -> stream, events.
@@ -67,18 +67,20 @@ CASES = {
     "a type need not be UTF-8": (b"event: \xff\ndata: a\n\n", [event(b"a", type="�")]),
     "data beyond the limit are cut": (
         b"data: %b\nid: 1\n\n" % (b"x" * 500),
-        [Event(b"x" * LIMIT, "1", "message", 500)],
+        [ServerSentEvent(b"x" * LIMIT, "1", "message", 500)],
     ),
     "many short lines are cut as well": (
         b"data: %b\n" % (b"x" * 59) * 500 + b"id: 1\n\ndata: a\n\n",
         [
-            Event((b"x" * 59 + b"\n" + b"x" * 40), "1", "message", 500 * 60 - 1),
+            ServerSentEvent(
+                (b"x" * 59 + b"\n" + b"x" * 40), "1", "message", 500 * 60 - 1
+            ),
             event(b"a", "1"),
         ],
     ),
     "a very long line is cut": (
         b"data: a\ndata: %b\nid: 1\n\n" % (b"x" * 20_000),
-        [Event(b"a\n" + b"x" * (LIMIT - 2), "1", "message", 20_002)],
+        [ServerSentEvent(b"a\n" + b"x" * (LIMIT - 2), "1", "message", 20_002)],
     ),
     "a very long comment means nothing": (
         b"data: a\n: %b\n\n" % (b"x" * 20_000),
@@ -95,7 +97,7 @@ CASES = {
 def test_a_stream_has_its_events(case: str) -> None:
     stream, expected = CASES[case]
 
-    assert Parser(LIMIT).feed(stream) == expected
+    assert SseParser(LIMIT).feed(stream) == expected
 
 
 @pytest.mark.slow
@@ -103,7 +105,7 @@ def test_a_stream_has_its_events(case: str) -> None:
 @pytest.mark.parametrize("case", CASES)
 def test_a_stream_has_them_piece_by_piece(case: str, size: int) -> None:
     stream, expected = CASES[case]
-    parser = Parser(LIMIT)
+    parser = SseParser(LIMIT)
 
     found = []
     for start in range(0, len(stream), size):
@@ -113,20 +115,20 @@ def test_a_stream_has_them_piece_by_piece(case: str, size: int) -> None:
 
 
 def test_an_event_comes_with_the_byte_that_ends_it() -> None:
-    parser = Parser(LIMIT)
+    parser = SseParser(LIMIT)
 
     assert parser.feed(b"data: a\r\n\r") == [event(b"a")]
     assert parser.feed(b"\ndata: b\n\n") == [event(b"b")]
 
 
 def test_an_event_that_was_cut_says_so() -> None:
-    short, long = Parser(LIMIT).feed(b"data: a\n\ndata: %b\n\n" % (b"x" * 101))
+    short, long = SseParser(LIMIT).feed(b"data: a\n\ndata: %b\n\n" % (b"x" * 101))
 
     assert (short.is_cut, long.is_cut) == (False, True)
 
 
 def test_the_last_id_is_that_of_the_last_empty_line() -> None:
-    parser = Parser(LIMIT, "0")
+    parser = SseParser(LIMIT, "0")
 
     parser.feed(b"id: 1\ndata: a\n")
     assert parser.last_event_id == "0"
@@ -137,7 +139,7 @@ def test_the_last_id_is_that_of_the_last_empty_line() -> None:
 
 
 def test_an_id_of_the_connection_before_stays() -> None:
-    assert Parser(LIMIT, "7").feed(b"data: a\n\n") == [event(b"a", "7")]
+    assert SseParser(LIMIT, "7").feed(b"data: a\n\n") == [event(b"a", "7")]
 
 
 @pytest.mark.parametrize(
@@ -145,7 +147,7 @@ def test_an_id_of_the_connection_before_stays() -> None:
     [(b"3000", 3000), (b"0", 0), (b"-1", None), (b"1.5", None), (b"", None)],
 )
 def test_a_retry_time_is_digits(text: bytes, retry_ms: int | None) -> None:
-    parser = Parser(LIMIT)
+    parser = SseParser(LIMIT)
 
     parser.feed(b"retry: %b\n\n" % text)
 
@@ -154,7 +156,7 @@ def test_a_retry_time_is_digits(text: bytes, retry_ms: int | None) -> None:
 
 @pytest.mark.parametrize("text", [b"x", b"data: x\n", b": c\n", b"id: " + b"1" * 9999])
 def test_what_is_held_is_bounded(text: bytes) -> None:
-    parser = Parser(LIMIT)
+    parser = SseParser(LIMIT)
 
     for _ in range(20_000):
         assert parser.feed(text) == []
