@@ -234,16 +234,16 @@ def _write(folder: Path, events: int) -> None:
 
 def _ask(server: Server, token: str, events: int, when: str) -> Iterator[Row]:
     rng = random.Random(7)
-    wishes: dict[str, Callable[[], dict[str, int]]] = {
+    topic_filters: dict[str, Callable[[], dict[str, int]]] = {
         "by offset": lambda: {"offset": rng.randrange(events)},
         "by time": lambda: {"timestamp": START_MS + rng.randrange(events // BATCH)},
         "the last": lambda: {"tail": PAGE_EVENTS},
     }
     client = http.client.HTTPConnection("127.0.0.1", server.place.ports["http"])
-    for what, wish in wishes.items():
+    for what, topic_filter in topic_filters.items():
         times_ms, before_s = [], cpu_s(server.place.pids)
         for _ in range(ASKED):
-            query = urlencode({"limit": PAGE_EVENTS, **wish()})
+            query = urlencode({"limit": PAGE_EVENTS, **topic_filter()})
             start_s = time.perf_counter()
             client.request(
                 "GET",

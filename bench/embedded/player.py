@@ -113,8 +113,8 @@ async def publish_from_many(
 def main() -> None:
     logging.disable(logging.ERROR)
     warnings.simplefilter("ignore")  # what a peer advises against is wanted here
-    wish = json.loads(sys.stdin.readline())
-    task = Task(**{**wish, "place": Place(**wish["place"])})
+    topic_filter = json.loads(sys.stdin.readline())
+    task = Task(**{**topic_filter, "place": Place(**topic_filter["place"])})
     try:
         module, _, name = task.player.partition(":")
         player: Player = getattr(importlib.import_module(module), name)(task)

@@ -214,10 +214,10 @@ class Client:
             self._process.wait()
         self._process.stdout.close()
 
-    def _tell(self, wish: dict[str, object]) -> None:
+    def _tell(self, topic_filter: dict[str, object]) -> None:
         assert self._process.stdin is not None
         try:
-            self._process.stdin.write(json.dumps(wish) + "\n")
+            self._process.stdin.write(json.dumps(topic_filter) + "\n")
             self._process.stdin.flush()
         except BrokenPipeError:
             raise Refused("the client ended") from None

@@ -5,7 +5,7 @@ sending the next thousand events is one slice and one system call. Replies are n
 parsed but counted. At most ``in_flight`` events are on their way: sent and not yet
 confirmed or, where there are subscribers, not yet delivered to all of them.
 
-Runs as a child of the harness, which writes one JSON line per wish (a
+Runs as a child of the harness, which writes one JSON line per filter (a
 :class:`Task` first, then ``go`` as often as it likes) and reads one per answer.
 """
 
@@ -258,8 +258,10 @@ def main() -> None:
     words = iter(sys.stdin)
     loader = None
     try:
-        wish = json.loads(next(words))
-        loader = Loader(Task(**{**wish, "place": Place(**wish["place"])}))
+        topic_filter = json.loads(next(words))
+        loader = Loader(
+            Task(**{**topic_filter, "place": Place(**topic_filter["place"])})
+        )
         _say({"ready": os.getpid()})
         for _ in words:
             loader.adapter.reset()

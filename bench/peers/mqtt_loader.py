@@ -272,8 +272,10 @@ def main() -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     words = iter(sys.stdin)
     try:
-        wish = json.loads(next(words))
-        loader = Loader(Task(**{**wish, "place": Place(**wish["place"])}))
+        topic_filter = json.loads(next(words))
+        loader = Loader(
+            Task(**{**topic_filter, "place": Place(**topic_filter["place"])})
+        )
         _say({"ready": os.getpid()})
         for _ in words:
             _say(dataclasses.asdict(loader.run()))

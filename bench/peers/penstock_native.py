@@ -74,8 +74,8 @@ class Native(Adapter):
     def subscribe(self, window: int, begin: str, name: str | None) -> Subscriber:
         sock = self._connect().sock
         sock.settimeout(SETUP_S)
-        wish = Subscribe(SEQ, "t0", subscriber=name, start=begin, window=window)
-        sock.sendall(encode(wish))
+        topic_filter = Subscribe(SEQ, "t0", subscriber=name, start=begin, window=window)
+        sock.sendall(encode(topic_filter))
         came = b""
         while len(came) < 4 or len(came) < 4 + int.from_bytes(came[:4], "little"):
             came += sock.recv(1 << 16)

@@ -137,12 +137,12 @@ class Rabbit(Adapter):
             pass
 
     def reset(self) -> None:
-        wishes = b"".join(map(amqp.purge, self._topics))
-        self._admin.ask(wishes, amqp.QUEUE_PURGED, len(self._topics))
+        topic_filters = b"".join(map(amqp.purge, self._topics))
+        self._admin.ask(topic_filters, amqp.QUEUE_PURGED, len(self._topics))
 
     def close(self) -> None:
-        wishes = b"".join(map(amqp.delete, self._queues))
-        self._admin.ask(wishes, amqp.QUEUE_DELETED, len(self._queues))
+        topic_filters = b"".join(map(amqp.delete, self._queues))
+        self._admin.ask(topic_filters, amqp.QUEUE_DELETED, len(self._queues))
 
     def _connect(self) -> Dialogue:
         dialogue = Dialogue(self.place.ports["amqp"])
@@ -151,8 +151,8 @@ class Rabbit(Adapter):
 
     def _declare(self, names: list[bytes]) -> None:
         kind = self.place.variant.encode()
-        wishes = b"".join(amqp.declare_queue(name, kind) for name in names)
-        self._admin.ask(wishes, amqp.QUEUE_DECLARED, len(names))
+        topic_filters = b"".join(amqp.declare_queue(name, kind) for name in names)
+        self._admin.ask(topic_filters, amqp.QUEUE_DECLARED, len(names))
         self._queues += names
 
     def _consume(self, queue: bytes, prefetch: int) -> Consumer:

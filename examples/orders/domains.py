@@ -17,7 +17,7 @@ DELIVERY = Domain("DELIVERY")
 NOTIFICATION = Domain("NOTIFICATION")
 DOMAINS = [ORDER, PAYMENT, INVENTORY, DELIVERY, NOTIFICATION]
 
-# The bug: somebody sells saffron, and nobody gave it a shelf.
+# The bug: somebody sells saffron, and nobody gave it a cache.
 SHELVES = {"tea": "A1", "coffee": "A2", "milk": "B1"}
 
 

@@ -48,7 +48,7 @@ class Client:
     random: Random
     version: int = 5
     peer: Peer | None = None
-    wishes: dict[str, int] = field(default_factory=dict)
+    topic_filters: dict[str, int] = field(default_factory=dict)
     due: dict[int, Due] = field(default_factory=dict)
     got: dict[int, int] = field(default_factory=dict)
     """How often each message came, duplicates of one delivery left out."""
@@ -89,7 +89,7 @@ class Client:
 
     def _forget(self) -> None:
         """The session has ended, or a new one begins."""
-        self.wishes, self.due, self.got, self.last = {}, {}, {}, {}
+        self.topic_filters, self.due, self.got, self.last = {}, {}, {}, {}
         self.received = {}
 
     def subscribe(self, filter: str, qos: int) -> None:
@@ -104,20 +104,20 @@ class Client:
 
     def _change(self, filter: str, qos: int | None) -> None:
         """What waits for the filter may come as before, or as from now on."""
-        less = qos is None or qos < self.wishes.get(filter, 0)
-        self.wishes.pop(filter, None)
+        less = qos is None or qos < self.topic_filters.get(filter, 0)
+        self.topic_filters.pop(filter, None)
         if qos is not None:
-            self.wishes[filter] = qos
+            self.topic_filters[filter] = qos
         for one in self.due.values():
             if fits(filter, one.topic):
                 one.levels |= {min(one.published, qos)} if qos is not None else set()
-                rest = [q for f, q in self.wishes.items() if fits(f, one.topic)]
+                rest = [q for f, q in self.topic_filters.items() if fits(f, one.topic)]
                 one.levels |= {min(one.published, q) for q in rest}
                 one.must = one.must and not less
 
     def published(self, number: int, topic: str, qos: int, *, sure: bool) -> None:
         """Somebody published; ``sure``: and was told that it was accepted."""
-        granted = [q for f, q in self.wishes.items() if fits(f, topic)]
+        granted = [q for f, q in self.topic_filters.items() if fits(f, topic)]
         if granted:
             level = min(qos, max(granted))
             self.due[number] = Due(topic, qos, {level}, sure and level > 0)
@@ -138,7 +138,7 @@ class Client:
         number, identifier = int(packet.payload), packet.packet_id
         due = self.due.get(number)
         story = f"{self.name}: {number} by {packet}"
-        assert due is not None, f"nobody wished for it: {story}"
+        assert due is not None, f"nobody subscribed to it: {story}"
         assert due.topic == packet.topic, story
         assert packet.qos in due.levels, f"{due.levels}: {story}"
         seen = self.got.get(number, 0)

@@ -98,7 +98,7 @@ class Will:
 
 
 @dataclass(kw_only=True)
-class Wish:
+class TopicFilter:
     """One filter of a SUBSCRIBE with its options."""
 
     filter: str
@@ -220,10 +220,14 @@ def ack(kind: int, packet_id: int, reason: int = 0, pairs: Properties = ()) -> b
 
 
 def subscribe(
-    packet_id: int, wishes: Iterable[Wish], *, version: int = 5, pairs: Properties = ()
+    packet_id: int,
+    topic_filters: Iterable[TopicFilter],
+    *,
+    version: int = 5,
+    pairs: Properties = (),
 ) -> bytes:
     body = short(packet_id) + (properties(pairs) if version == 5 else b"")
-    body += b"".join(text(one.filter) + bytes([one.options]) for one in wishes)
+    body += b"".join(text(one.filter) + bytes([one.options]) for one in topic_filters)
     return packet(SUBSCRIBE, body, flags=2)
 
 

@@ -30,7 +30,7 @@ from tests.conformance.packets import (
     UNSUBACK,
     Packet,
     Properties,
-    Wish,
+    TopicFilter,
 )
 from tests.conformance.reference import REFERENCE
 
@@ -133,10 +133,13 @@ class Peer:
         self._last_id += 1
         return self._last_id
 
-    def subscribe(self, *wishes: str | Wish, qos: int = 0, **options: Any) -> Packet:
+    def subscribe(
+        self, *topic_filters: str | TopicFilter, qos: int = 0, **options: Any
+    ) -> Packet:
         """Subscribe to filters; the SUBACK."""
         made = [
-            Wish(filter=one, qos=qos) if isinstance(one, str) else one for one in wishes
+            TopicFilter(filter=one, qos=qos) if isinstance(one, str) else one
+            for one in topic_filters
         ]
         packet_id = self.next_id()
         options.setdefault("version", self.version)

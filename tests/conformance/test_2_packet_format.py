@@ -14,7 +14,7 @@ from tests.conformance.packets import (
     PUBREL,
     SUBACK,
     UNSUBACK,
-    Wish,
+    TopicFilter,
 )
 from tests.conformance.peer import Join
 from tests.conformance.statements import statement, statement311
@@ -51,7 +51,7 @@ def test_flags_of_a_subscribe_are_two(
     join: Join, version: int, topic: str, flags: int
 ) -> None:
     peer = join(version)
-    data = packets.subscribe(1, [Wish(filter=topic)], version=version)
+    data = packets.subscribe(1, [TopicFilter(filter=topic)], version=version)
 
     peer.send(bytes([data[0] & 0xF0 | flags]) + data[1:])
 
@@ -114,7 +114,7 @@ def test_packet_identifier_0_ends_the_connection(
     for data in (
         packets.publish(topic, qos=1, packet_id=0, version=version),
         packets.publish(topic, qos=2, packet_id=0, version=version),
-        packets.subscribe(0, [Wish(filter=topic)], version=version),
+        packets.subscribe(0, [TopicFilter(filter=topic)], version=version),
         packets.unsubscribe(0, [topic], version=version),
     ):
         peer = join(version)
@@ -204,7 +204,7 @@ def test_subscribing_and_unsubscribing_are_answered_with_their_identifiers(
 ) -> None:
     peer = join(version)
 
-    peer.send(packets.subscribe(65535, [Wish(filter=topic)], version=version))
+    peer.send(packets.subscribe(65535, [TopicFilter(filter=topic)], version=version))
     assert peer.take(SUBACK).packet_id == 65535
     peer.send(packets.unsubscribe(4711, [topic], version=version))
     assert peer.take(UNSUBACK).packet_id == 4711

@@ -18,8 +18,8 @@ from tests.conformance.packets import (
     SESSION_EXPIRY,
     TOPIC_ALIAS,
     TOPIC_ALIAS_MAXIMUM,
+    TopicFilter,
     Will,
-    Wish,
     binary,
 )
 from tests.conformance.peer import Join
@@ -27,7 +27,7 @@ from tests.conformance.statements import statement, statement311
 
 FIRST = {
     "PUBLISH": packets.publish("t"),
-    "SUBSCRIBE": packets.subscribe(1, [Wish(filter="t")]),
+    "SUBSCRIBE": packets.subscribe(1, [TopicFilter(filter="t")]),
     "PINGREQ": packets.packet(packets.PINGREQ, b""),
     "DISCONNECT": packets.disconnect(),
     "AUTH": packets.auth(0x18, [(packets.AUTH_METHOD, "x")]),
@@ -374,7 +374,7 @@ def test_a_connect_is_answered_once_and_first(
     dial: Join, version: int, client_id: str, topic: str
 ) -> None:
     data = packets.connect(client_id, version=version)
-    data += packets.subscribe(1, [Wish(filter=topic)], version=version)
+    data += packets.subscribe(1, [TopicFilter(filter=topic)], version=version)
     data += packets.publish(topic, b"x", version=version)
     data += packets.packet(packets.PINGREQ, b"")
     peer = dial(version)

@@ -20,7 +20,7 @@ from tests.conformance.packets import (
     TOPIC_ALIAS,
     TOPIC_ALIAS_MAXIMUM,
     WILDCARDS_AVAILABLE,
-    Wish,
+    TopicFilter,
 )
 from tests.conformance.peer import Join
 from tests.conformance.server import (
@@ -76,7 +76,7 @@ def test_nothing_is_done_for_a_client_that_was_refused(
     peer = dial(version, port=secured.mqtt)
     data = packets.connect("me", version=version)
     data += packets.publish(topic, b"smuggled", version=version)
-    data += packets.subscribe(1, [Wish(filter="#")], version=version)
+    data += packets.subscribe(1, [TopicFilter(filter="#")], version=version)
 
     peer.send(data)
 
@@ -190,8 +190,8 @@ def test_every_qos_and_feature_is_there(join: Join, topic: str) -> None:
         SHARED_AVAILABLE,
     ):
         assert peer.connack.get(one, 1) == 1
-    wishes = [Wish(filter=f"{topic}/{qos}", qos=qos) for qos in (0, 1, 2)]
-    assert peer.subscribe(*wishes).reasons == [0, 1, 2]
+    topic_filters = [TopicFilter(filter=f"{topic}/{qos}", qos=qos) for qos in (0, 1, 2)]
+    assert peer.subscribe(*topic_filters).reasons == [0, 1, 2]
 
 
 @statement("MQTT-3.2.2-1", "MQTT-3.2.2-8")

@@ -23,7 +23,7 @@ from tests.conformance.packets import (
     TOPIC_ALIAS,
     TOPIC_ALIAS_MAXIMUM,
     USER_PROPERTY,
-    Wish,
+    TopicFilter,
     binary,
 )
 from tests.conformance.peer import Join
@@ -288,7 +288,9 @@ def test_overlapping_subscriptions_get_the_highest_qos(
 ) -> None:
     peer = join(version)
     peer.subscribe(
-        Wish(filter=f"{topic}/+", qos=2), Wish(filter=f"{topic}/#", qos=0), topic
+        TopicFilter(filter=f"{topic}/+", qos=2),
+        TopicFilter(filter=f"{topic}/#", qos=0),
+        topic,
     )
 
     peer.publish(f"{topic}/a", b"x", qos=2)

@@ -8,7 +8,7 @@ from tests.conformance.packets import (
     CONTENT_TYPE,
     SUBSCRIPTION_ID,
     USER_PROPERTY,
-    Wish,
+    TopicFilter,
 )
 from tests.conformance.peer import Join
 from tests.conformance.server import Endpoints
@@ -131,7 +131,7 @@ def test_retained_messages_are_sent_as_the_subscriber_wants(
     peer.publish(topic, b"kept", qos=1, retain=True)
 
     for expected in (first, second):
-        peer.subscribe(Wish(filter=topic, qos=1, handling=handling))
+        peer.subscribe(TopicFilter(filter=topic, qos=1, handling=handling))
         peer.publish(topic, b"end", qos=1)
         assert [one.payload for one in peer.until(b"end")] == expected
 
@@ -155,7 +155,7 @@ def test_the_flag_is_passed_on_if_the_subscriber_wants_it(
     join: Join, topic: str, as_published: bool
 ) -> None:
     peer = join()
-    peer.subscribe(Wish(filter=topic, as_published=as_published))
+    peer.subscribe(TopicFilter(filter=topic, as_published=as_published))
 
     peer.publish(topic, b"plain")
     peer.publish(topic, b"retained", retain=True)

@@ -6,7 +6,7 @@ import pytest
 
 from tests.conformance import packets
 from tests.conformance.expect import broken_off
-from tests.conformance.packets import SUBACK, SUBSCRIBE, Wish, short, text
+from tests.conformance.packets import SUBACK, SUBSCRIBE, TopicFilter, short, text
 from tests.conformance.peer import Join
 from tests.conformance.statements import statement, statement311
 
@@ -61,7 +61,7 @@ def test_no_local_leaves_out_what_the_client_published_itself(
     join: Join, topic: str, qos: int
 ) -> None:
     peer, other = join(), join()
-    peer.subscribe(Wish(filter=topic, qos=2, no_local=True))
+    peer.subscribe(TopicFilter(filter=topic, qos=2, no_local=True))
     other.subscribe(topic)
 
     peer.publish(topic, b"mine", qos=qos)
@@ -77,7 +77,7 @@ def test_no_local_holds_over_a_reconnect(
 ) -> None:
     keep = [(packets.SESSION_EXPIRY, 100)]
     peer, other = join(client_id=client_id, pairs=keep), join()
-    peer.subscribe(Wish(filter=topic, qos=1, no_local=True))
+    peer.subscribe(TopicFilter(filter=topic, qos=1, no_local=True))
     peer.drop()
     back = join(client_id=client_id, clean=False, pairs=keep)
 
@@ -92,9 +92,9 @@ def test_no_local_with_a_shared_subscription_ends_the_connection(
     join: Join, topic: str
 ) -> None:
     peer = join()
-    wish = Wish(filter=f"$share/group/{topic}", no_local=True)
+    topic_filter = TopicFilter(filter=f"$share/group/{topic}", no_local=True)
 
-    peer.send(packets.subscribe(1, [wish]))
+    peer.send(packets.subscribe(1, [topic_filter]))
 
     broken_off(peer)
 
@@ -122,7 +122,9 @@ def test_nothing_is_lost_while_a_subscription_is_replaced(
 ) -> None:
     peer, publisher = join(version), join(version)
     peer.subscribe(topic, qos=1)
-    wish = packets.subscribe(100, [Wish(filter=topic, qos=1)], version=version)
+    topic_filter = packets.subscribe(
+        100, [TopicFilter(filter=topic, qos=1)], version=version
+    )
 
     for at in range(100):
         data = packets.publish(
@@ -130,7 +132,7 @@ def test_nothing_is_lost_while_a_subscription_is_replaced(
         )
         publisher.send(data)
         if at % 10 == 5:
-            peer.send(wish)
+            peer.send(topic_filter)
 
     assert [int(peer.receive().payload) for _ in range(100)] == list(range(100))
 
@@ -142,11 +144,12 @@ def test_several_filters_are_answered_together_and_in_order(
 ) -> None:
     peer = join(version)
     levels = [0, 1, 2, 2, 0, 1]
-    wishes = [
-        Wish(filter=f"{topic}/{at}", qos=level) for at, level in enumerate(levels)
+    topic_filters = [
+        TopicFilter(filter=f"{topic}/{at}", qos=level)
+        for at, level in enumerate(levels)
     ]
 
-    answer = peer.subscribe(*wishes)
+    answer = peer.subscribe(*topic_filters)
 
     assert answer.reasons == levels
     for at, level in enumerate(levels):
@@ -161,11 +164,12 @@ def test_a_thousand_filters_are_answered_in_one_packet(
 ) -> None:
     peer = join(version)
     levels = [at % 3 for at in range(1000)]
-    wishes = [
-        Wish(filter=f"{topic}/{at}/+", qos=level) for at, level in enumerate(levels)
+    topic_filters = [
+        TopicFilter(filter=f"{topic}/{at}/+", qos=level)
+        for at, level in enumerate(levels)
     ]
 
-    assert peer.subscribe(*wishes).reasons == levels
+    assert peer.subscribe(*topic_filters).reasons == levels
     peer.publish(f"{topic}/998/x", qos=2)
     assert peer.receive().qos == 998 % 3
 
@@ -192,7 +196,7 @@ def test_a_filter_that_is_none_is_refused_in_a_packet_that_fits(join: Join) -> N
     pairs = [(packets.MAXIMUM_PACKET_SIZE, size)]
     peer = join(client_id="fits", pairs=pairs)
 
-    peer.send(packets.subscribe(1, [Wish(filter="$share/+/a")]))
+    peer.send(packets.subscribe(1, [TopicFilter(filter="$share/+/a")]))
 
     answer = peer.read()
     assert answer.size <= size
@@ -208,7 +212,7 @@ def test_subscription_identifier_0_ends_the_connection(join: Join, topic: str) -
     peer = join()
     pairs = [(packets.SUBSCRIPTION_ID, 0)]
 
-    peer.send(packets.subscribe(1, [Wish(filter=topic)], pairs=pairs))
+    peer.send(packets.subscribe(1, [TopicFilter(filter=topic)], pairs=pairs))
 
     broken_off(peer)
 

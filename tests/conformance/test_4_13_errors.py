@@ -12,7 +12,7 @@ from tests.conformance.packets import (
     PUBLISH,
     SUBACK,
     UNSUBACK,
-    Wish,
+    TopicFilter,
 )
 from tests.conformance.peer import Join
 from tests.conformance.statements import statement, statement311
@@ -304,7 +304,7 @@ def test_one_client_that_breaks_the_rules_does_not_trouble_another(
 @statement311("MQTT-7.1.1-1")
 def test_packets_may_come_in_any_pieces(dial: Join, version: int, topic: str) -> None:
     data = packets.connect("", version=version)
-    data += packets.subscribe(1, [Wish(filter=topic, qos=1)], version=version)
+    data += packets.subscribe(1, [TopicFilter(filter=topic, qos=1)], version=version)
     data += packets.publish(topic, b"x" * 200, qos=1, packet_id=2, version=version)
     peer = dial(version)
 

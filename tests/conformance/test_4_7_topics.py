@@ -6,7 +6,7 @@ import pytest
 
 from tests.conformance import packets
 from tests.conformance.expect import broken_off
-from tests.conformance.packets import SUBACK, TOPIC_ALIAS, Wish
+from tests.conformance.packets import SUBACK, TOPIC_ALIAS, TopicFilter
 from tests.conformance.peer import Join
 from tests.conformance.statements import statement, statement311
 
@@ -42,7 +42,9 @@ def refuse_filter(join: Join, version: int, filter: str) -> None:
     """One filter of a SUBSCRIBE is refused, or the connection is ended."""
     peer = join(version)
 
-    peer.send(packets.subscribe(1, [Wish(filter=filter, qos=1)], version=version))
+    peer.send(
+        packets.subscribe(1, [TopicFilter(filter=filter, qos=1)], version=version)
+    )
 
     peer.send(packets.disconnect(version=version))
     said = peer.closed()

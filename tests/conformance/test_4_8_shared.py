@@ -13,7 +13,7 @@ from tests.conformance.packets import (
     PUBREL,
     RECEIVE_MAXIMUM,
     SESSION_EXPIRY,
-    Wish,
+    TopicFilter,
 )
 from tests.conformance.peer import Join, Peer
 from tests.conformance.statements import statement
@@ -223,9 +223,9 @@ def collect(peers: list[Peer], count: int) -> list[packets.Packet]:
     got: list[packets.Packet] = []
     for peer in peers:
         peer.seen = []
-        wish = Wish(filter=f"mine/{peer.client_id}", qos=0)
-        peer.subscribe(wish)
-        peer.publish(wish.filter, b"end")
+        topic_filter = TopicFilter(filter=f"mine/{peer.client_id}", qos=0)
+        peer.subscribe(topic_filter)
+        peer.publish(topic_filter.filter, b"end")
         peer.seen = peer.until(b"end")
         got += peer.seen
     while len(got) < count:

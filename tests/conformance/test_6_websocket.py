@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from tests.conformance import packets
-from tests.conformance.packets import Wish
+from tests.conformance.packets import TopicFilter
 from tests.conformance.peer import Closed, Peer
 from tests.conformance.server import Endpoints
 from tests.conformance.statements import statement, statement311
@@ -133,7 +133,7 @@ def test_frames_and_packets_need_not_begin_together(
 ) -> None:
     peer = dial_web(version)
     data = packets.connect("", version=version)
-    data += packets.subscribe(1, [Wish(filter=topic)], version=version)
+    data += packets.subscribe(1, [TopicFilter(filter=topic)], version=version)
     data += packets.publish(topic, b"payload", version=version)
 
     for at in range(0, len(data), size):

@@ -64,8 +64,8 @@ class Scene:
             client.cut()
         elif kind < 0.20:
             client.subscribe(self.random.choice(self.filters), self.random.randrange(3))
-        elif kind < 0.25 and client.wishes:
-            client.unsubscribe(self.random.choice(sorted(client.wishes)))
+        elif kind < 0.25 and client.topic_filters:
+            client.unsubscribe(self.random.choice(sorted(client.topic_filters)))
         elif kind < 0.55:
             client.pump(lazy=True)
         else:

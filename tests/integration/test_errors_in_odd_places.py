@@ -317,7 +317,7 @@ def test_deleted_topics_leave_nothing_in_memory(tmp_path: Path) -> None:
             log.sync()
             log.delete_topic(f"t{number}")
 
-        assert not log.keeper._cached
+        assert not log.flusher._cached
 
 
 def test_a_frame_in_a_payload_is_not_served_when_its_own_is_damaged(log: Log) -> None:

@@ -19,7 +19,7 @@ from tests.conformance.packets import (
     PUBLISH,
     SUBACK,
     UNSUBACK,
-    Wish,
+    TopicFilter,
 )
 from tests.conformance.peer import Peer
 from tests.serving import Serving, serving
@@ -57,8 +57,8 @@ def join(server: Serving) -> Iterator[Join]:
 
 
 def subscribe(packet_id: int, filters: list[str], version: int = 5) -> bytes:
-    wishes = [Wish(filter=one) for one in filters]
-    return packets.subscribe(packet_id, wishes, version=version)
+    topic_filters = [TopicFilter(filter=one) for one in filters]
+    return packets.subscribe(packet_id, topic_filters, version=version)
 
 
 def with_topics(join: Join, root: str) -> Peer:

@@ -498,12 +498,12 @@ def test_a_kill_while_tokens_are_written_leaves_a_file_that_is_whole(
     data.mkdir()
     program = (
         "import sys\n"
-        "from penstock.http.key_file import KeyFile, Wanted\n"
+        "from penstock.http.key_file import KeyFile, TokenRequest\n"
         "file = KeyFile(sys.argv[1])\n"
         "file.begin(0)\n"
         "print('ready', flush=True)\n"
         "while True:\n"
-        "    file.add(Wanted(name='x'), 0)\n"
+        "    file.add(TokenRequest(name='x'), 0)\n"
         "    file.remove('x')\n"
         "    file.renew(0)\n"
     )

@@ -138,15 +138,15 @@ def test_a_worker_pulls_handles_and_acknowledges(
 
     async def scene() -> None:
         path = f"/v1/subscriptions/worker/{topic}/pull"
-        wish: dict[str, Any] = {"start": "earliest", "max": 10, "wait_s": 0.2}
+        topic_filter: dict[str, Any] = {"start": "earliest", "max": 10, "wait_s": 0.2}
         async with session(server) as http:
             while True:
-                async with http.post(path, json=wish) as got:
+                async with http.post(path, json=topic_filter) as got:
                     events = (await got.json())["events"]
                 if not events:
                     return
                 handled.extend(event["payload"]["n"] for event in events)
-                wish["ack"] = [event["offset"] for event in events]
+                topic_filter["ack"] = [event["offset"] for event in events]
 
     run(scene())
 

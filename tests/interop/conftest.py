@@ -54,8 +54,8 @@ def peers() -> Iterator[Callable[..., Peer]]:
     """Makes peers: ``peers(Paho, broker.port, client_id="a")``."""
     with contextlib.ExitStack() as made:
 
-        def make(library: type[Peer], port: int, **wish: Any) -> Peer:
-            peer = library(port, **wish)
+        def make(library: type[Peer], port: int, **topic_filter: Any) -> Peer:
+            peer = library(port, **topic_filter)
             made.callback(peer.close)
             return peer
 

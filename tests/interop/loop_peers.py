@@ -39,8 +39,8 @@ GMQTT_VERSIONS = {311: gmqtt.constants.MQTTv311, 5: gmqtt.constants.MQTTv50}
 class LoopPeer(Peer):
     """Waits in the test's thread for what a coroutine does in the other one."""
 
-    def __init__(self, port: int, **wish: Any) -> None:
-        super().__init__(port, **wish)
+    def __init__(self, port: int, **topic_filter: Any) -> None:
+        super().__init__(port, **topic_filter)
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
         self._thread.start()
@@ -96,27 +96,29 @@ class Aiomqtt(LoopPeer):
         self.wait(self._drop())
 
     async def _connect(self) -> bool:
-        wish = self.wish
+        topic_filter = self.topic_filter
         will = None
-        if (last := wish.will) is not None:
-            properties = will_properties(wish)
+        if (last := topic_filter.will) is not None:
+            properties = will_properties(topic_filter)
             will = aiomqtt.Will(
                 last.topic, last.payload, last.qos, last.retain, properties
             )
         self._client = aiomqtt.Client(
             "127.0.0.1",
-            wish.port,
-            username=wish.user,
-            password=wish.password,
-            identifier=wish.client_id or None,
-            protocol=AIOMQTT_VERSIONS[wish.version],
+            topic_filter.port,
+            username=topic_filter.user,
+            password=topic_filter.password,
+            identifier=topic_filter.client_id or None,
+            protocol=AIOMQTT_VERSIONS[topic_filter.version],
             will=will,
-            transport="websockets" if wish.path else "tcp",
-            websocket_path=wish.path or None,
-            tls_context=wish.tls,
-            clean_session=None if wish.version == 5 else wish.clean,
-            clean_start=wish.clean if wish.version == 5 else FIRST_ONLY,
-            properties=connect_properties(wish) if wish.version == 5 else None,
+            transport="websockets" if topic_filter.path else "tcp",
+            websocket_path=topic_filter.path or None,
+            tls_context=topic_filter.tls,
+            clean_session=None if topic_filter.version == 5 else topic_filter.clean,
+            clean_start=topic_filter.clean if topic_filter.version == 5 else FIRST_ONLY,
+            properties=connect_properties(topic_filter)
+            if topic_filter.version == 5
+            else None,
         )
         present = False
 
@@ -138,7 +140,7 @@ class Aiomqtt(LoopPeer):
         return present
 
     async def _subscribe(self, topic_filter: str, qos: int) -> Any:
-        if self.wish.version == 5:
+        if self.topic_filter.version == 5:
             return await self._client.subscribe(
                 topic_filter, options=SubscribeOptions(qos)
             )
@@ -168,8 +170,8 @@ class Aiomqtt(LoopPeer):
 class Gmqtt(LoopPeer):
     """gmqtt: a codec and handshakes of its own."""
 
-    def __init__(self, port: int, **wish: Any) -> None:
-        super().__init__(port, **wish)
+    def __init__(self, port: int, **topic_filter: Any) -> None:
+        super().__init__(port, **topic_filter)
         self._lost: asyncio.Future[None] = self._loop.create_future()
         self._client = self.wait(self._made())
 
@@ -205,29 +207,29 @@ class Gmqtt(LoopPeer):
         self.wait(self._drop())
 
     async def _made(self) -> gmqtt.Client:
-        wish = self.wish
-        options = dict(wish.properties)
-        if wish.version == 5 and not wish.clean:
+        topic_filter = self.topic_filter
+        options = dict(topic_filter.properties)
+        if topic_filter.version == 5 and not topic_filter.clean:
             options["session_expiry_interval"] = KEPT_S
         will = None
-        if wish.will is not None:
-            delay = {"will_delay_interval": wish.will_delay_s}
+        if topic_filter.will is not None:
+            delay = {"will_delay_interval": topic_filter.will_delay_s}
             will = gmqtt.Message(
-                wish.will.topic,
-                wish.will.payload,
-                qos=wish.will.qos,
-                retain=wish.will.retain,
-                **(delay if wish.will_delay_s else {}),
+                topic_filter.will.topic,
+                topic_filter.will.payload,
+                qos=topic_filter.will.qos,
+                retain=topic_filter.will.retain,
+                **(delay if topic_filter.will_delay_s else {}),
             )
         client = gmqtt.Client(
-            wish.client_id or None,
-            clean_session=wish.clean,
+            topic_filter.client_id or None,
+            clean_session=topic_filter.clean,
             will_message=will,
             **options,
         )
         client.set_config({"reconnect_retries": NEVER})
-        if wish.user is not None:
-            client.set_auth_credentials(wish.user, wish.password)
+        if topic_filter.user is not None:
+            client.set_auth_credentials(topic_filter.user, topic_filter.password)
         client.on_connect = self._on_connect
         client.on_disconnect = self._on_disconnect
         client.on_message = self._on_message
@@ -241,9 +243,9 @@ class Gmqtt(LoopPeer):
         connecting = asyncio.ensure_future(
             self._client.connect(
                 "127.0.0.1",
-                self.wish.port,
-                ssl=self.wish.tls or False,
-                version=GMQTT_VERSIONS[self.wish.version],
+                self.topic_filter.port,
+                ssl=self.topic_filter.tls or False,
+                version=GMQTT_VERSIONS[self.topic_filter.version],
             )
         )
         # It would wait for an answer on a connection that is gone.

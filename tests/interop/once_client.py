@@ -164,8 +164,8 @@ def consumer(client: Client, journal: Journal, count: int) -> None:
         try:
             present = client.connect()
             assert present or not subscribed, "the broker forgot the session"
-            wish = b"\x00\x01" + client.properties() + text(TOPIC) + b"\x02"
-            client.send(0x82, wish)
+            topic_filter = b"\x00\x01" + client.properties() + text(TOPIC) + b"\x02"
+            client.send(0x82, topic_filter)
             while got < count or held:
                 kind, flags, body = client.packet()
                 if kind == SUBACK:

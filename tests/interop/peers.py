@@ -46,7 +46,7 @@ class Message:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Wish:
+class TopicFilter:
     """How a peer is to connect."""
 
     port: int
@@ -72,8 +72,8 @@ class Refused(Exception):
 class Peer(ABC):
     """One client; it may connect again after it has disconnected or was cut off."""
 
-    def __init__(self, port: int, **wish: Any) -> None:
-        self.wish = Wish(port=port, **wish)
+    def __init__(self, port: int, **topic_filter: Any) -> None:
+        self.topic_filter = TopicFilter(port=port, **topic_filter)
         self.connected = False
         self._arrived: queue.SimpleQueue[Message] = queue.SimpleQueue()
 
@@ -138,9 +138,9 @@ class Peer(ABC):
 class Paho(Peer):
     """paho-mqtt 2, with its own thread."""
 
-    def __init__(self, port: int, **wish: Any) -> None:
-        super().__init__(port, **wish)
-        self._client = client_of(self.wish)
+    def __init__(self, port: int, **topic_filter: Any) -> None:
+        super().__init__(port, **topic_filter)
+        self._client = client_of(self.topic_filter)
         self._client.on_connect = self._on_connect
         self._client.on_disconnect = self._on_disconnect
         self._client.on_message = self._on_message
@@ -150,7 +150,9 @@ class Paho(Peer):
         self._connected: queue.SimpleQueue[tuple[bool, Any]] = queue.SimpleQueue()
 
     def connect(self) -> bool:
-        self._client.connect("127.0.0.1", self.wish.port, **start_of(self.wish))
+        self._client.connect(
+            "127.0.0.1", self.topic_filter.port, **start_of(self.topic_filter)
+        )
         self._client.loop_start()
         try:
             present, reason = self._connected.get(timeout=ANSWER_S)
@@ -164,7 +166,7 @@ class Paho(Peer):
         return present
 
     def subscribe(self, topic_filter: str, qos: int) -> int:
-        if self.wish.version == 5:
+        if self.topic_filter.version == 5:
             self._client.subscribe(topic_filter, options=SubscribeOptions(qos))
         else:
             self._client.subscribe(topic_filter, qos)
@@ -225,42 +227,49 @@ class Paho(Peer):
         self._answers.put(reasons)
 
 
-def client_of(wish: Wish) -> paho.Client:
+def client_of(topic_filter: TopicFilter) -> paho.Client:
     """A paho client that has been told everything but where to."""
     client = paho.Client(
         CallbackAPIVersion.VERSION2,
-        client_id=wish.client_id,
-        clean_session=None if wish.version == 5 else wish.clean,
-        protocol=PAHO_VERSIONS[wish.version],
-        transport="websockets" if wish.path else "tcp",
+        client_id=topic_filter.client_id,
+        clean_session=None if topic_filter.version == 5 else topic_filter.clean,
+        protocol=PAHO_VERSIONS[topic_filter.version],
+        transport="websockets" if topic_filter.path else "tcp",
         reconnect_on_failure=False,
     )
     client.suppress_exceptions = False
-    if wish.path:
-        client.ws_set_options(path=wish.path)
-    if wish.tls is not None:
-        client.tls_set_context(wish.tls)
-    if wish.user is not None:
-        client.username_pw_set(wish.user, wish.password)
-    if (will := wish.will) is not None:
+    if topic_filter.path:
+        client.ws_set_options(path=topic_filter.path)
+    if topic_filter.tls is not None:
+        client.tls_set_context(topic_filter.tls)
+    if topic_filter.user is not None:
+        client.username_pw_set(topic_filter.user, topic_filter.password)
+    if (will := topic_filter.will) is not None:
         client.will_set(
-            will.topic, will.payload, will.qos, will.retain, will_properties(wish)
+            will.topic,
+            will.payload,
+            will.qos,
+            will.retain,
+            will_properties(topic_filter),
         )
     return client
 
 
-def start_of(wish: Wish) -> dict[str, Any]:
+def start_of(topic_filter: TopicFilter) -> dict[str, Any]:
     """What connect is told: a clean start and an expiry, in version 5."""
-    if wish.version != 5:
+    if topic_filter.version != 5:
         return {}
-    return {"clean_start": wish.clean, "properties": connect_properties(wish)}
+    return {
+        "clean_start": topic_filter.clean,
+        "properties": connect_properties(topic_filter),
+    }
 
 
-def connect_properties(wish: Wish) -> Properties:
+def connect_properties(topic_filter: TopicFilter) -> Properties:
     properties = Properties(PacketTypes.CONNECT)
-    if not wish.clean:
+    if not topic_filter.clean:
         properties.SessionExpiryInterval = KEPT_S
-    for name, value in wish.properties.items():
+    for name, value in topic_filter.properties.items():
         setattr(properties, name, value)
     return properties
 
@@ -273,11 +282,11 @@ def publish_properties(pairs: Sequence[tuple[str, str]]) -> Properties | None:
     return properties
 
 
-def will_properties(wish: Wish) -> Properties | None:
-    if not wish.will_delay_s:
+def will_properties(topic_filter: TopicFilter) -> Properties | None:
+    if not topic_filter.will_delay_s:
         return None
     properties = Properties(PacketTypes.WILLMESSAGE)
-    properties.WillDelayInterval = wish.will_delay_s
+    properties.WillDelayInterval = topic_filter.will_delay_s
     return properties
 
 

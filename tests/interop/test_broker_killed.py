@@ -30,8 +30,8 @@ Story = Generator[None, None, None]
 def test_what_clients_were_promised_outlives_a_kill(
     own_broker: Broker, peers: Peers
 ) -> None:
-    def client(library: type[Peer], **wish: object) -> Peer:
-        return peers(library, own_broker.port, **wish)
+    def client(library: type[Peer], **topic_filter: object) -> Peer:
+        return peers(library, own_broker.port, **topic_filter)
 
     going = [
         (f"{story.__name__}, {name}, {version}", story(client, library, version))
@@ -74,8 +74,8 @@ def a_session_survives_with_what_waits_for_it(
     waiting: list[tuple[Peer, int]] = []
     for qos in (1, 2):
         name = own()
-        wish = {"version": version, "client_id": name, "clean": False}
-        reader = client(library, **wish)
+        topic_filter = {"version": version, "client_id": name, "clean": False}
+        reader = client(library, **topic_filter)
         reader.connect()
         reader.subscribe(f"{name}/#", qos)
         reader.disconnect()
@@ -120,26 +120,26 @@ def retained_messages_and_subscriptions_survive(
     client: Peers, library: type[Peer], version: int
 ) -> Story:
     name = own()
-    keeper = client(library, version=version, client_id=name, clean=False)
-    keeper.connect()
-    keeper.subscribe(f"{name}/kept/+", 1)
-    keeper.subscribe(f"{name}/left", 1)
-    keeper.unsubscribe(f"{name}/left")
-    keeper.publish(f"{name}/state/a", b"on", 1, retain=True)
-    keeper.publish(f"{name}/state/b", b"on", 1, retain=True)
-    keeper.publish(f"{name}/state/b", b"", 1, retain=True)
-    keeper.disconnect()
+    flusher = client(library, version=version, client_id=name, clean=False)
+    flusher.connect()
+    flusher.subscribe(f"{name}/kept/+", 1)
+    flusher.subscribe(f"{name}/left", 1)
+    flusher.unsubscribe(f"{name}/left")
+    flusher.publish(f"{name}/state/a", b"on", 1, retain=True)
+    flusher.publish(f"{name}/state/b", b"on", 1, retain=True)
+    flusher.publish(f"{name}/state/b", b"", 1, retain=True)
+    flusher.disconnect()
 
     yield
 
-    assert keeper.connect()
-    keeper.publish(f"{name}/left", b"not mine", 1)
-    keeper.publish(f"{name}/kept/x", b"mine", 1)
-    assert keeper.receive().payload == b"mine"
-    keeper.subscribe(f"{name}/state/#", 1)
+    assert flusher.connect()
+    flusher.publish(f"{name}/left", b"not mine", 1)
+    flusher.publish(f"{name}/kept/x", b"mine", 1)
+    assert flusher.receive().payload == b"mine"
+    flusher.subscribe(f"{name}/state/#", 1)
     retained = Message(topic=f"{name}/state/a", payload=b"on", qos=1, retain=True)
-    assert keeper.receive() == retained
-    assert keeper.is_quiet()
+    assert flusher.receive() == retained
+    assert flusher.is_quiet()
 
 
 def a_shared_subscription_survives(

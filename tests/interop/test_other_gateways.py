@@ -145,8 +145,8 @@ def test_user_properties_are_headers_and_headers_are_user_properties(
 
     pairs = [("room", "kitchen"), ("priority", "9")]
     mqtt.publish(f"{topic}/up", b"1", 1, user_properties=pairs)
-    wish = {"payload": 1, "headers": {"unit": "°C"}}
-    http.ask("POST", events_of(f"{topic}/down"), wish)
+    topic_filter = {"payload": 1, "headers": {"unit": "°C"}}
+    http.ask("POST", events_of(f"{topic}/down"), topic_filter)
 
     (event,) = http.ask("GET", events_of(f"{topic}/up")).json()["events"]
     assert event["headers"]["room"] == "kitchen"

@@ -47,13 +47,13 @@ def test_messages_travel_both_ways(
 def test_a_session_is_the_same_one_over_both(
     broker: Broker, peers: Peers, version: int, topic: str
 ) -> None:
-    wish = {"version": version, "client_id": topic[-20:], "clean": False}
-    web = peers(Paho, broker.web_port, path="/mqtt", **wish)
+    topic_filter = {"version": version, "client_id": topic[-20:], "clean": False}
+    web = peers(Paho, broker.web_port, path="/mqtt", **topic_filter)
     web.connect()
     web.subscribe(topic, 1)
     web.disconnect()
 
-    plain = peers(Paho, broker.port, **wish)
+    plain = peers(Paho, broker.port, **topic_filter)
 
     assert plain.connect()
     plain.publish(topic, b"x", 1)

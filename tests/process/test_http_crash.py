@@ -197,11 +197,11 @@ def acked_events_do_not_come_again_and_held_ones_do(
 ) -> Story:
     client.ask("POST", events_of("pulled"), [{"payload": n} for n in range(70)])
     handled: list[int] = []
-    wish = {"start": "earliest", "max": 60}
+    topic_filter = {"start": "earliest", "max": 60}
     path = "/v1/subscriptions/w/pulled/pull"
 
     while len(handled) < 70:
-        events = client.ask("POST", path, wish).json()["events"]
+        events = client.ask("POST", path, topic_filter).json()["events"]
         # Half of them are handled, and acknowledged; then the server is killed while
         # the others are still held.
         done = events[: max(len(events) // 2, 20)]

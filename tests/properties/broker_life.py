@@ -312,7 +312,7 @@ class Life:
             self.met["lost for good"] += lost
             group = self._check_letter(key, offset, debt)
             if group > self.broker.log.written:
-                self.world.graves.append((group, key, offset, debt))
+                self.world.unconfirmed_letters.append((group, key, offset, debt))
 
     def _check_letter(self, key: Key, offset: int, debt: Debt) -> int:
         """The newest letter of an event says everything about it; its group."""

@@ -273,7 +273,7 @@ class World:
         self.messages: dict[int, Message] = {}
         self.dedup: dict[Key, tuple[int, int, int]] = {}
         """Topic and id -> offset, time, group."""
-        self.graves: list[tuple[int, Key, int, Debt]] = []
+        self.unconfirmed_letters: list[tuple[int, Key, int, Debt]] = []
         """Group, subscription and offset of events given up, as they were then, if
         that is not durable yet."""
 
@@ -289,7 +289,9 @@ class World:
             here = [row for row in rows if row.group <= group]
             self.topics.setdefault(name, []).extend(here)
             self.waiting[name] = rows[len(here) :]
-        self.graves = [grave for grave in self.graves if grave[0] > group]
+        self.unconfirmed_letters = [
+            grave for grave in self.unconfirmed_letters if grave[0] > group
+        ]
         for message in list(self.messages.values()):
             if message.ended is not None and message.ended <= group:
                 del self.messages[message.id]
@@ -307,10 +309,10 @@ class World:
                 del self.messages[message.id]
             message.ended = None
         self.dedup = {k: v for k, v in self.dedup.items() if v[2] <= committed}
-        for _, key, offset, debt in self.graves:
+        for _, key, offset, debt in self.unconfirmed_letters:
             if key in self.subs and offset in self.subs[key].settled:
                 self.subs[key].unbury(offset, debt.amended, debt)
-        self.graves = []
+        self.unconfirmed_letters = []
         for sub in self.subs.values():
             sub.start = min(sub.start, self.end(sub.topic))
 

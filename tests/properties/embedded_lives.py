@@ -204,7 +204,7 @@ class Lives:
         found: dict[str, list[Event[Any]]] = defaultdict(list)
         reader = penstock.Domain("reader")
         for topic in ("in", *(f"out-{part}" for part in PARTS)):
-            reader.on(topic, order="strict")(_keeper(found[topic]))
+            reader.on(topic, order="strict")(_flusher(found[topic]))
         await self._patiently(link, broker.start(domain, reader))
         waiting = asyncio.create_task(broker.wait_until_settled(20))
         await self._patiently(link, waiting)
@@ -245,7 +245,7 @@ class Lives:
         link.broker.log.abandon()
 
 
-def _keeper(kept: list[Event[Any]]) -> Callable[[Event[bytes]], Any]:
+def _flusher(kept: list[Event[Any]]) -> Callable[[Event[bytes]], Any]:
     async def keep(event: Event[bytes]) -> None:
         kept.append(event)
 

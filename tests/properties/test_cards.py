@@ -1,4 +1,4 @@
-"""Cards of topics, against a model: commits, failures, crashes, deleted topics."""
+"""Metadata of topics, against a model: commits, failures, crashes, deleted topics."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.broker.card import EMPTY, Card
-from penstock.broker.cards import Cards
+from penstock.broker.topic_metadata import EMPTY, TopicMetadata
+from penstock.broker.topic_registry import TopicRegistry
 from tests.unit.delivery.scene import Scene
 
 TOPICS = ("t", "u", "v")
@@ -19,14 +19,14 @@ SAID: dict[str, Any] = {"at_ms": 5, "by": "ann"}
 
 
 class Life:
-    """A broker, and what its cards are to be: now, and after a crash."""
+    """A broker, and what its metadata are to be: now, and after a crash."""
 
     def __init__(self, seed: int) -> None:
         self.random = Random(seed)
         self.scene = Scene()
         self.topics = {"t"}
-        self.now: dict[str, Card] = {}
-        self.stored: tuple[set[str], dict[str, Card]] = ({"t"}, {})
+        self.now: dict[str, TopicMetadata] = {}
+        self.stored: tuple[set[str], dict[str, TopicMetadata]] = ({"t"}, {})
 
     def step(self) -> None:
         draw = self.random.random()
@@ -47,32 +47,32 @@ class Life:
         self.check()
 
     def check(self) -> None:
-        cards = self.scene.broker.cards
+        registry = self.scene.broker.registry
         for topic in TOPICS:
-            assert cards[topic] == self.now.get(topic, EMPTY), topic
-            has_schema = cards[topic].latest is not None
-            assert (topic in cards.gates) == has_schema, topic
+            assert registry[topic] == self.now.get(topic, EMPTY), topic
+            has_schema = registry[topic].latest is not None
+            assert (topic in registry.gates) == has_schema, topic
 
     def _change(self) -> None:
-        random, cards = self.random, self.scene.broker.cards
+        random, registry = self.random, self.scene.broker.registry
         topic = random.choice(TOPICS)
         if not self.scene.log.has_topic(topic):
             self.scene.broker.create_topic(topic)
             self.topics.add(topic)
-        comments = cards[topic].comments
+        comments = registry[topic].comments
         text = str(random.random())
         what = random.randrange(5)
         if what == 0:
-            cards.register(topic, {"title": text}, type_="", **SAID)
+            registry.register(topic, {"title": text}, type_="", **SAID)
         elif what == 1:
-            cards.comment(topic, text, **SAID)
+            registry.comment(topic, text, **SAID)
         elif what == 2 and comments:
-            cards.uncomment(topic, random.choice(comments).number)
+            registry.uncomment(topic, random.choice(comments).number)
         elif what == 3:
-            cards.describe(topic, random.choice(["", text]), **SAID)
+            registry.describe(topic, random.choice(["", text]), **SAID)
         else:
-            cards.set_mode(topic, random.choice(["none", "full"]))
-        self.now[topic] = cards[topic]
+            registry.set_mode(topic, random.choice(["none", "full"]))
+        self.now[topic] = registry[topic]
 
     def _keep(self) -> None:
         self.stored = (set(self.topics), dict(self.now))
@@ -113,7 +113,7 @@ def test_cards_are_as_the_model_has_them(seed: int) -> None:
 
 
 def test_the_model_bites(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Cards, "forget", lambda self, topic: None)
+    monkeypatch.setattr(TopicRegistry, "forget", lambda self, topic: None)
 
     with pytest.raises(AssertionError):
         for seed in range(20):

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from penstock.delivery import flights as flights_module
-from penstock.delivery.flights import Flight, Flights
+from penstock.delivery import packet_ids as flights_module
 from penstock.delivery.handshake import Reply
+from penstock.delivery.packet_ids import InFlight, PacketIds
 
 # So few ids that they come round often.
 MAX_ID = 40
@@ -25,9 +25,9 @@ class FlightsMachine(RuleBasedStateMachine):
         super().__init__()
         self.patch = pytest.MonkeyPatch()
         self.patch.setattr(flights_module, "MAX_ID", MAX_ID)
-        self.flights = Flights(noting=True)
-        self.journal = Flights(noting=True)
-        self.out: dict[int, Flight] = {}
+        self.packet_ids = PacketIds(noting=True)
+        self.journal = PacketIds(noting=True)
+        self.out: dict[int, InFlight] = {}
         self.released: set[int] = set()
         self.received: set[int] = set()
 
@@ -45,19 +45,19 @@ class FlightsMachine(RuleBasedStateMachine):
         if not offsets:
             return
 
-        ids = self.flights.send(number, offsets, qos)
+        ids = self.packet_ids.send(number, offsets, qos)
 
         assert len(ids) == len(set(ids)) == len(offsets)
         assert not set(ids) & (self.out.keys() | self.released)
         assert all(1 <= id_ <= MAX_ID for id_ in ids)
         for id_, offset in zip(ids, offsets, strict=True):
-            self.out[id_] = Flight(number, offset, qos)
+            self.out[id_] = InFlight(number, offset, qos)
 
     @rule(data=st.data(), answer=st.sampled_from([Reply.ACK, Reply.PUBREC]))
     def answer(self, data: st.DataObject, answer: Reply) -> None:
         ids = data.draw(self._ids(self.out))
 
-        done = self.flights.answered(answer, ids)
+        done = self.packet_ids.answered(answer, ids)
 
         wanted = 1 if answer is Reply.ACK else 2
         known = [
@@ -73,7 +73,7 @@ class FlightsMachine(RuleBasedStateMachine):
     def complete_out(self, data: st.DataObject) -> None:
         ids = data.draw(self._ids(self.released))
 
-        freed = self.flights.completed(ids)
+        freed = self.packet_ids.completed(ids)
 
         assert freed == len(self.released & set(ids))
         self.released -= set(ids)
@@ -83,7 +83,7 @@ class FlightsMachine(RuleBasedStateMachine):
     def refuse(self, data: st.DataObject) -> None:
         id_ = data.draw(st.sampled_from(sorted(self.out)))
 
-        assert self.flights.refused(id_) == self.out.pop(id_)
+        assert self.packet_ids.refused(id_) == self.out.pop(id_)
 
     @rule(number=st.integers(1, 3), qos=st.sampled_from([None, 1, 2]))
     def drop(self, number: int, qos: int | None) -> None:
@@ -93,7 +93,9 @@ class FlightsMachine(RuleBasedStateMachine):
             if one.number == number and qos in (None, one.qos)
         }
 
-        assert self.flights.drop(number, qos) == [one.offset for one in gone.values()]
+        assert self.packet_ids.drop(number, qos) == [
+            one.offset for one in gone.values()
+        ]
 
         for id_ in gone:
             del self.out[id_]
@@ -101,9 +103,9 @@ class FlightsMachine(RuleBasedStateMachine):
     @rule(number=st.integers(1, 3))
     def abandon(self, number: int) -> None:
         gone = [id_ for id_, one in self.out.items() if one.number == number]
-        assert self.flights.of(number) == gone
+        assert self.packet_ids.of(number) == gone
 
-        self.flights.abandon(gone)
+        self.packet_ids.abandon(gone)
 
         for id_ in gone:
             if self.out.pop(id_).qos == 2:
@@ -111,44 +113,46 @@ class FlightsMachine(RuleBasedStateMachine):
 
     @rule(ids=st.lists(STRANGE, max_size=5, unique=True))
     def receive(self, ids: list[int]) -> None:
-        self.flights.receive(ids)
+        self.packet_ids.receive(ids)
         self.received.update(ids)
 
     @rule(data=st.data())
     def complete_in(self, data: st.DataObject) -> None:
         ids = data.draw(self._ids(self.received).map(lambda ids: list(set(ids))))
 
-        known = self.flights.complete(ids)
+        known = self.packet_ids.complete(ids)
 
         assert set(known) == self.received & set(ids)
         self.received -= set(ids)
 
     @rule()
     def write(self) -> None:
-        self.journal.follow(self.flights.said())
+        self.journal.follow(self.packet_ids.said())
         self._check(self.journal)
 
     @rule()
     def recover(self) -> None:
         """The server ends and comes back with what its journal has."""
-        self.journal.follow(self.flights.said())
-        self.flights, self.journal = self.journal, Flights(noting=True)
-        self.flights.said()
-        self.journal.follow(self.flights.whole_trail())
+        self.journal.follow(self.packet_ids.said())
+        self.packet_ids, self.journal = self.journal, PacketIds(noting=True)
+        self.packet_ids.said()
+        self.journal.follow(self.packet_ids.whole_trail())
 
     @invariant()
     def everything_is_as_in_the_model(self) -> None:
-        self._check(self.flights)
-        whole = Flights(noting=True)
-        whole.follow(self.flights.whole_trail())
+        self._check(self.packet_ids)
+        whole = PacketIds(noting=True)
+        whole.follow(self.packet_ids.whole_trail())
         self._check(whole)
 
-    def _check(self, flights: Flights) -> None:
-        assert list(flights.out.items()) == list(self.out.items())
-        assert flights.released.keys() == self.released
-        assert flights.received == self.received
+    def _check(self, packet_ids: PacketIds) -> None:
+        assert list(packet_ids.out.items()) == list(self.out.items())
+        assert packet_ids.released.keys() == self.released
+        assert packet_ids.received == self.received
 
-    def _ids(self, used: dict[int, Flight] | set[int]) -> st.SearchStrategy[list[int]]:
+    def _ids(
+        self, used: dict[int, InFlight] | set[int]
+    ) -> st.SearchStrategy[list[int]]:
         known = st.sampled_from(sorted(used)) if used else STRANGE
         return st.lists(known | STRANGE, max_size=20)
 

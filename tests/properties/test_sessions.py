@@ -22,7 +22,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from penstock.delivery.flights import Flights
+from penstock.delivery.packet_ids import PacketIds
 from penstock.gateway.outbox import Outbox
 from penstock.torture.mqtt_session import SessionClient, in_order
 from tests.properties.mqtt_world import World
@@ -219,7 +219,7 @@ def test_a_server_that_forgets_ids_of_publishes_is_found_out(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Or the machine would show nothing."""
-    monkeypatch.setattr(Flights, "receive", lambda flights, ids: None)
+    monkeypatch.setattr(PacketIds, "receive", lambda packet_ids, ids: None)
 
     with pytest.raises(AssertionError, match="stored 2 times"):
         run_state_machine_as_test(SessionMachine, settings=ANY)

@@ -9,7 +9,7 @@ import pytest
 
 from penstock.log import housekeeping
 from penstock.log.core import LogCore
-from penstock.log.keeper import Keeper
+from penstock.log.flusher import Flusher
 from penstock.log.topic import Segment, TopicLog
 from tests.effort import effort
 from tests.properties.upkeep_model import Pump
@@ -51,7 +51,7 @@ def keeps_both(log: LogCore, keep: int) -> None:
 
 PLANTED: dict[str, tuple[object, str, Callable[..., object]]] = {
     "sealed later": (housekeeping, "_sealed", always_sealed),
-    "a checkpoint forgets": (Keeper, "nothing_to_erase", lambda keeper: True),
+    "a checkpoint forgets": (Flusher, "nothing_to_erase", lambda flusher: True),
     "an older checkpoint": (LogCore, "checkpoint_soon", keeps_both),
 }
 

@@ -75,7 +75,7 @@ class Pump:
             clock=self.clock,
             entropy=self.random.randbytes,
         )
-        log.catalog.shelf._limit = 2  # what was put there is soon forgotten
+        log.catalog.segment_cache._limit = 2  # what was put there is soon forgotten
         return log
 
     # What clients do

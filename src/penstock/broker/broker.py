@@ -16,8 +16,7 @@ from typing import Self
 
 from penstock.access.accounts import Accounts
 from penstock.broker.acceptance import accepted_topic, check_plain
-from penstock.broker.aftermath import Aftermath
-from penstock.broker.cards import Cards
+from penstock.broker.failure_handling import FailureHandling
 from penstock.broker.options import BrokerOptions
 from penstock.broker.publishing import (
     Accepted,
@@ -31,6 +30,7 @@ from penstock.broker.seldom import Seldom
 from penstock.broker.sinks import Sinks
 from penstock.broker.starts import check_resumed, resolved
 from penstock.broker.timers import Timers
+from penstock.broker.topic_registry import TopicRegistry
 from penstock.broker.traffic import Traffic
 from penstock.chains import Chains
 from penstock.delivery import letters
@@ -83,16 +83,18 @@ class Broker:
         self.letters = keep(letters.Letters())
         self.levels = keep(LevelBook())
         self.delays = keep(Delays())
-        self.cards = keep(Cards(given))
+        self.registry = keep(TopicRegistry(given))
         self.sinks = keep(Sinks(given))
         self.sessions = keep(Sessions())
         for one in kept:
             keep(one)
-        self.graves = letters.Graves()
-        self.parcels = letters.Parcels()
-        send = partial(self.parcels.confirmed, wake=self.wake)
-        self._kept.follow(self.graves.confirmed, self.graves.taken_back)
-        self._kept.follow(send, self.parcels.taken_back)
+        self.unconfirmed_letters = letters.UnconfirmedLetters()
+        self.unconfirmed_redrives = letters.UnconfirmedRedrives()
+        send = partial(self.unconfirmed_redrives.confirmed, wake=self.wake)
+        self._kept.follow(
+            self.unconfirmed_letters.confirmed, self.unconfirmed_letters.taken_back
+        )
+        self._kept.follow(send, self.unconfirmed_redrives.taken_back)
         self.awake: dict[object, None] = {}
         self.waiting: dict[object, None] = {}
         self.timers = Timers()
@@ -102,13 +104,13 @@ class Broker:
         """Topics that went with the group whose commit has just ended."""
         self.log = open_log(owners=self._kept.kinds)
         subscribed = self.subscriptions.owners, self.sessions.filters
-        self.accounts = Accounts(self.log, self.cards, subscribed)
+        self.accounts = Accounts(self.log, self.registry, subscribed)
         self.pages = Pages(self.log, self.options.page_cache_bytes)
         self.traffic = Traffic(self.log.now_ms() / 1000)
         self.log.on_commit = self._on_commit
         self.log.on_close = self.sessions.closing
         self.chains = Chains(self.log)
-        self.aftermath = Aftermath(self)
+        self.failure_handling = FailureHandling(self)
         self._drop_orphans()
         self._bound(letters.TOPIC)
         self.delays.wire(self.log)
@@ -117,7 +119,7 @@ class Broker:
         self.retained = Retained(self.log, self.options.max_retained)
         self.sessions.wire(self, self.log.now_ms() / 1000)
         self._kept.opened(self.log)
-        self.aftermath.recover()
+        self.failure_handling.recover()
 
     def __enter__(self) -> Self:
         return self
@@ -226,7 +228,7 @@ class Broker:
             extra={"action": "topic_created", "topic": name},
         )
         if payer is not None:
-            self.cards.make(name, payer.user)
+            self.registry.make(name, payer.user)
 
     def bound(self, name: str) -> None:
         """Have a topic bounded as dead letters are, unless its owner has chosen."""
@@ -340,7 +342,7 @@ class Broker:
 
     def check_payloads(self, topic: str, payloads: Sequence[bytes]) -> None:
         """Raises InvalidPayload for the first that does not fit the topic's schema."""
-        gate = self.cards.gates.get(topic)
+        gate = self.registry.gates.get(topic)
         if gate is not None:
             gate.check(payloads)
 
@@ -422,7 +424,7 @@ class Broker:
         if consumer.subscription.temporary:
             self.subscriptions.remove(consumer.subscription)
         else:
-            self.aftermath.carry_out(consumer.subscription, failed, now_s)
+            self.failure_handling.carry_out(consumer.subscription, failed, now_s)
 
     def unsubscribe(self, consumer: Consumer) -> None:
         """Leave a subscription; the last to leave ends it, its position is kept."""
@@ -493,7 +495,7 @@ class Broker:
         """Events for a consumer, within its subscription's window."""
         portions = consumer.take(now_s, limit)
         if missed := consumer.subscription.missed(now_s):
-            self.aftermath.carry_out(consumer.subscription, missed, now_s)
+            self.failure_handling.carry_out(consumer.subscription, missed, now_s)
         policy = consumer.subscription.policy
         self.wake_offered(consumer.subscription)
         if consumer.subscription.fresh.unfinished:
@@ -548,7 +550,7 @@ class Broker:
         failed = subscription.refuse(offset, failure, now_s, final=final)
         if failed is None:
             return False  # it was received already, only PUBCOMP is missing
-        self.aftermath.carry_out(subscription, [failed], now_s)
+        self.failure_handling.carry_out(subscription, [failed], now_s)
         return True
 
     def next_s(self) -> float | None:
@@ -563,7 +565,7 @@ class Broker:
         self.sinks.staging.expire(now_s, self.seldom)
         for one in self.delays.let_go(int(now_s * 1000), self.subscriptions.of_topic):
             self.wake(one)
-        self.aftermath.tick(now_s)
+        self.failure_handling.tick(now_s)
 
     def dead_letter(self, *, gateway: str, reason: str, raw: bytes) -> None:
         """Keep raw input that makes no sense; raises Backlogged, WriteFailed."""

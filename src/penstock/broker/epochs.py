@@ -55,7 +55,7 @@ def stage(
         events.check(broker.log.options.max_event_bytes)
         broker.check_payloads(topic, events.payloads)
         batch = Batch.of(topic, frame_of(events, 0, _NO_ID))
-        piece = StagedPiece(batch, broker.cards.gates.get(topic))
+        piece = StagedPiece(batch, broker.registry.gates.get(topic))
         if (payer := broker.accounts.payer) is not None:
             payer.admit({topic: events.size})  # as far as it is known by now
     broker.sinks.staging.put(query, epoch, part, number, piece, now_s, owner)
@@ -116,7 +116,7 @@ def commit(
         broker.log.append_large(batches, broker.options_for)
     if payer is not None:
         for name in made:
-            broker.cards.make(name, payer.user)
+            broker.registry.make(name, payer.user)
         payer.keep(sizes)
     # Events were charged when they were staged; a note is as much work as one.
     broker.accounts.charge(len(filed) + bool(note), filed_bytes + len(note))
@@ -151,6 +151,6 @@ def _check(broker: Broker, pieces: Iterable[StagedPiece], topics: set[str]) -> N
         raise LimitReached("topics", broker.options.max_topics, "max_topics")
     for piece in pieces:
         batch = piece.batch
-        if batch is None or broker.cards.gates.get(batch.topic) is piece.gate:
+        if batch is None or broker.registry.gates.get(batch.topic) is piece.gate:
             continue
         broker.check_payloads(batch.topic, batch.payloads())  # the schema is another

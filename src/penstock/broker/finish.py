@@ -44,7 +44,7 @@ def finish(
         amended = subscription.amended.get(offset)
         errors = subscription.errors.get(offset, [])
         failed = Failed(offset, owed.tries, errors, None, owed.level, amended)
-        broker.graves.add(broker.group, subscription, failed)
+        broker.unconfirmed_letters.add(broker.group, subscription, failed)
     subscription.settle_all(offsets, consumer)
     broker.wake_offered(subscription)
 

@@ -78,7 +78,7 @@ class BrokerOptions:
     )
     max_comments: int = option(1000, "how many comments a topic may have", least=0)
     max_comment_bytes: int = option(4096, "how large a comment may be", least=1)
-    max_card_bytes: int = option(
+    max_metadata_bytes: int = option(
         64 * MIB, "schemas, documentation and comments of all topics", least=0
     )
     max_sinks: int = option(

@@ -190,7 +190,7 @@ class _Dividing:
         payloads, fitting = self.events.payloads, []
         for unit in units:
             mine = [payloads[row] for row in self._rows([unit])]
-            refused = self.how.broker.cards.refused(self.how.topic, mine)
+            refused = self.how.broker.registry.refused(self.how.topic, mine)
             if refused:
                 self.outcome.refused[unit] = next(iter(refused.values()))
             else:

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from penstock.cli import show
 from penstock.desk.views.retained import RetainedRow, RetainedView
 from penstock.desk.views.sessions import (
+    FilterRow,
     MqttSessionRow,
     MqttSessionView,
     WillRow,
-    WishRow,
 )
 
 # Filters of a session in a table.
@@ -128,7 +128,7 @@ def _filters(one: MqttSessionRow) -> str:
     return ", ".join(shown) or "-"
 
 
-def _filter(row: WishRow) -> tuple[str, ...]:
+def _filter(row: FilterRow) -> tuple[str, ...]:
     options = [
         "no local" if row.no_local else "",
         "retain as published" if row.retain_as_published else "",

@@ -20,7 +20,7 @@ from penstock.cli.connect import (
     no_token,
     whereabouts,
 )
-from penstock.cli.sql_aside import InterruptibleEngine
+from penstock.cli.sql_interrupt import InterruptibleEngine
 from penstock.client import Client
 from penstock.client.address import Local
 from penstock.client.tls import Tls
@@ -74,7 +74,7 @@ def with_duckdb() -> AbstractContextManager[InterruptibleEngine]:
         engine = import_module("penstock.sql.engine")
     except ImportError as error:
         raise sql.missing(error) from error
-    return _with_duckdb(engine.Engine)
+    return _with_duckdb(engine.SqlEngine)
 
 
 @contextmanager
@@ -208,7 +208,7 @@ class OnSpark:
 
     def _frame(self, query: str) -> Any:
         with catalog() as known:
-            topics = self._spark_sql.Topics(
+            topics = self._spark_sql.QueryTopics(
                 options=_spark_options(),
                 names=(names := known.names(query)),
                 schemas={

@@ -198,7 +198,7 @@ class AsyncClient:
 
         Raises ServerRefused, ConnectionLost.
         """
-        wish = SubscribeOptions(
+        wanted = SubscribeOptions(
             subscriber=subscriber,
             start=start,
             order=order,
@@ -213,7 +213,7 @@ class AsyncClient:
             in_order=in_order,
             prefetch=prefetch,
         )
-        message = await self._answer(self._session.subscribe(topic, wish))
+        message = await self._answer(self._session.subscribe(topic, wanted))
         assert isinstance(message, Subscribed), "what Subscribe is answered by"
         inbox = self._session.inbox(message.channel)
         return AsyncSubscription(self, inbox, message.position, auto_ack=auto_ack)

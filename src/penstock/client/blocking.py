@@ -178,7 +178,7 @@ class Client:
 
         Raises ServerRefused, ConnectionLost.
         """
-        wish = SubscribeOptions(
+        wanted = SubscribeOptions(
             subscriber=subscriber,
             start=start,
             order=order,
@@ -193,7 +193,7 @@ class Client:
             in_order=in_order,
             prefetch=prefetch,
         )
-        message = self._wait(self._session.subscribe(topic, wish))
+        message = self._wait(self._session.subscribe(topic, wanted))
         assert isinstance(message, Subscribed), "what Subscribe is answered by"
         inbox = self._session.inbox(message.channel)
         return Subscription(self, inbox, message.position, auto_ack=auto_ack)

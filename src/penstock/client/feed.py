@@ -20,10 +20,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self, cast
 
-from penstock.client import line
+from penstock.client import lasting
 from penstock.client.address import Address
 from penstock.client.blocking import Client, connect
-from penstock.client.line import LastingConnection
+from penstock.client.lasting import LastingConnection
 from penstock.client.outgoing import Outgoing, StagedEvents
 from penstock.errors import FeedMoved, MissingStage
 
@@ -107,7 +107,7 @@ class Feed:
                 # The server has been restarted meanwhile; but not again and again.
                 if time.monotonic() >= deadline_s:
                     raise
-                time.sleep(line.PAUSE_S)
+                time.sleep(lasting.PAUSE_S)
         if done["note"] != note:
             raise FeedMoved(self.name, str(done["note"]))
         self._epoch += 1

@@ -135,25 +135,25 @@ class NativeSession:
         self._put(Finish(seq, channel, offsets, publishes))
         return seq
 
-    def subscribe(self, topic: str, wish: SubscribeOptions) -> int:
+    def subscribe(self, topic: str, wanted: SubscribeOptions) -> int:
         seq = next(self._seqs)
         self._put(
             Subscribe(
                 seq,
                 topic,
-                wish.subscriber,
-                wish.start,
-                wish.order,
-                wish.window,
-                wish.ack_timeout_s,
-                wish.tries,
-                wish.auto_ack,
-                wish.backoff_s,
-                wish.backoff_factor,
-                wish.max_backoff_s,
-                wish.jitter,
-                wish.in_order,
-                wish.prefetch,
+                wanted.subscriber,
+                wanted.start,
+                wanted.order,
+                wanted.window,
+                wanted.ack_timeout_s,
+                wanted.tries,
+                wanted.auto_ack,
+                wanted.backoff_s,
+                wanted.backoff_factor,
+                wanted.max_backoff_s,
+                wanted.jitter,
+                wanted.in_order,
+                wanted.prefetch,
             )
         )
         self._topics[seq] = topic

@@ -6,15 +6,26 @@ setting is an error: a misspelt setting is never ignored.
 
 from __future__ import annotations
 
+import logging
 import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from penstock.config.tree import SETTINGS, TABLES, Setting, nearest, nearest_key
+from penstock.config.tree import (
+    RENAMED,
+    SETTINGS,
+    TABLES,
+    Setting,
+    nearest,
+    nearest_key,
+    variable,
+)
 from penstock.config.values import WrongKind, from_text, from_toml
 from penstock.errors import BadConfigFile, InvalidSetting, UnknownSetting
+
+logger = logging.getLogger(__name__)
 
 PREFIX = "PENSTOCK_"
 CONFIG_VARIABLE = "PENSTOCK_CONFIG"
@@ -22,6 +33,7 @@ SHORTCUTS = {"PENSTOCK_DATA": "server.data", "PENSTOCK_HOST": "server.host"}
 # No settings, but options of commands: what is not to stand on a command line.
 OF_COMMANDS = ("PENSTOCK_STORE", "PENSTOCK_SERVER")
 VARIABLES = {setting.variable: setting for setting in SETTINGS.values()}
+OLD_VARIABLES = {variable(old): new for old, new in RENAMED.items()}
 
 # What Kubernetes and Docker tell a container of a service named "penstock".
 _OF_A_SERVICE = re.compile(
@@ -55,7 +67,10 @@ def of_file(path: str) -> Iterator[Value]:
         if not isinstance(keys, dict):
             raise InvalidSetting(table, keys, f"a table, [{table}]", origin)
         for name, raw in keys.items():
-            setting = SETTINGS.get(f"{table}.{name}")
+            key = f"{table}.{name}"
+            if key in RENAMED:
+                key = _renamed(key, RENAMED[key], origin)
+            setting = SETTINGS.get(key)
             if setting is None:
                 near = nearest_key(table, name)
                 raise UnknownSetting(origin, f"{table}.{name}", near)
@@ -69,6 +84,7 @@ def of_environment(environ: Mapping[str, str]) -> Iterator[Value]:
     """
     known = {
         **{name: SETTINGS[key] for name, key in SHORTCUTS.items()},
+        **{name: SETTINGS[key] for name, key in OLD_VARIABLES.items()},
         **VARIABLES,
     }
     for name in sorted(environ):
@@ -76,6 +92,8 @@ def of_environment(environ: Mapping[str, str]) -> Iterator[Value]:
             _refuse_variable(name, environ[name], known)
     for name, setting in known.items():
         if name in environ:
+            if name in OLD_VARIABLES:
+                _renamed(name, setting.variable, "environment")
             yield _from_text(setting, environ[name], f"environment {name}")
 
 
@@ -83,6 +101,15 @@ def of_flags(flags: Iterable[Flag]) -> Iterator[Value]:
     """The values of a command's flags."""
     for flag in flags:
         yield _from_text(SETTINGS[flag.key], flag.text, f"flag {flag.name}")
+
+
+def _renamed(old: str, new: str, origin: str) -> str:
+    logger.warning(
+        "%s: %s is called %s now; the old name goes with the next version",
+        *(origin, old, new),
+        extra={"action": "setting_renamed", "setting": new},
+    )
+    return new
 
 
 def _parsed(path: str) -> dict[str, object]:

@@ -45,6 +45,9 @@ TABLES = MappingProxyType(
     }
 )
 
+# Keys of the version before, which go on working until the next one, with a hint.
+RENAMED = MappingProxyType({"broker.max_card_bytes": "broker.max_metadata_bytes"})
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setting:
@@ -67,7 +70,12 @@ class Setting:
 
     @property
     def variable(self) -> str:
-        return f"PENSTOCK_{self.table}_{self.name}".upper()
+        return variable(self.key)
+
+
+def variable(key: str) -> str:
+    """The variable of the environment that has a setting."""
+    return f"PENSTOCK_{key.replace('.', '_')}".upper()
 
 
 def nearest(name: str, known: Iterable[str]) -> str:

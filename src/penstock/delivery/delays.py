@@ -3,8 +3,8 @@
 Theory. Each topic with delayed events has a heap of (time, offset) and a *mark*, the
 (time, offset) up to which delayed events have been let go, in this order. A cursor that
 comes to a delayed event compares it with the mark. Up to the mark it is an event like
-any other. Behind it the cursor goes on, and the event is *put aside*: nothing is noted
-but their number, as what was put aside follows from the cursor and the mark.
+any other. Behind it the cursor goes on, and the event is *postponed*: nothing is noted
+but their number, as what was postponed follows from the cursor and the mark.
 
 When its time has come an event is taken out of the heap, the mark moves to it, and each
 subscription whose cursor has passed it has it in its list of what is due
@@ -108,7 +108,7 @@ class Heap:
 
 
 class DueList:
-    """Offsets of events that a subscription has put aside and may have now.
+    """Offsets of events that a subscription has postponed and may have now.
 
     In the order in which they became due, 8 bytes each; by level, as there is a cursor
     for each. ``added`` and ``taken`` are what the journal has not heard of.

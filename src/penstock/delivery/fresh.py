@@ -1,6 +1,6 @@
 """What a subscription was never sent: fresh events, and which of them may go now.
 
-Most fresh events follow the cursor. Some are not to be sent yet: those are put aside,
+Most fresh events follow the cursor. Some are not to be sent yet: those are postponed,
 and are due when their time has come (delays.py). Some have expired: those are passed
 over and counted, and are dead letters if their topic says so. What was handed to the
 subscription once is not looked at again: it does not expire between its tries.
@@ -16,7 +16,7 @@ from penstock.delivery.owed import Portion
 from penstock.delivery.pages import Page, Pages
 from penstock.model.policy import Order
 
-# Events that are passed over in one call, expired or put aside: some milliseconds.
+# Events that are passed over in one call, expired or postponed: some milliseconds.
 MAX_LOOKS = 1_000
 
 # (-level, offset): what is to go first is the smallest.
@@ -33,7 +33,7 @@ class Fresh:
     __slots__ = (
         "_mark",
         "_topic",
-        "aside",
+        "postponed",
         "cursor",
         "due",
         "expired",
@@ -49,8 +49,8 @@ class Fresh:
         self._mark: GetMark = no_delays
         self.cursor = Cursor(topic, order, start)
         self.due = DueList(lasting=lasting)
-        """What was put aside until its time, and may be taken now."""
-        self.aside = 0
+        """What was postponed until its time, and may be taken now."""
+        self.postponed = 0
         """How many events the cursor has passed whose time has not come."""
         self.expired = 0
         """How many events expired before they could be sent."""
@@ -68,20 +68,20 @@ class Fresh:
 
     @property
     def delayed(self) -> int:
-        """How many events were put aside, and not taken since."""
-        return self.aside + len(self.due)
+        """How many events were postponed, and not taken since."""
+        return self.postponed + len(self.due)
 
     def seek(self, offset: int) -> None:
         """Begin anew at ``offset``."""
         self.due.clear()
-        self.aside = 0
+        self.postponed = 0
         self.cursor.seek(offset)
 
     def take_over(self, other: Fresh) -> None:
-        """Go on where another subscription stands, and with what it has put aside."""
+        """Go on where another subscription stands, and with what it has postponed."""
         mine, its = self.cursor, other.cursor
         mine.start, mine.places, mine.sent = its.start, dict(its.places), its.sent
-        self.aside = other.aside
+        self.postponed = other.postponed
         for level, offsets in other.due.listed().items():
             for offset in offsets:
                 self.due.add(level, offset)
@@ -101,7 +101,7 @@ class Fresh:
         return next(iter(self._sendable(portion, now_s)), None)
 
     def runs(self, free: int, now_s: float) -> Iterator[Portion]:
-        """Up to ``free`` events as they lie in the log; first what was put aside."""
+        """Up to ``free`` events as they lie in the log; first what was postponed."""
         looks, room = 0, TAKE_BYTES
         while free > 0 and (due := self.due.first()) is not None:
             if looks >= MAX_LOOKS or room <= 0:
@@ -137,11 +137,11 @@ class Fresh:
                 return
 
     def let_due(self, offset: int, priority: int) -> bool:
-        """The time of an event has come: whether it was put aside here."""
+        """The time of an event has come: whether it was postponed here."""
         level = self.cursor.level_of(priority)
         if not self.cursor.has_passed(level, offset):
             return False
-        self.aside = max(self.aside - 1, 0)
+        self.postponed = max(self.postponed - 1, 0)
         self.due.add(level, offset)
         return True
 
@@ -158,7 +158,7 @@ class Fresh:
         return Portion(found[0], found[1], found[1] + 1, 1)
 
     def _pass_late(self, portion: Portion) -> None:
-        """Put aside at once what follows in the page and is not to be sent yet."""
+        """Postpone at once what follows in the page and is not to be sent yet."""
         page, at = portion.page, portion.hi
         times, mark = page.not_before, self._mark(self._topic)
         if times is None:
@@ -167,7 +167,7 @@ class Fresh:
         while at < len(page) and times[at] and (times[at], offset_of(at)) > mark:
             at += 1
         if at > portion.hi:
-            self.aside += at - portion.hi
+            self.postponed += at - portion.hi
             self.cursor.pass_to(page, at)
 
     def _sendable(self, portion: Portion, now_s: float) -> list[Portion]:
@@ -181,7 +181,7 @@ class Fresh:
             for index in range(portion.lo, portion.hi)
         ]
         if any(late):
-            self.aside += sum(late)
+            self.postponed += sum(late)
             self.passed = True
         found: list[Portion] = []
         for part in _stretches(portion, late):

@@ -176,7 +176,7 @@ def kept(log: BrokerLog, letter: DeadLetter, options: TopicOptions) -> int:
         return 0
 
 
-class Graves:
+class UnconfirmedLetters:
     """Events given up whose letters may still fail to be stored."""
 
     def __init__(self) -> None:
@@ -199,7 +199,7 @@ class Graves:
         self._open = []
 
 
-class Parcels:
+class UnconfirmedRedrives:
     """Events to be sent again, which wait until that, and why, is stored."""
 
     def __init__(self) -> None:

@@ -2,7 +2,7 @@
 
 Theory. A subscription is a *cursor* (one place per priority level, fresh.py) and the
 events in front of it that are still *owed* (owed_book.py), each in a state of
-states.py. Everything else in front of the cursor is settled, or put aside until its
+states.py. Everything else in front of the cursor is settled, or postponed until its
 time. So memory grows with the window and never with the backlog, and the whole state
 fits into a few numbers that the journal can keep. Changes are noted in
 ``owed.touched`` and ``JournalNotes``.
@@ -192,7 +192,7 @@ class Subscription:
         return self.cursor.unsent() + len(self.owed) + self.fresh.delayed
 
     def position(self) -> int:
-        """The lowest offset that is not settled, but for events put aside."""
+        """The lowest offset that is not settled, but for events postponed."""
         return self.fresh.due.lowest(self.owed.lowest(self.cursor.lowest()))
 
     def last_failed(self, offset: int) -> int:
@@ -341,7 +341,7 @@ class Subscription:
         return taken
 
     def let_due(self, offset: int, priority: int) -> bool:
-        """The time of a delayed event has come: whether it was put aside here."""
+        """The time of a delayed event has come: whether it was postponed here."""
         late = self.fresh.let_due(offset, priority)
         if late:
             self.note()

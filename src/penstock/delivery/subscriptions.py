@@ -55,7 +55,7 @@ class Full(msgspec.Struct, array_like=True, frozen=True):
     errors: ErrorRows
     amended: Mapping[int, bytes] = {}
     owner: str = ""
-    aside: int = 0
+    postponed: int = 0
     due: Mapping[int, bytes] = {}
     expired: int = 0
 
@@ -76,7 +76,7 @@ class SubscriptionChange(msgspec.Struct, array_like=True, frozen=True):
     """Of events whose failures changed; empty: it has none any more."""
     amended: Mapping[int, bytes] = {}
     """Of events that are owed anew; empty: as it is stored."""
-    aside: int = 0
+    postponed: int = 0
     due: Mapping[int, bytes] = {}
     """What has become due since, by level, as 64-bit offsets."""
     due_taken: Mapping[int, int] = {}
@@ -298,7 +298,7 @@ class Subscriptions(Kept):
         one = self._make(*place, owner=row.owner)
         one.active, one.suspended = row.active, row.suspended
         one.cursor.sent, one.cursor.places = row.sent, row.places
-        one.fresh.aside, one.fresh.expired = row.aside, row.expired
+        one.fresh.postponed, one.fresh.expired = row.postponed, row.expired
         one.fresh.due.take_up(row.due, {})
         _take_up_texts(one, row)
         one.take_up((), _owed(row.owed), row.runs)
@@ -321,7 +321,7 @@ def _full(one: Subscription) -> Full:
         one.errors,
         one.amended,
         one.owner,
-        one.fresh.aside,
+        one.fresh.postponed,
         one.fresh.due.packed(),
         one.fresh.expired,
     )
@@ -347,7 +347,7 @@ def _change(one: Subscription) -> SubscriptionChange:
         one.owed.runs,
         {offset: one.errors.get(offset, ()) for offset in one.owed.erred},
         {offset: one.amended.get(offset, b"") for offset in one.owed.amended},
-        one.fresh.aside,
+        one.fresh.postponed,
         {level: offsets.tobytes() for level, offsets in one.fresh.due.added.items()},
         one.fresh.due.taken,
         one.fresh.expired,
@@ -372,7 +372,7 @@ def _owed(
 def _apply(one: Subscription, change: SubscriptionChange) -> None:
     one.active, one.suspended = change.active, change.suspended
     one.cursor.sent, one.cursor.places = change.sent, change.places
-    one.fresh.aside, one.fresh.expired = change.aside, change.expired
+    one.fresh.postponed, one.fresh.expired = change.postponed, change.expired
     one.fresh.due.take_up(change.due, change.due_taken)
     _take_up_texts(one, change)
     one.take_up(change.settled, _owed(change.owed), change.runs)

@@ -140,8 +140,8 @@ def _begins(broker: Broker, verb: str, said: Arguments) -> bool:
     topic = said.get(BEGINNING.get(verb, ""))
     if not isinstance(topic, str):
         return False
-    card = broker.cards[topic]
-    known = card.latest if verb == REGISTER else card.documentation
+    metadata = broker.registry[topic]
+    known = metadata.latest if verb == REGISTER else metadata.documentation
     if known is None:
         log = broker.log
         return not log.has_topic(topic) or not log.topic(topic).next_offset
@@ -156,7 +156,7 @@ def _check_ordinary(grants: Grants, broker: Broker, verb: str, said: Arguments) 
     if verb != REGISTER or _is_latest(broker, str(said["topic"]), said):
         return
     try:
-        weight = broker.cards.weight(said.get("schema"))
+        weight = broker.registry.weight(said.get("schema"))
     except (InvalidSchema, TooLarge):
         return
     if weight > ORDINARY_WEIGHT:
@@ -166,11 +166,11 @@ def _check_ordinary(grants: Grants, broker: Broker, verb: str, said: Arguments) 
 
 
 def _is_latest(broker: Broker, topic: str, said: Arguments) -> bool:
-    card = broker.cards[topic]
-    if card.latest is None or said.get("mode", card.mode) != card.mode:
+    metadata = broker.registry[topic]
+    if metadata.latest is None or said.get("mode", metadata.mode) != metadata.mode:
         return False
     try:
-        return canonical(parsed(said.get("schema"))) == card.latest.schema
+        return canonical(parsed(said.get("schema"))) == metadata.latest.schema
     except InvalidSchema:
         return False
 

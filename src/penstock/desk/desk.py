@@ -120,7 +120,7 @@ class Desk:
         options = topic.options
         levels = self._broker.levels.get(name)
         readers = self.subscriptions(topic=name)
-        card = self._broker.cards[name]
+        metadata = self._broker.registry[name]
         return TopicView(
             **asdict(self._topic(topic)),
             retention_age_s=options.retention_age_s,
@@ -133,10 +133,10 @@ class Desk:
             levels=[0] if levels is None else levels.levels(),
             readers=readers.subscriptions,
             more_readers=readers.more,
-            schema_version=None if card.latest is None else card.latest.number,
-            schema_type="" if card.latest is None else card.latest.type,
-            documented=card.documentation is not None,
-            comments=len(card.comments),
+            schema_version=None if metadata.latest is None else metadata.latest.number,
+            schema_type="" if metadata.latest is None else metadata.latest.type,
+            documented=metadata.documentation is not None,
+            comments=len(metadata.comments),
         )
 
     @verb("topics.offset_at")

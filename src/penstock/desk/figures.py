@@ -57,7 +57,7 @@ Number = Annotated[int, Meta(ge=0)]
 Search = Annotated[str, Meta(max_length=1000)]
 
 
-class Around(Protocol):
+class ProcessInfo(Protocol):
     """What only the process knows that the broker runs in."""
 
     def connections(self) -> list[ConnectionRow]: ...
@@ -84,8 +84,8 @@ _NOBODY = Standing(0, 0, 0)
 
 
 class Figures:
-    def __init__(self, broker: Broker, around: Around | None = None) -> None:
-        self.around = around
+    def __init__(self, broker: Broker, process: ProcessInfo | None = None) -> None:
+        self.process = process
         """None: nobody has said what is around the broker."""
         self._broker = broker
         self.flow = FlowWatch(self, broker)
@@ -110,7 +110,7 @@ class Figures:
         self._note_lag(lag)
         rows, more = self._rows(limit, after, search)
         p50, p95 = traffic.sync_ms(0.5, 0.95)
-        around = self.around
+        process = self.process
         return Overview(
             at_ms=broker.log.now_ms(),
             uptime_s=round(broker.log.now_ms() / 1000 - traffic.began_s, 1),
@@ -127,7 +127,7 @@ class Figures:
             dead_letters=self._letters.open(),
             disk=self.disk(),
             sync=SyncRow(p50_ms=p50, p95_ms=p95, commits_s=rates.commits),
-            connections={} if around is None else around.connection_counts(),
+            connections={} if process is None else process.connection_counts(),
             topics_count=len(self.names()),
             subscriptions_count=len(broker.subscriptions),
             history=self._history(),
@@ -138,7 +138,7 @@ class Figures:
     def pipeline(self) -> Pipeline:
         """What ``penstock up`` has told last, if it runs this broker."""
         nothing = Pipeline(running=False, stages=[], at_ms=None)
-        told = nothing if self.around is None else self.around.pipeline()
+        told = nothing if self.process is None else self.process.pipeline()
         return replace(told, asked=self._asked)
 
     def ask_for_stream(self) -> None:
@@ -340,10 +340,10 @@ class FigureDesk:
         self, *, after: Number = 0, gateway: str | None = None, limit: Limit = MAX_ROWS
     ) -> ConnectionPage:
         """Who is connected, by number, behind ``after``; at one gateway, or at all."""
-        around = self._figures.around
+        process = self._figures.process
         found = [
             one
-            for one in ([] if around is None else around.connections())
+            for one in ([] if process is None else process.connections())
             if one.number > after and gateway in (None, one.gateway)
         ]
         found.sort(key=lambda one: one.number)
@@ -360,17 +360,17 @@ class FigureDesk:
     @verb("processes")
     def processes(self) -> Processes:
         """The broker's process, and those of ``penstock up`` if it runs this one."""
-        around = self._figures.around
-        if around is None:
+        process = self._figures.process
+        if process is None:
             nothing = Machine(cores=0, memory_bytes=0)
             return Processes(processes=[], versions={}, machine=nothing)
-        return around.processes()
+        return process.processes()
 
     @verb("config")
     def config(self) -> Config:
         """Every setting, and where its value is from; secrets are not shown."""
-        around = self._figures.around
-        return Config(settings=[] if around is None else around.settings())
+        process = self._figures.process
+        return Config(settings=[] if process is None else process.settings())
 
     @verb("pipeline")
     def pipeline(self) -> Pipeline:

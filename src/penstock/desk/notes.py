@@ -8,7 +8,7 @@ from msgspec import Meta
 
 from penstock.broker.acceptance import accepted_topic
 from penstock.broker.broker import Broker
-from penstock.broker.card import Comment
+from penstock.broker.topic_metadata import Comment
 from penstock.desk.verbs import Promise, verb
 from penstock.desk.views.schemas import CommentPage, CommentRow, DocumentationView
 
@@ -23,7 +23,7 @@ Text = Annotated[str, Meta(min_length=1)]
 class NoteDesk:
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
-        self._cards = broker.cards
+        self._by_topic = broker.registry
 
     @verb("topics.describe", Promise.STORED)
     def describe(
@@ -36,8 +36,8 @@ class NoteDesk:
         self._known(name)
         if text is not None:
             at_ms = self._broker.log.now_ms()
-            self._cards.describe(name, text, at_ms=at_ms, by=by)
-        found = self._cards[name].documentation
+            self._by_topic.describe(name, text, at_ms=at_ms, by=by)
+        found = self._by_topic[name].documentation
         return DocumentationView(
             topic=name,
             text="" if found is None else found.text,
@@ -50,7 +50,7 @@ class NoteDesk:
         """Add a comment; raises UnknownTopic, ReservedName, TooLarge, LimitReached."""
         self._known(name)
         at_ms = self._broker.log.now_ms()
-        return _row(self._cards.comment(name, text, at_ms=at_ms, by=by))
+        return _row(self._by_topic.comment(name, text, at_ms=at_ms, by=by))
 
     @verb("topics.comments")
     def comments(
@@ -58,7 +58,7 @@ class NoteDesk:
     ) -> CommentPage:
         """Comments on a topic by number, behind ``after``; raises UnknownTopic."""
         self._known(name)
-        found = [one for one in self._cards[name].comments if one.number > after]
+        found = [one for one in self._by_topic[name].comments if one.number > after]
         return CommentPage(
             comments=[_row(one) for one in found[:limit]], more=len(found) > limit
         )
@@ -67,7 +67,7 @@ class NoteDesk:
     def uncomment(self, *, name: str, number: Number, by: By = "") -> CommentRow:
         """Remove a comment; raises UnknownTopic, UnknownComment."""
         self._known(name)
-        return _row(self._cards.uncomment(name, number))
+        return _row(self._by_topic.uncomment(name, number))
 
     def _known(self, name: str) -> None:
         self._broker.log.topic(accepted_topic(name))

@@ -219,7 +219,7 @@ class RedriveDesk:
         limit = self._broker.log.options.max_event_bytes
         if len(payload) > limit:
             raise InvalidBatch("payload size", len(payload), f"at most {limit}")
-        gate = self._broker.cards.gates.get(event.topic)
+        gate = self._broker.registry.gates.get(event.topic)
         if gate is not None:
             gate.check([payload])
         return None if _Room().has(one, len(payload)) else _full(one)
@@ -298,7 +298,7 @@ class RedriveDesk:
             return
         held = one.hold_back(place.offset, place.priority, frame)
         if held is not None:
-            self._broker.parcels.add(self._broker.group, one, held)
+            self._broker.unconfirmed_redrives.add(self._broker.group, one, held)
 
 
 def _in_front(one: Subscription, place: OffsetAndPriority) -> bool:

@@ -11,7 +11,7 @@ from msgspec import Meta
 
 from penstock.broker.acceptance import accepted_topic
 from penstock.broker.broker import Broker
-from penstock.broker.card import Version
+from penstock.broker.topic_metadata import Version
 from penstock.desk.verbs import Promise, verb
 from penstock.desk.views.schemas import (
     CheckView,
@@ -48,25 +48,25 @@ TypeName = Annotated[str, Meta(max_length=200)]
 class SchemaDesk:
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
-        self._cards = broker.cards
+        self._by_topic = broker.registry
 
     @verb("schemas")
     def schemas(self, *, after: str = "", limit: Limit = MAX_ROWS) -> SchemaPage:
         """Topics that have a schema by name, behind ``after``."""
-        found = [topic for topic in self._cards.gates if topic > after]
+        found = [topic for topic in self._by_topic.gates if topic > after]
         rows = [self._row(topic) for topic in nsmallest(limit, found)]
         return SchemaPage(schemas=rows, more=len(found) > limit)
 
     @verb("schemas.show")
     def schema(self, *, topic: str, version: Number | None = None) -> SchemaView:
         """A version of a schema, or the latest one; raises UnknownSchema."""
-        found = self._cards.version(topic, version)
+        found = self._by_topic.version(topic, version)
         return SchemaView(
             **msgspec.structs.asdict(_version(found)),
             topic=topic,
-            mode=self._cards[topic].mode,
+            mode=self._by_topic[topic].mode,
             schema=found.schema.decode(),
-            versions=[_version(one) for one in self._cards[topic].versions],
+            versions=[_version(one) for one in self._by_topic[topic].versions],
         )
 
     @verb("schemas.register", Promise.STORED)
@@ -85,19 +85,19 @@ class SchemaDesk:
         IncompatibleSchema, TooLarge, LimitReached, InvalidName, ReservedName.
         """
         self._broker.check_topic(topic)
-        text = self._cards.accepted(topic, schema, mode)  # make no topic in vain
+        text = self._by_topic.accepted(topic, schema, mode)  # make no topic in vain
         if not self._broker.log.has_topic(topic):
             self._broker.create_topic(topic)
         if mode is not None:
-            self._cards.set_mode(topic, mode)
-        before = self._cards[topic].latest
-        version = self._cards.register(
+            self._by_topic.set_mode(topic, mode)
+        before = self._by_topic[topic].latest
+        version = self._by_topic.register(
             topic, text, type_=type, at_ms=self._broker.log.now_ms(), by=by
         )
         return SchemaDone(
             topic=topic,
             version=version.number,
-            mode=self._cards[topic].mode,
+            mode=self._by_topic[topic].mode,
             fresh=version is not before,
         )
 
@@ -118,17 +118,17 @@ class SchemaDesk:
         if schema is None and not payloads:
             raise InvalidArgument("schemas.check", "there is nothing to check")
         _check_payloads(payloads or [])
-        card = self._cards[topic]
+        metadata = self._by_topic[topic]
         if schema is None:
-            text, problems = self._cards.version(topic).schema, []
+            text, problems = self._by_topic.version(topic).schema, []
         else:
-            problems = self._cards.problems(topic, schema, mode)
+            problems = self._by_topic.problems(topic, schema, mode)
             text = canonical(parsed(schema))
         misfits = Checker(text).misfits(payloads or ())
         return CheckView(
             topic=topic,
-            version=None if card.latest is None else card.latest.number,
-            mode=mode or card.mode,
+            version=None if metadata.latest is None else metadata.latest.number,
+            mode=mode or metadata.mode,
             problems=[ProblemRow(path=path, reason=text) for path, text in problems],
             misfits=[
                 MisfitRow(index=index, path=found.path, reason=found.reason)
@@ -149,11 +149,11 @@ class SchemaDesk:
 
         Raises UnknownSchema, UnsupportedSchema, TooMuchWork.
         """
-        schema = parsed(self._cards.version(topic, version).schema)
+        schema = parsed(self._by_topic.version(topic, version).schema)
         documents: list[str] = []
         room = MAX_MOCK_BYTES
         try:
-            for document in mock(schema, seed, count, self._cards.effort()):
+            for document in mock(schema, seed, count, self._by_topic.effort()):
                 documents.append(msgspec.json.encode(document).decode())
                 room -= len(documents[-1])
                 if room <= 0:
@@ -168,13 +168,15 @@ class SchemaDesk:
         """Say how versions have to agree, or ask for it; raises UnknownTopic."""
         self._broker.log.topic(accepted_topic(topic))
         if mode is not None:
-            self._cards.set_mode(topic, mode)
-        return ModeView(topic=topic, mode=self._cards[topic].mode)
+            self._by_topic.set_mode(topic, mode)
+        return ModeView(topic=topic, mode=self._by_topic[topic].mode)
 
     def _row(self, topic: str) -> SchemaRow:
-        card = self._cards[topic]
-        version = _version(card.versions[-1])
-        return SchemaRow(**msgspec.structs.asdict(version), topic=topic, mode=card.mode)
+        metadata = self._by_topic[topic]
+        version = _version(metadata.versions[-1])
+        return SchemaRow(
+            **msgspec.structs.asdict(version), topic=topic, mode=metadata.mode
+        )
 
 
 def _check_payloads(payloads: list[bytes]) -> None:

@@ -14,13 +14,13 @@ from msgspec.structs import asdict
 from penstock.broker.broker import Broker
 from penstock.desk.verbs import Promise, verb
 from penstock.desk.views.sessions import (
+    FilterRow,
     MqttSessionPage,
     MqttSessionRow,
     MqttSessionView,
     OwedTopicRow,
     SessionState,
     WillRow,
-    WishRow,
 )
 from penstock.errors import UnknownSession
 from penstock.model.topic_filter import check_filter, overlap
@@ -51,8 +51,8 @@ class SessionDesk:
     ) -> MqttSessionPage:
         """Sessions by client, behind ``after``.
 
-        ``matching``: only those that wish for something of this topic filter. There may
-        be fewer than ``limit`` though there are more. Raises InvalidName.
+        ``matching``: only those subscribed to something of this topic filter. There
+        may be fewer than ``limit`` though there are more. Raises InvalidName.
         """
         if matching is not None:
             check_filter(matching)
@@ -61,7 +61,7 @@ class SessionDesk:
             for one in self._broker.sessions
             if one.client > after
             and state in (None, _state(one))
-            and (matching is None or _wishes_for(one, matching))
+            and (matching is None or _filters_for(one, matching))
         ]
         rows: list[MqttSessionRow] = []
         topics = 0
@@ -78,10 +78,12 @@ class SessionDesk:
         """One session with its filters, topics and will; raises UnknownSession."""
         session = self._session(client)
         shares = [one for one in session.shares.values() if _lag(one)]
-        flying = Counter(flight.number for flight in session.flights.out.values())
+        flying = Counter(
+            in_flight.number for in_flight in session.packet_ids.out.values()
+        )
         most = nlargest(limit, shares, key=_lag)
         row = asdict(self._row(session))
-        row["filters"] = _wishes(session, limit)
+        row["filters"] = _topic_filters(session, limit)
         return MqttSessionView(
             **row,
             topics=[_owed(one, flying[one.subscription.number]) for one in most],
@@ -131,10 +133,10 @@ class SessionDesk:
             expiry_s=session.expiry_s,
             expires_in_s=left_s,
             durable=session.durable,
-            filters=_wishes(session, SHOWN_FILTERS),
-            filters_count=len(session.wishes),
-            in_flight_out=len(session.flights),
-            in_flight_in=len(session.flights.received),
+            filters=_topic_filters(session, SHOWN_FILTERS),
+            filters_count=len(session.topic_filters),
+            in_flight_out=len(session.packet_ids),
+            in_flight_in=len(session.packet_ids.received),
             owed_topics=sum(1 for lag in lags if lag),
             lag=sum(lags),
         )
@@ -144,21 +146,24 @@ def _state(session: Session) -> SessionState:
     return "away" if session.outlet is None else "connected"
 
 
-def _wishes_for(session: Session, matching: str) -> bool:
-    return any(overlap(wish.plain, matching) for wish in session.wishes.values())
+def _filters_for(session: Session, matching: str) -> bool:
+    return any(
+        overlap(topic_filter.plain, matching)
+        for topic_filter in session.topic_filters.values()
+    )
 
 
-def _wishes(session: Session, limit: int) -> list[WishRow]:
-    wishes: Iterable[TopicFilter] = islice(session.wishes.values(), limit)
+def _topic_filters(session: Session, limit: int) -> list[FilterRow]:
+    topic_filters: Iterable[TopicFilter] = islice(session.topic_filters.values(), limit)
     return [
-        WishRow(
-            filter=wish.filter,
-            qos=wish.qos,
-            no_local=wish.no_local,
-            retain_as_published=wish.retain_as_published,
-            identifier=wish.identifier,
+        FilterRow(
+            filter=topic_filter.filter,
+            qos=topic_filter.qos,
+            no_local=topic_filter.no_local,
+            retain_as_published=topic_filter.retain_as_published,
+            identifier=topic_filter.identifier,
         )
-        for wish in wishes
+        for topic_filter in topic_filters
     ]
 
 
@@ -168,7 +173,7 @@ def _lag(share: Share) -> int:
 
 
 def _owed(share: Share, in_flight: int) -> OwedTopicRow:
-    found = None if share.wish is None else share.wish.share
+    found = None if share.topic_filter is None else share.topic_filter.share
     return OwedTopicRow(
         topic=share.topic,
         group=None if found is None else found[0],

@@ -31,10 +31,10 @@ from penstock.errors import Backlogged, PenstockError, WriteFailed
 from penstock.files import FileSystem
 from penstock.gateway.native import NativeGateway
 from penstock.gateway.options import NativeOptions
-from penstock.server.around import ServerAround
 from penstock.server.engine import TICK_S, Engine
 from penstock.server.listeners import Listeners, Port, bind_local
 from penstock.server.options import ServerOptions
+from penstock.server.process_info import ServerProcessInfo
 from penstock.server.upkeep import Upkeep
 
 logger = logging.getLogger(__name__)
@@ -55,7 +55,7 @@ class LocalLink:
         self.producer: str | None = None
         """Who publishes, unless it is a handler."""
         self._loop = loop
-        self._desk = Desk(broker, Figures(broker, ServerAround(self.engine)))
+        self._desk = Desk(broker, Figures(broker, ServerProcessInfo(self.engine)))
         self._upkeep = Upkeep(broker.log, broker.chains)
         self._open: dict[tuple[str, bool], Posting] = {}
         self._sent: Promised[Posting] = Promised(broker.log)

@@ -122,8 +122,8 @@ class RemoteChannel:
         """Begin, or begin anew on another connection; False if that is no use.
 
         What still runs is waited for: the server sends its event again, and two calls
-        for one event at a time are nobody's wish. If events are to keep their order and
-        somebody else has them, that one is waited for too.
+        for one event at a time are never wanted. If events are to keep their order and
+        another consumer has them, that one is waited for too.
         """
         await self.runner.reset()
         waiting = self._client is None

@@ -179,4 +179,6 @@ def _trace(error: BaseException) -> str:
 
 
 # Frames that say nothing to the writer of a handler.
-_OWN = frozenset({__name__, "penstock.embedded.crew", "penstock.embedded.threads"})
+_OWN = frozenset(
+    {__name__, "penstock.embedded.worker_pool", "penstock.embedded.threads"}
+)

@@ -16,15 +16,15 @@ from math import inf, nextafter
 from typing import Any
 
 from penstock.clock import Clock
-from penstock.embedded.crew import Crew, TaskCrew
 from penstock.embedded.handler import Handler
 from penstock.embedded.job import Job
 from penstock.embedded.lanes import Lanes
 from penstock.embedded.link import Book, Channel
 from penstock.embedded.options import MAX_AT_HAND
 from penstock.embedded.run import HandlerRun, TracedCalls, failure_of, unfit
-from penstock.embedded.threads import ThreadCrew
+from penstock.embedded.threads import ThreadPool
 from penstock.embedded.topic import Topic
+from penstock.embedded.worker_pool import TaskPool, WorkerPool
 from penstock.errors import GiveUp, PenstockError, UnfitPayload
 from penstock.model.failure import Failure
 
@@ -78,12 +78,12 @@ class Runner(TracedCalls):
         self._mean_s = options.timeout_s
         limit = 1 if options.order == "strict" else options.concurrency
         self._concurrency = limit
-        self._crew: Crew
+        self._pool: WorkerPool
         if handler.is_async:
-            self._crew = TaskCrew(loop, limit, self._waiting, self._next, self._ended)
+            self._pool = TaskPool(loop, limit, self._waiting, self._next, self._ended)
         else:
             name = f"penstock-{subscriber}"
-            self._crew = ThreadCrew(
+            self._pool = ThreadPool(
                 loop, limit, self._ahead, self._next, self._ended, name
             )
 
@@ -91,7 +91,7 @@ class Runner(TracedCalls):
 
     def room(self) -> int:
         """How many more events may come now."""
-        if self._closing or self._lanes.paused or self._crew.stuck >= MAX_STUCK:
+        if self._closing or self._lanes.paused or self._pool.stuck >= MAX_STUCK:
             return 0
         if self.at_hand and self.at_hand == self._lanes.held:
             # All of them wait for others that went back, and come as one more.
@@ -115,7 +115,7 @@ class Runner(TracedCalls):
         if self._options.filtered:
             jobs = self._filtered(jobs)
         self._lanes.add(jobs)
-        self._crew.wake()
+        self._pool.wake()
 
     def _filtered(self, jobs: list[Job]) -> list[Job]:
         wanted: list[Job] = []
@@ -227,47 +227,47 @@ class Runner(TracedCalls):
 
     def shift(self, seconds: float) -> None:
         """The clock was set: calls under way have as much time left as before."""
-        for run in self._crew.running() if seconds else ():
+        for run in self._pool.running() if seconds else ():
             run.started_s += seconds
             run.deadline_s += seconds
 
     def tick(self, now_s: float) -> None:
         """Give up calls whose time is over."""
-        for run in self._crew.running():
+        for run in self._pool.running():
             if now_s <= run.deadline_s:
                 break
             run.given_up = run.context.over = True
             self._one_ended.set()
-            self._crew.give_up(run)
+            self._pool.give_up(run)
             if run.moves == self._moves:
                 self._fail(run, run.overrun(now_s))
         self._begin_anew()
-        self._crew.wake()
+        self._pool.wake()
         self.unblock()
-        if self._crew.stuck >= MAX_STUCK and not self._said_stuck:
+        if self._pool.stuck >= MAX_STUCK and not self._said_stuck:
             self._said_stuck = True
             logger.error(
                 "the handler %s has %s calls that do not end: it gets no more events",
                 self.handler.where,
-                self._crew.stuck,
+                self._pool.stuck,
                 extra={"action": "handler_stuck", "topic": self.handler.topic},
             )
-        elif self._crew.stuck < MAX_STUCK and self._said_stuck:
+        elif self._pool.stuck < MAX_STUCK and self._said_stuck:
             self._said_stuck = False
             self.channel.wake()
 
     def running(self) -> list[HandlerRun]:
         """Calls under way, those that began first in front."""
-        return list(self._crew.running())
+        return list(self._pool.running())
 
     @property
     def starting(self) -> int:
         """Calls that are about to begin, as nothing is in their way."""
-        return self._crew.starting
+        return self._pool.starting
 
     def next_s(self) -> float | None:
         """The first moment at which a call that is under way is given up."""
-        deadline_s = min((run.deadline_s for run in self._crew.running()), default=inf)
+        deadline_s = min((run.deadline_s for run in self._pool.running()), default=inf)
         return None if deadline_s == inf else nextafter(deadline_s, inf)
 
     def unblock(self) -> None:
@@ -282,7 +282,7 @@ class Runner(TracedCalls):
         for lane in gone:
             self._lanes.unblock(lane)
         if gone:
-            self._crew.wake()
+            self._pool.wake()
 
     def _fail(self, run: HandlerRun, failures: list[Failure]) -> None:
         # In a batch nobody knows which event was meant: each is tried alone.
@@ -303,13 +303,13 @@ class Runner(TracedCalls):
         if self._options.ordered:
             for job in jobs:
                 self._lanes.finish(job)
-        self._crew.wake()
+        self._pool.wake()
 
     def passed(self, jobs: list[Job]) -> None:
         """Events were given up for good: what waits for them may go."""
         for job in jobs:
             self._lanes.finish(job)
-        self._crew.wake()
+        self._pool.wake()
 
     def taken_back(self, jobs: list[Job]) -> list[Job]:
         """Events are owed again, as the disk failed; what was not begun is to go back.
@@ -323,7 +323,7 @@ class Runner(TracedCalls):
         """A handler succeeded, but what it wanted to publish was refused."""
         failure = failure_of(error, job, self._clock.now_s(), 0.0)
         self._refuse(job, failure, final=False)
-        self._crew.wake()
+        self._pool.wake()
 
     async def reset(self) -> None:
         """The subscription is lost: forget what was not begun, wait for what was.
@@ -331,7 +331,7 @@ class Runner(TracedCalls):
         It all comes again, to whoever subscribes next.
         """
         self._drain()
-        while self._crew.busy:
+        while self._pool.busy:
             self._one_ended.clear()
             await self._one_ended.wait()
         self._lanes.forget()
@@ -349,9 +349,9 @@ class Runner(TracedCalls):
 
     def _begin_anew(self) -> None:
         """Go on after a move, if nothing runs any more that was begun before it."""
-        if self._lanes.paused and not self._crew.busy:
+        if self._lanes.paused and not self._pool.busy:
             self._lanes.resume()
-            self._crew.wake()
+            self._pool.wake()
             self.channel.wake()
 
     def _refuse(self, job: Job, failure: Failure, *, final: bool) -> None:
@@ -374,10 +374,10 @@ class Runner(TracedCalls):
         """Stop at once, and tell nobody: as if the process had been killed."""
         self._closing = True
         self._drain()
-        for run in self._crew.running():
+        for run in self._pool.running():
             run.given_up = True
-            self._crew.give_up(run)
-        await self._crew.stop()
+            self._pool.give_up(run)
+        await self._pool.stop()
 
     async def close(self, grace_s: float) -> None:
         """Begin nothing more; wait for what runs, then stop it, and leave.
@@ -389,17 +389,17 @@ class Runner(TracedCalls):
         self.channel.put_back(self._drain())
         with suppress(TimeoutError):
             async with asyncio.timeout(grace_s):
-                while self._crew.busy:
+                while self._pool.busy:
                     self._one_ended.clear()
                     await self._one_ended.wait()
-        await self._crew.stop()
+        await self._pool.stop()
         if self._tasks:
             await asyncio.wait(self._tasks)
         await self.channel.close()
 
     def _drain(self) -> list[Job]:
         """Everything at hand that was not begun; it is at hand no more."""
-        jobs = [job for run in self._crew.withdraw() for job in run.jobs]
+        jobs = [job for run in self._pool.withdraw() for job in run.jobs]
         jobs += self._lanes.drain()
         self.at_hand -= len(jobs)
         return jobs

@@ -15,11 +15,11 @@ from collections import deque
 from collections.abc import Iterable
 from queue import Empty, SimpleQueue
 
-from penstock.embedded.crew import Ahead, Ended, NextRun, following, tell
 from penstock.embedded.run import HandlerRun
+from penstock.embedded.worker_pool import Ahead, Ended, NextRun, following, tell
 
 
-class ThreadCrew:
+class ThreadPool:
     """Synchronous handlers, each call in a thread."""
 
     def __init__(

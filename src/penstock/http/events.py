@@ -21,11 +21,11 @@ from penstock.errors import InvalidArgument, UnknownEvent
 from penstock.http import search
 from penstock.http.answers import JSON, json_answer
 from penstock.http.call import Call
+from penstock.http.event_filter import EventFilter
 from penstock.http.event_json import CUT_BYTES, EventJson, view_json
 from penstock.http.house import House
 from penstock.http.reading import query_of, typed
 from penstock.http.scanning import MAX_ANSWER_BYTES, Scanned, backwards, forwards
-from penstock.http.sieve import Sieve
 from penstock.log import StoredTopic
 
 MAX_EVENTS = 1000
@@ -104,7 +104,7 @@ async def page_of(house: House, name: str, query: PageQuery) -> EventPage:
     if query.id is not None:
         return await _page_of_id(house, topic, query)
     look = Scanned(
-        sieve=sieve_of(query.key, query.type, query.search),
+        event_filter=filter_of(query.key, query.type, query.search),
         limit=query.tail or query.limit,
         max_scan=house.options.search_events,
         whole=query.whole,
@@ -136,10 +136,12 @@ async def _previous(
     """Where the page in front of ``first`` begins, as far as one looks for that."""
     if first <= low:
         return None
-    if not look.sieve:
+    if not look.event_filter:
         return max(low, first - look.limit)
     share = max(look.max_scan // SHARE_TO_LOOK_BACK, 1)
-    back = Scanned(sieve=look.sieve, limit=look.limit, max_scan=share, dry=True)
+    back = Scanned(
+        event_filter=look.event_filter, limit=look.limit, max_scan=share, dry=True
+    )
     return await backwards(house.broker.log, name, low, first, back)
 
 
@@ -149,9 +151,9 @@ def start_of(topic: StoredTopic, offset: int | None, timestamp: int | None) -> i
     return topic.start_offset if offset is None else offset
 
 
-def sieve_of(key: str | None, type_: str | None, text: str | None) -> Sieve:
+def filter_of(key: str | None, type_: str | None, text: str | None) -> EventFilter:
     """What is looked for; raises InvalidArgument."""
-    return Sieve(
+    return EventFilter(
         key=None if key is None else key.encode(errors="replace"),
         type=type_,
         search=search.parsed(text) if text else None,

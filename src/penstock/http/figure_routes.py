@@ -32,10 +32,10 @@ class LiveQuery(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 async def live(call: Call) -> Response:
     """Look every second; raises LimitReached."""
     query = typed(query_of(call.request.scope["query_string"]), LiveQuery, "live")
-    wish = LiveView(topics=query.topics, flow=query.flow)
+    wanted = LiveView(topics=query.topics, flow=query.flow)
     with ExitStack() as stack:
         guest = stack.enter_context(call.house.opened.one(call.still, call.account))
-        looker = stack.enter_context(call.house.live.look(wish))
+        looker = stack.enter_context(call.house.live.look(wanted))
         return LiveResponse(call.house, guest, looker, stack.pop_all())
 
 
@@ -68,13 +68,13 @@ class LiveResponse(Response):
 
     async def _stream(self, receive: Receive, send: Send) -> bool:
         """Write while there is somebody to read; whether the client has gone."""
-        bell, idle_s = self._looker.bell, self._house.options.stream_idle_s
-        async with watched(receive, self._guest, bell) as watch:
+        notifier, idle_s = self._looker.notifier, self._house.options.stream_idle_s
+        async with watched(receive, self._guest, notifier) as watch:
             await watch.write(send, RETRY, idle_s)
             while not watch.over:
                 if frame := self._looker.take():
                     await watch.write(send, frame, idle_s)
-                await bell.wait(WAIT_S)
+                await notifier.wait(WAIT_S)
         return watch.gone
 
 

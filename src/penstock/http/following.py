@@ -13,7 +13,7 @@ from penstock.access.account import Account
 from penstock.broker.acceptance import accepted_subscriber
 from penstock.broker.starts import accepted_start
 from penstock.delivery.subscription import Subscription
-from penstock.http.tap import Tap, temporary_name
+from penstock.http.stream_consumer import StreamConsumer, temporary_name
 from penstock.model.policy import MAX_WINDOW, Order, Policy
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ async def follow(
     default: Policy,
     address: str = "",
     account: Account | None = None,
-) -> Tap:
+) -> StreamConsumer:
     """Subscribe and attach; returns when a new subscription is on disk.
 
     ``account`` is of the user whose subscription it is then.
@@ -88,12 +88,12 @@ async def follow(
             name = accepted_subscriber(subscriber)
             policy = terms.policy(broker.subscriptions.get(name, topic), default)
             made = broker.subscribe(name, topic, policy, start)
-        tap = Tap(house, made, address)
+        consumer = StreamConsumer(house, made, address)
     if made.temporary:
-        return tap
+        return consumer
     try:
         await house.promises.kept_at_last(broker.promised)
     except BaseException:
-        tap.close()
+        consumer.close()
         raise
-    return tap
+    return consumer

@@ -21,7 +21,7 @@ from penstock.http.sessions import WebSessions
 if TYPE_CHECKING:
     from penstock.http.live import Live
     from penstock.http.metrics import Metrics
-    from penstock.http.seats import Seats
+    from penstock.http.pull_consumers import PullConsumers
     from penstock.http.sql_routes import Questions
 
 # What the users file says of a user now; None: it does not know them.
@@ -64,7 +64,7 @@ class House:
     questions: Questions | None = None
     opened: OpenStreams = field(init=False)
     sessions: WebSessions = field(init=False)
-    seats: Seats = field(init=False)
+    pullers: PullConsumers = field(init=False)
     live: Live = field(init=False)
     metrics: Metrics = field(init=False)
 
@@ -72,13 +72,13 @@ class House:
         # Here, as they know the house themselves.
         from penstock.http.live import Live
         from penstock.http.metrics import Metrics
-        from penstock.http.seats import Seats
+        from penstock.http.pull_consumers import PullConsumers
 
         options, figures = self.options, self.figures
         made = {
             "opened": OpenStreams(options.max_streams),
             "sessions": WebSessions(options, self.clock),
-            "seats": Seats(options.pull_idle_s),
+            "pullers": PullConsumers(options.pull_idle_s),
             "live": Live(figures),
             "metrics": Metrics(self.broker, figures, options.metrics_topics),
         }

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from penstock.desk.figures import Figures
 from penstock.desk.views.figures import Overview, TopicFigures
-from penstock.http.bell import Bell
+from penstock.http.notifier import Notifier
 
 logger = logging.getLogger(__name__)
 
@@ -38,12 +38,12 @@ class LiveView(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Looker:
-    """One who looks; the bell rings when there is another frame."""
+    """One who looks; the notifier notifies when there is another frame."""
 
-    def __init__(self, live: Live, wish: LiveView) -> None:
-        self.bell = Bell()
+    def __init__(self, live: Live, wanted: LiveView) -> None:
+        self.notifier = Notifier()
         self._live = live
-        self._wish = wish
+        self._wanted = wanted
         self._seen = 0
 
     def take(self) -> bytes:
@@ -52,7 +52,7 @@ class Looker:
         if seen == live.number:
             return b""
         self._seen = live.number
-        return live.text(self._wish, whole=seen == 0 or seen + 1 < live.number)
+        return live.text(self._wanted, whole=seen == 0 or seen + 1 < live.number)
 
 
 class Live:
@@ -71,12 +71,12 @@ class Live:
         """Parts of the current frame as they are sent, by what they tell."""
 
     @contextmanager
-    def look(self, wish: LiveView) -> Iterator[Looker]:
+    def look(self, wanted: LiveView) -> Iterator[Looker]:
         """Look while the block runs."""
         if self._task is None:
             self._make()
             self._task = asyncio.create_task(self._make_frames())
-        looker = Looker(self, wish)
+        looker = Looker(self, wanted)
         self._lookers[looker] = None
         try:
             yield looker
@@ -117,12 +117,12 @@ class Live:
         self._texts.clear()
         self.number += 1
         for looker in self._lookers:
-            looker.bell.ring()
+            looker.notifier.notify()
 
-    def text(self, wish: LiveView, *, whole: bool) -> bytes:
+    def text(self, wanted: LiveView, *, whole: bool) -> bytes:
         """The current frame for somebody."""
-        text = self._part("topics" if wish.topics else "totals", whole=whole)
-        return text + self._part("flow", whole=True) if wish.flow else text
+        text = self._part("topics" if wanted.topics else "totals", whole=whole)
+        return text + self._part("flow", whole=True) if wanted.flow else text
 
     def _part(self, what: str, *, whole: bool) -> bytes:
         text = self._texts.get((what, whole))

@@ -102,8 +102,8 @@ class BrokerCollector(Collector):
         connections = GaugeMetricFamily(
             "penstock_connections", "Connections.", labels=["gateway"]
         )
-        if figures.around is not None:
-            for name, number in figures.around.connection_counts().items():
+        if figures.process is not None:
+            for name, number in figures.process.connection_counts().items():
                 connections.add_metric([name], number)
         yield connections
         yield from self._logins()
@@ -129,7 +129,7 @@ class BrokerCollector(Collector):
         sessions = GaugeMetricFamily(
             "penstock_mqtt_sessions", "Sessions of MQTT.", labels=["state"]
         )
-        flights = GaugeMetricFamily(
+        packet_ids = GaugeMetricFamily(
             "penstock_mqtt_in_flight_packets",
             "Packets of QoS 1 and 2 that wait for an answer.",
             labels=["direction"],
@@ -137,15 +137,15 @@ class BrokerCollector(Collector):
         away = filters = sent = received = 0
         for one in self._broker.sessions:
             away += one.outlet is None
-            filters += len(one.wishes)
-            sent += len(one.flights)
-            received += len(one.flights.received)
+            filters += len(one.topic_filters)
+            sent += len(one.packet_ids)
+            received += len(one.packet_ids.received)
         connected = len(self._broker.sessions) - away
         for state, number in (("connected", connected), ("away", away)):
             sessions.add_metric([state], number)
         for direction, number in (("out", sent), ("in", received)):
-            flights.add_metric([direction], number)
-        yield from (sessions, flights)
+            packet_ids.add_metric([direction], number)
+        yield from (sessions, packet_ids)
         yield _gauge("mqtt_filters", "Filters that they subscribe to.", filters)
         retained = len(self._broker.retained)
         yield _gauge("mqtt_retained_messages", "Topics that have one.", retained)

@@ -22,10 +22,10 @@ from starlette.types import Receive, Scope, Send
 
 from penstock.broker.promised import has_ended, is_lost
 from penstock.errors import Ending, WriteFailed
-from penstock.http.bell import Bell
 from penstock.http.call import Call
 from penstock.http.house import House
 from penstock.http.line_intake import Answers, LineIntake, refusal
+from penstock.http.notifier import Notifier
 from penstock.http.pacing import paced
 from penstock.http.trace_context import context_of
 
@@ -75,9 +75,9 @@ class LinesResponse(Response):
         """How many lines they are about."""
         self._alive = False
         """Whether something came since somebody looked."""
-        self._more = Bell()
+        self._more = Notifier()
         """Rings when there are answers to wait for, or no more will be."""
-        self._fewer = Bell()
+        self._fewer = Notifier()
         """Rings when answers have left."""
         self._ended = False
         self._unread = False
@@ -105,7 +105,7 @@ class LinesResponse(Response):
                 await asyncio.wait({reader})
                 ender.cancel()
                 self._ended = True
-                self._more.ring()
+                self._more.notify()
                 if not reader.cancelled() and not reader.result():
                     writer.cancel()  # nobody is there to be answered
             if self._unread:
@@ -133,7 +133,7 @@ class LinesResponse(Response):
             if answers is not None:
                 self._waiting.append(answers)
                 self._lines += answers.lines
-                self._more.ring()
+                self._more.notify()
             if last:
                 return True
             while self._lines >= MOST_WAITING:
@@ -164,7 +164,7 @@ class LinesResponse(Response):
             parts.append(answers.said())
             size += len(parts[-1])
             self._lines -= answers.lines
-        self._fewer.ring()
+        self._fewer.notify()
         return b"".join(parts)
 
     async def _sent(self, send: Send, body: bytes) -> bool:

@@ -25,9 +25,9 @@ from penstock.http.house import House
 from penstock.http.opened import Guest
 from penstock.http.options import MAX_WAIT_S
 from penstock.http.pacing import paced
+from penstock.http.pull_consumers import PullConsumer
 from penstock.http.reading import json_body
-from penstock.http.seats import Seat
-from penstock.http.tap import Tap, offsets_of
+from penstock.http.stream_consumer import StreamConsumer, offsets_of
 from penstock.http.watching import PeerWatch, watched
 from penstock.model.failure import REFUSED, Failure
 from penstock.model.policy import MAX_WINDOW, Order, Policy
@@ -109,35 +109,37 @@ async def pull(call: Call) -> Response:
     house, topic = call.house, call.path["topic"]
     subscriber = call.path["subscriber"]
     call.need_as(topic, subscriber)
-    wish = await json_body(call, Pull, "pull", MAX_BYTES)
+    wanted = await json_body(call, Pull, "pull", MAX_BYTES)
     with house.opened.one(call.still, call.account) as guest:
-        seat = await house.seats.taken(
-            *(house, subscriber, topic, wish.terms, _DEFAULT, _start(wish)),
+        puller = await house.pullers.taken(
+            *(house, subscriber, topic, wanted.terms, _DEFAULT, _start(wanted)),
             account=call.account,
         )
-        with seat.pulling():
-            return await _pull(call, guest, seat, wish)
+        with puller.pulling():
+            return await _pull(call, guest, puller, wanted)
 
 
-async def _pull(call: Call, guest: Guest, seat: Seat, wish: Pull) -> Response:
-    house, tap = call.house, seat.tap
-    if wish.nack:  # each is written
+async def _pull(
+    call: Call, guest: Guest, puller: PullConsumer, wanted: Pull
+) -> Response:
+    house, consumer = call.house, puller.consumer
+    if wanted.nack:  # each is written
         await paced(call.account, house.options.body_s)
         call.check_still()
     with house.broker.accounts.acting(call.account):
-        settled = _settle(house, tap, wish)
+        settled = _settle(house, consumer, wanted)
     group = house.broker.promised
-    async with watched(call.request.receive, guest, tap.bell) as watch:
-        portions = await _taken(tap, wish, watch)
+    async with watched(call.request.receive, guest, consumer.notifier) as watch:
+        portions = await _taken(consumer, wanted, watch)
         try:
-            if wish.ack or wish.nack:  # also those that an earlier request brought
+            if wanted.ack or wanted.nack:  # also those that an earlier request brought
                 await house.promises.kept_at_last(group)
             await asyncio.sleep(0)  # we hear whether the client is still there
             if watch.gone:
                 raise ClientDisconnect
         except BaseException:
             # Nobody gets them: they are for the next one who asks.
-            tap.put_back(offsets_of(portions))
+            consumer.put_back(offsets_of(portions))
             raise
     events = [Raw(event) for one in portions for event in _events(one)]
     return json_answer(
@@ -145,45 +147,47 @@ async def _pull(call: Call, guest: Guest, seat: Seat, wish: Pull) -> Response:
             # JSON already, which the encoder takes as it is.
             events=cast("list[PulledEvent]", events),
             settled=settled,
-            ended=tap.ended_by,
+            ended=consumer.ended_by,
         )
     )
 
 
-def _settle(house: House, tap: Tap, wish: Pull) -> int:
+def _settle(house: House, consumer: StreamConsumer, wanted: Pull) -> int:
     """Carry out acks and nacks; how many were about events in flight."""
-    settled = tap.settle(wish.ack)
+    settled = consumer.settle(wanted.ack)
     now_s = house.promises.now_s()
-    for one in wish.nack:
-        settled += refused(house, tap, one, now_s)
+    for one in wanted.nack:
+        settled += refused(house, consumer, one, now_s)
     return settled
 
 
-def refused(house: House, tap: Tap, nack: Nack, now_s: float) -> bool:
+def refused(house: House, consumer: StreamConsumer, nack: Nack, now_s: float) -> bool:
     """A client could not handle an event; False if it has no such event."""
     failure = Failure(0, 0, nack.kind or REFUSED, nack.error)
-    done = tap.ended_by is None and house.broker.refuse(
-        tap.consumer, nack.offset, failure, now_s, final=nack.final
+    done = consumer.ended_by is None and house.broker.refuse(
+        consumer.attached, nack.offset, failure, now_s, final=nack.final
     )
     house.promises.kick()
     return done
 
 
-async def _taken(tap: Tap, wish: Pull, watch: PeerWatch) -> list[Portion]:
+async def _taken(
+    consumer: StreamConsumer, wanted: Pull, watch: PeerWatch
+) -> list[Portion]:
     """Up to as many events as are wanted, as soon as there is one."""
     loop = asyncio.get_running_loop()
-    until_s = loop.time() + wish.wait_s
+    until_s = loop.time() + wanted.wait_s
     while True:
-        portions = tap.take(wish.max) if wish.max else []
+        portions = consumer.take(wanted.max) if wanted.max else []
         left_s = until_s - loop.time()
-        if portions or watch.over or tap.ended_by is not None or left_s <= 0:
+        if portions or watch.over or consumer.ended_by is not None or left_s <= 0:
             return portions
-        await tap.bell.wait(left_s)
+        await consumer.notifier.wait(left_s)
 
 
 def _events(portion: Portion) -> list[bytes]:
     return with_tries(portion_json(portion), portion.tries)
 
 
-def _start(wish: Pull) -> str | int:
-    return wish.start if isinstance(wish.start, int) else start_in(wish.start)
+def _start(wanted: Pull) -> str | int:
+    return wanted.start if isinstance(wanted.start, int) else start_in(wanted.start)

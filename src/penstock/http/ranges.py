@@ -19,13 +19,13 @@ from starlette.types import Receive, Scope, Send
 from penstock.errors import InvalidArgument, PenstockError
 from penstock.http import arrow_range
 from penstock.http.call import Call
+from penstock.http.event_filter import EventFilter, picked
 from penstock.http.event_json import CUT_BYTES, events_json
-from penstock.http.events import Place, event_page, sieve_of, start_of
+from penstock.http.events import Place, event_page, filter_of, start_of
 from penstock.http.house import House
 from penstock.http.ndjson import MEDIA_TYPE as NDJSON
 from penstock.http.reading import query_of, typed
 from penstock.http.scanning import batches
-from penstock.http.sieve import Sieve, picked
 from penstock.http.watching import watched
 from penstock.log import Batch
 
@@ -138,15 +138,19 @@ def _views(house: House, name: str, query: RangeQuery) -> AsyncIterator[Batch]:
     start = start_of(topic, query.offset, query.timestamp)
     if query.tail is not None:
         start = max(end - query.tail, 0)
-    sieve = sieve_of(query.key, query.type, query.search)
-    return _chosen(house, name, (start, end), sieve, query.limit or most)
+    event_filter = filter_of(query.key, query.type, query.search)
+    return _chosen(house, name, (start, end), event_filter, query.limit or most)
 
 
 async def _chosen(
-    house: House, name: str, range_: tuple[int, int], sieve: Sieve, limit: int
+    house: House,
+    name: str,
+    range_: tuple[int, int],
+    event_filter: EventFilter,
+    limit: int,
 ) -> AsyncIterator[Batch]:
     async for batch in batches(house.broker.log, name, *range_):
-        views = picked(batch, sieve.indexes(batch)) if sieve else [batch]
+        views = picked(batch, event_filter.indexes(batch)) if event_filter else [batch]
         if not views:  # so that whoever has gone is noticed
             yield Batch(batch.topic, batch.body, batch.header, batch.lo, batch.lo)
         for view in views:

@@ -10,8 +10,8 @@ import asyncio
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass, field
 
+from penstock.http.event_filter import EventFilter, picked
 from penstock.http.event_json import CUT_BYTES, events_json
-from penstock.http.sieve import Sieve, picked
 from penstock.log import Batch, BrokerLog
 
 # One read, and so about what is looked at between two turns of the loop.
@@ -28,7 +28,7 @@ MAX_STEP_BYTES = 16 << 20
 class Scanned:
     """What is wanted, and what was found of it so far."""
 
-    sieve: Sieve
+    event_filter: EventFilter
     limit: int
     max_scan: int
     whole: bool = False
@@ -44,13 +44,13 @@ class Scanned:
 
     @property
     def spent(self) -> bool:
-        return bool(self.sieve) and self.scanned >= self.max_scan
+        return bool(self.event_filter) and self.scanned >= self.max_scan
 
     def views(self, batch: Batch) -> list[Batch]:
         """The wanted events of a batch."""
-        if not self.sieve:
+        if not self.event_filter:
             return [batch]
-        return picked(batch, self.sieve.indexes(batch))
+        return picked(batch, self.event_filter.indexes(batch))
 
     def shown(self, payload: bytes) -> int:
         """About how many bytes a payload takes in the answer."""
@@ -140,7 +140,7 @@ def _fewer(log: BrokerLog, topic: str, step: int) -> int:
 def _begin(batch: Batch, look: Scanned) -> Batch:
     """Take a part of a batch into the look; what is left of the batch."""
     room = look.limit - len(look.events)
-    most = look.max_scan - look.scanned if look.sieve else room
+    most = look.max_scan - look.scanned if look.event_filter else room
     part = _part(batch, batch.lo, min(batch.hi, batch.lo + most))
     behind = part.hi
     for view in look.views(part):

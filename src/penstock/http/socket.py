@@ -17,7 +17,6 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from penstock.access.account import Account
 from penstock.http.access import Access
-from penstock.http.bell import Bell
 from penstock.http.call import SocketCall
 from penstock.http.event_json import portion_json, with_tries
 from penstock.http.following import (
@@ -29,11 +28,12 @@ from penstock.http.following import (
     start_in,
 )
 from penstock.http.house import House
+from penstock.http.notifier import Notifier
 from penstock.http.opened import Guest
 from penstock.http.pacing import paced
 from penstock.http.pull import Acks, Nacks, refused
 from penstock.http.reading import query_of, typed
-from penstock.http.tap import Tap
+from penstock.http.stream_consumer import StreamConsumer
 from penstock.model.policy import Order, Policy
 from penstock.wire.json_text import NOT_JSON
 
@@ -79,7 +79,7 @@ async def socket(call: SocketCall) -> None:
         call.need_as(topic, query.subscriber)
     with ExitStack() as stack:
         guest = stack.enter_context(house.opened.one(call.still, call.account))
-        tap = await follow(
+        consumer = await follow(
             house,
             topic,
             query.subscriber,
@@ -89,11 +89,11 @@ async def socket(call: SocketCall) -> None:
             address=address_of(call.socket),
             account=call.account,
         )
-        stack.callback(tap.close)
+        stack.callback(consumer.close)
         await call.socket.accept()
         may_refuse = call.who.may(Access.CONSUME, topic)
         serving = _Serving(
-            *(house, guest, call.socket, tap, call.account), may_refuse=may_refuse
+            *(house, guest, call.socket, consumer, call.account), may_refuse=may_refuse
         )
         await serving.run()
 
@@ -104,7 +104,7 @@ class _Serving:
         house: House,
         guest: Guest,
         socket: WebSocket,
-        tap: Tap,
+        consumer: StreamConsumer,
         account: Account | None,
         *,
         may_refuse: bool,
@@ -112,7 +112,7 @@ class _Serving:
         self._house = house
         self._guest = guest
         self._socket = socket
-        self._tap = tap
+        self._consumer = consumer
         self._account = account
         self._may_refuse = may_refuse
         self._wrong: str | None = None
@@ -123,7 +123,7 @@ class _Serving:
     async def run(self) -> None:
         tasks = [
             asyncio.create_task(self._listen()),
-            asyncio.create_task(self._until_ended(self._tap.bell)),
+            asyncio.create_task(self._until_ended(self._consumer.notifier)),
         ]
         try:
             await self._talk()
@@ -136,16 +136,16 @@ class _Serving:
                 task.cancel()
 
     async def _talk(self) -> None:
-        tap, guest = self._tap, self._guest
+        consumer, guest = self._consumer, self._guest
         idle_s = self._house.options.stream_idle_s
-        while not (self._gone or self._wrong or tap.moves or guest.over):
+        while not (self._gone or self._wrong or consumer.moves or guest.over):
             if self._failure is not None:
                 raise self._failure
-            if tap.ended_by is not None:
+            if consumer.ended_by is not None:
                 return
-            portions = tap.take()
+            portions = consumer.take()
             if not portions:
-                await tap.bell.wait(idle_s)
+                await consumer.notifier.wait(idle_s)
                 continue
             events = [
                 event
@@ -156,14 +156,14 @@ class _Serving:
             try:
                 async with asyncio.timeout(idle_s):
                     await self._socket.send_text(text.decode())
-                tap.peer.bytes_out += len(text)
+                consumer.peer.bytes_out += len(text)
             except TimeoutError:  # it does not read, so it would not read a farewell
                 self._gone = True
             await asyncio.sleep(0)  # others have a turn
 
     async def _listen(self) -> None:
         """Take in what the client says, until it is gone or talks nonsense."""
-        tap = self._tap
+        consumer = self._consumer
         try:
             while self._wrong is None:
                 message = await self._socket.receive()
@@ -179,7 +179,7 @@ class _Serving:
         except Exception as error:  # a mistake of ours: whoever talks closes with it
             self._failure = error
         finally:
-            tap.bell.ring()
+            consumer.notifier.notify()
 
     async def _settle(self, said: str | bytes) -> None:
         told = _decode(said)
@@ -187,25 +187,25 @@ class _Serving:
             raise ValueError("this token may not refuse events")
         if told.nack:  # each is written
             await paced(self._account)
-        if self._tap.moves:
+        if self._consumer.moves:
             return  # it was about what counts no more
-        self._tap.settle(told.ack)
+        self._consumer.settle(told.ack)
         now_s = self._house.promises.now_s()
         with self._house.broker.accounts.acting(self._account):
             for nack in told.nack:
-                refused(self._house, self._tap, nack, now_s)
+                refused(self._house, self._consumer, nack, now_s)
 
-    async def _until_ended(self, bell: Bell) -> None:
+    async def _until_ended(self, notifier: Notifier) -> None:
         await self._guest.ended.wait()
-        bell.ring()
+        notifier.notify()
 
     async def _say_goodbye(self) -> None:
-        tap = self._tap
+        consumer = self._consumer
         if self._wrong is not None:
             await self._close(BAD_MESSAGE, self._wrong)
-        elif tap.ended_by is not None:
-            await self._close(ENDED, tap.ended_by)
-        elif tap.moves:
+        elif consumer.ended_by is not None:
+            await self._close(ENDED, consumer.ended_by)
+        elif consumer.moves:
             await self._close(MOVED, "the subscription was moved: connect again")
         elif self._guest.revoked is not None:
             await self._close(REVOKED, str(self._guest.revoked))

@@ -20,8 +20,8 @@ from penstock.desk.views import MAX_ROWS
 from penstock.errors import Ending, InvalidQuery, NoRoute, UnknownSchema
 from penstock.http.access import Access, Who
 from penstock.http.answers import json_answer
-from penstock.http.bell import Bell
 from penstock.http.call import Call, Special
+from penstock.http.notifier import Notifier
 from penstock.http.opened import Guest
 from penstock.http.reading import query_of, typed
 from penstock.http.watching import watched
@@ -123,12 +123,12 @@ async def sql(call: Call) -> Response:
 
 async def _watched(call: Call, guest: Guest, asked: asyncio.Future[bytes]) -> bytes:
     """What comes of it, unless nobody may have it any more."""
-    bell = Bell()
-    asked.add_done_callback(lambda _: bell.ring())
+    notifier = Notifier()
+    asked.add_done_callback(lambda _: notifier.notify())
     try:
-        async with watched(call.request.receive, guest, bell) as watch:
+        async with watched(call.request.receive, guest, notifier) as watch:
             while not asked.done() and not watch.over:
-                await bell.wait(WAIT_S)
+                await notifier.wait(WAIT_S)
         if watch.gone:
             raise ClientDisconnect
         if guest.over:
@@ -185,7 +185,7 @@ async def _readable(call: Call) -> list[str]:
 
 async def _schemas(call: Call, query: str, names: Sequence[str]) -> dict[str, str]:
     """Those of topics that a question names, in any case; raises InvalidQuery."""
-    cards, lowered = call.house.broker.cards, query.lower()
+    registry, lowered = call.house.broker.registry, query.lower()
     found: dict[str, str] = {}
     size = 0
     for number, name in enumerate(names):
@@ -193,7 +193,7 @@ async def _schemas(call: Call, query: str, names: Sequence[str]) -> dict[str, st
             await asyncio.sleep(0)
         if name.lower() in lowered:
             try:
-                text = cards.version(name).schema
+                text = registry.version(name).schema
             except UnknownSchema:
                 continue
             size += len(text)

@@ -20,14 +20,14 @@ from starlette.types import Receive, Scope, Send
 from penstock.delivery.delays import BEGINNING
 from penstock.delivery.owed import Portion
 from penstock.http.call import Call
+from penstock.http.event_filter import EventFilter
 from penstock.http.event_json import portion_json
-from penstock.http.events import sieve_of
+from penstock.http.events import filter_of
 from penstock.http.following import WINDOW, FollowTerms, address_of, follow, start_in
 from penstock.http.house import House
 from penstock.http.opened import Guest
 from penstock.http.reading import query_of, typed
-from penstock.http.sieve import Sieve
-from penstock.http.tap import Tap, offsets_of
+from penstock.http.stream_consumer import StreamConsumer, offsets_of
 from penstock.http.watching import PeerWatch, watched
 from penstock.log import Batch
 from penstock.model.policy import Policy
@@ -66,15 +66,17 @@ async def stream(call: Call) -> Response:
     """Follow a topic; raises UnknownTopic, LimitReached, what subscribing raises."""
     query = typed(query_of(call.request.scope["query_string"]), StreamQuery, "stream")
     topic, house = call.path["topic"], call.house
-    sieve = sieve_of(query.key, query.type, query.search)
+    event_filter = filter_of(query.key, query.type, query.search)
     house.broker.log.topic(topic)
     last = last_seen(call.request.headers.get("last-event-id", ""))
     with ExitStack() as stack:
         guest = stack.enter_context(house.opened.one(call.still, call.account))
-        tap = await _tap(call, topic, query, last)
-        stack.callback(tap.close)
+        consumer = await _consumer(call, topic, query, last)
+        stack.callback(consumer.close)
         pace_s = query.pace_ms / 1000
-        return StreamResponse(house, guest, tap, sieve, pace_s, stack.pop_all())
+        return StreamResponse(
+            house, guest, consumer, event_filter, pace_s, stack.pop_all()
+        )
 
 
 def last_seen(header: str) -> int | None:
@@ -84,7 +86,9 @@ def last_seen(header: str) -> int | None:
     return int(text) if fits else None
 
 
-async def _tap(call: Call, topic: str, query: StreamQuery, last: int | None) -> Tap:
+async def _consumer(
+    call: Call, topic: str, query: StreamQuery, last: int | None
+) -> StreamConsumer:
     house, start = call.house, start_in(query.start)
     known = house.broker.log.topic(topic)
     # Beyond the end: the topic was made anew, and all of it is new to the client.
@@ -103,7 +107,7 @@ async def _tap(call: Call, topic: str, query: StreamQuery, last: int | None) -> 
             account=call.account,
         )
     call.need_as(topic, query.subscriber)
-    tap = await follow(
+    consumer = await follow(
         house,
         topic,
         query.subscriber,
@@ -114,17 +118,17 @@ async def _tap(call: Call, topic: str, query: StreamQuery, last: int | None) -> 
         account=call.account,
     )
     if behind is not None:
-        await _go_on_behind(house, tap, behind)
-    return tap
+        await _go_on_behind(house, consumer, behind)
+    return consumer
 
 
-async def _go_on_behind(house: House, tap: Tap, offset: int) -> None:
+async def _go_on_behind(house: House, consumer: StreamConsumer, offset: int) -> None:
     """Trust what the client has seen more than what was written to it.
 
     Not if others share the subscription, nor if tries have failed: then what the
     broker owes is more than what one client has seen.
     """
-    one = tap.subscription
+    one = consumer.subscription
     if len(one.consumers) > 1 or one.errors or one.policy.order != "log":
         return
     if one.fresh.delayed or house.broker.delays.mark(one.topic) != BEGINNING:
@@ -138,14 +142,14 @@ async def _go_on_behind(house: House, tap: Tap, offset: int) -> None:
 
 
 class StreamResponse(Response):
-    """Writes what the tap has until client, login, subscription or server end."""
+    """Writes what the consumer has until client, login, subscription or server end."""
 
     def __init__(
         self,
         house: House,
         guest: Guest,
-        tap: Tap,
-        sieve: Sieve,
+        consumer: StreamConsumer,
+        event_filter: EventFilter,
         pace_s: float,
         open_: ExitStack,
     ) -> None:
@@ -154,12 +158,12 @@ class StreamResponse(Response):
         del self.headers["content-length"]
         self._house = house
         self._guest = guest
-        self._tap = tap
-        self._sieve = sieve
+        self._consumer = consumer
+        self.event_filter = event_filter
         self._pace_s = pace_s
         self._open = open_
         self._passed: int | None = None
-        """The last event that the sieve has kept back, if none followed it."""
+        """The last event that the event_filter has kept back, if none followed it."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         with self._open:
@@ -171,32 +175,34 @@ class StreamResponse(Response):
                 }
             )
             if scope["method"] != "HEAD":
-                async with watched(receive, self._guest, self._tap.bell) as watch:
+                async with watched(
+                    receive, self._guest, self._consumer.notifier
+                ) as watch:
                     await self._stream(send, watch)
                 if watch.gone:
                     return
             await send({"type": "http.response.body", "body": b""})
 
     async def _stream(self, send: Send, watch: PeerWatch) -> None:
-        tap, idle_s = self._tap, self._house.options.stream_idle_s
+        consumer, idle_s = self._consumer, self._house.options.stream_idle_s
         await watch.write(send, RETRY, idle_s)
-        while not watch.over and tap.ended_by is None:
-            portions = tap.take()
+        while not watch.over and consumer.ended_by is None:
+            portions = consumer.take()
             if not portions:
-                if not await tap.bell.wait(KEEP_ALIVE_S):
+                if not await consumer.notifier.wait(KEEP_ALIVE_S):
                     await watch.write(send, self._keep_alive(), idle_s)
                 continue
             # Whoever is behind is not slowed down on top of that.
-            pause_s = 0.0 if tap.subscription.cursor.unsent() else self._pace_s
+            pause_s = 0.0 if consumer.subscription.cursor.unsent() else self._pace_s
             if data := self._frames(portions):
                 await watch.write(send, data, idle_s)
-                tap.peer.bytes_out += len(data)
+                consumer.peer.bytes_out += len(data)
             # Others have a turn, and we hear whether the client is still there.
             await watch.pause(pause_s)
             if watch.gone:
                 return  # nothing counts as written
-            if tap.subscription.policy.qos:
-                tap.settle(offsets_of(portions))
+            if consumer.subscription.policy.qos:
+                consumer.settle(offsets_of(portions))
 
     def _keep_alive(self) -> bytes:
         """A comment; or the place reached, if nothing there was wanted."""
@@ -208,11 +214,11 @@ class StreamResponse(Response):
         return b"".join(map(frames, wanted))
 
     def _wanted(self, portion: Portion) -> list[Portion]:
-        if not self._sieve:
+        if not self.event_filter:
             return [portion]
         page, whole = portion.page, portion.page.batch
         view = Batch(whole.topic, whole.body, whole.header, portion.lo, portion.hi)
-        indexes = self._sieve.indexes(view)
+        indexes = self.event_filter.indexes(view)
         last = portion.hi - 1
         reached = indexes and indexes[-1] == last
         self._passed = None if reached else whole.offset_of(last)

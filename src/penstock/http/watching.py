@@ -12,21 +12,21 @@ from contextlib import asynccontextmanager, suppress
 
 from starlette.types import Receive, Send
 
-from penstock.http.bell import Bell
+from penstock.http.notifier import Notifier
 from penstock.http.opened import Guest
 
 
 class PeerWatch:
     """What is known of the other side of a stream."""
 
-    __slots__ = ("_bell", "_guest", "_rung", "gone")
+    __slots__ = ("_notifier", "_guest", "_notified", "gone")
 
-    def __init__(self, guest: Guest, bell: Bell | None) -> None:
+    def __init__(self, guest: Guest, notifier: Notifier | None) -> None:
         self.gone = False
         """Whether the client is not there any more, or does not read."""
         self._guest = guest
-        self._bell = bell
-        self._rung = asyncio.Event()
+        self._notifier = notifier
+        self._notified = asyncio.Event()
 
     @property
     def over(self) -> bool:
@@ -49,21 +49,21 @@ class PeerWatch:
             return
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
-                await self._rung.wait()
+                await self._notified.wait()
 
-    def ring(self) -> None:
+    def notify(self) -> None:
         """It may be over."""
-        self._rung.set()
-        if self._bell is not None:
-            self._bell.ring()
+        self._notified.set()
+        if self._notifier is not None:
+            self._notifier.notify()
 
 
 @asynccontextmanager
 async def watched(
-    receive: Receive, guest: Guest, bell: Bell | None = None
+    receive: Receive, guest: Guest, notifier: Notifier | None = None
 ) -> AsyncIterator[PeerWatch]:
     """Watch while the block runs, and ring when it may be over."""
-    watch = PeerWatch(guest, bell)
+    watch = PeerWatch(guest, notifier)
     tasks = [
         asyncio.create_task(_until_gone(receive, watch)),
         asyncio.create_task(_until_ended(guest, watch)),
@@ -79,9 +79,9 @@ async def _until_gone(receive: Receive, watch: PeerWatch) -> None:
     while (await receive())["type"] != "http.disconnect":
         pass
     watch.gone = True
-    watch.ring()
+    watch.notify()
 
 
 async def _until_ended(guest: Guest, watch: PeerWatch) -> None:
     await guest.ended.wait()
-    watch.ring()
+    watch.notify()

@@ -22,7 +22,7 @@ class Backoff:
         self._failures = 0
 
     def retry(self, retry_ms: int | None) -> None:
-        """What the server wishes; None: nothing."""
+        """What the server asks for; None: nothing."""
         if retry_ms is not None:
             self._base_s = min(max(retry_ms / 1000, LEAST_S), MOST_S)
 

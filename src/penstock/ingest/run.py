@@ -21,7 +21,7 @@ import uvloop
 from penstock.client import connect
 from penstock.client.address import Address as Place
 from penstock.client.feed import RETRY_S, Feed
-from penstock.client.line import PAUSE_S
+from penstock.client.lasting import PAUSE_S
 from penstock.errors import ConnectionLost, NotRunning
 from penstock.ingest.intake import StreamBuffer
 from penstock.ingest.options import Address, SseOptions

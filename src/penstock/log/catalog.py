@@ -8,7 +8,7 @@ from penstock.errors import UnknownTopic
 from penstock.files import FileSystem
 from penstock.log.checkpoint import TopicRecord
 from penstock.log.layout import Layout
-from penstock.log.shelf import Shelf
+from penstock.log.segment_cache import SegmentCache
 from penstock.log.topic import ReportDamage, TopicLog
 
 
@@ -19,7 +19,7 @@ class Catalog:
         self._report = report
         self._by_id: dict[int, TopicLog] = {}
         self._by_name: dict[str, TopicLog] = {}
-        self.shelf = Shelf(files)
+        self.segment_cache = SegmentCache(files)
         self.next_id = 1
 
     def __len__(self) -> int:
@@ -44,7 +44,7 @@ class Catalog:
         """Take up a topic as a journal entry or a checkpoint describes it."""
         topic = TopicLog(
             self._files,
-            self.shelf,
+            self.segment_cache,
             self._report,
             root=self._layout.directory,
             directory=self._layout.topic_directory(record.name, record.id),
@@ -73,4 +73,4 @@ class Catalog:
         del self._by_name[topic.name]
 
     def close(self) -> None:
-        self.shelf.close()
+        self.segment_cache.close()

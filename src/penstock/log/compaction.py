@@ -267,7 +267,7 @@ def _put_in_place(log: LogCore, topic: TopicLog, work: Rewrite) -> int | None:
             return None
         stale = index_file(topic.directory, segment.base_offset)
         remove_if_there(log.files, stale)
-        log.catalog.shelf.drop(segment.path)
+        log.catalog.segment_cache.drop(segment.path)
         log.files.rename(work.temporary, segment.path)
     except OSError as error:
         raise write_error(segment.path, "compacting", error) from error
@@ -275,8 +275,8 @@ def _put_in_place(log: LogCore, topic: TopicLog, work: Rewrite) -> int | None:
     segment.length = index.length
     segment.max_timestamp_ms = index.max_timestamp_ms
     segment.index = None
-    log.keeper.keep_no_index(segment)
-    log.catalog.shelf.index(segment.path, lambda: index)
+    log.flusher.keep_no_index(segment)
+    log.catalog.segment_cache.index(segment.path, lambda: index)
     return freed
 
 

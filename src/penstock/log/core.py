@@ -38,10 +38,10 @@ from penstock.log.checkpoint import KEPT
 from penstock.log.commit import Commit
 from penstock.log.cutting import Erase
 from penstock.log.damage import DamageRegister, RecoveryReport
+from penstock.log.flusher import Flusher
 from penstock.log.intake import Intake
 from penstock.log.interface import GroupCommit, Outcome, StoreWork
 from penstock.log.journal import FileJournal, Journal
-from penstock.log.keeper import Keeper
 from penstock.log.layout import Layout
 from penstock.log.lock import DirectoryLock
 from penstock.log.options import LogOptions
@@ -100,7 +100,7 @@ class LogCore:
         """Called when a group closes, before the owners are asked for records."""
         self.damages = DamageRegister(files, layout)
         self.catalog = Catalog(files, layout, self.damages.add)
-        self.keeper = Keeper(files, layout, options, self.catalog)
+        self.flusher = Flusher(files, layout, options, self.catalog)
         journal = journal or FileJournal(
             files, layout, file_bytes=options.journal_file_bytes, entropy=entropy
         )
@@ -117,7 +117,7 @@ class LogCore:
             self._layout,
             self.options,
             journal,
-            self.keeper,
+            self.flusher,
             self._owners,
             self.damages,
             self.now_ms(),
@@ -163,7 +163,7 @@ class LogCore:
     @property
     def unwritten_bytes(self) -> int:
         """Confirmed events that are in no segment yet."""
-        return self.keeper.unwritten_bytes
+        return self.flusher.unwritten_bytes
 
     @property
     def open_group(self) -> int:
@@ -212,7 +212,7 @@ class LogCore:
         try:
             self.intake.close(clean=clean)
         finally:
-            self.keeper.close()
+            self.flusher.close()
             self.catalog.close()
             if self._lock is not None:
                 self._lock.release()
@@ -231,7 +231,7 @@ class LogCore:
         self._collect()
         commit = self.intake.begin_commit(self.now_ms(), sync=sync)
         waits = commit is not None or self.checkpoint_wanted
-        if waits and self.keeper.idle and self._checkpoint_due():
+        if waits and self.flusher.idle and self._checkpoint_due():
             # Snapshots are of this moment: all records up to this group, none behind.
             snapshots = self._snapshots()
             if commit is not None:
@@ -256,11 +256,11 @@ class LogCore:
         for step in commit.group.then:
             step()
         for topic, frame in commit.frames:
-            self.keeper.confirm(topic, frame)
+            self.flusher.confirm(topic, frame)
         for step in commit.group.last:
             step()
         # Not if this group has ordered files to go: it would forget that.
-        if staged is not None and self.keeper.nothing_to_erase():
+        if staged is not None and self.flusher.nothing_to_erase():
             self._due = self._begin_checkpoint(staged)
         self.on_commit(commit)
         return None
@@ -303,18 +303,20 @@ class LogCore:
         if self._due is not None:
             due, self._due = self._due, None
             return due
-        if not self.keeper.idle or self._staged is not None:
+        if not self.flusher.idle or self._staged is not None:
             return None
-        keeper = self.keeper
-        writes = keeper.unwritten_bytes > self.options.write_out_bytes or keeper.rolling
-        if not writes and not keeper.erasing:
+        flusher = self.flusher
+        writes = (
+            flusher.unwritten_bytes > self.options.write_out_bytes or flusher.rolling
+        )
+        if not writes and not flusher.erasing:
             return None
         # In turns, however much there is to write: a full disk has room again when
         # files are erased, and no checkpoint comes before they are.
         self._erases = not (writes and self._erases)
-        if self._erases and (work := keeper.begin_erasing(self.now_ms())) is not None:
+        if self._erases and (work := flusher.begin_erasing(self.now_ms())) is not None:
             return work
-        return keeper.begin_write_out(self.now_ms()) if writes else None
+        return flusher.begin_write_out(self.now_ms()) if writes else None
 
     def store(self) -> None:
         """Do the work that is due on the segments here and now."""
@@ -325,7 +327,7 @@ class LogCore:
     def end_store(self, work: StoreWork) -> None:
         """Take note of finished work; failures are reported and tried again."""
         assert isinstance(work, WriteOut | TakeCheckpoint | Erase), "begun by this log"
-        self.keeper.finish(work)
+        self.flusher.finish(work)
         if isinstance(work, TakeCheckpoint):
             self._ended.append(work)
             if work.keep == self._keep:
@@ -404,7 +406,7 @@ class LogCore:
         """Commit and checkpoint here and now; raises WriteFailed."""
         self.sync()
         self.require_idle()
-        if not self.keeper.finish_erasures():
+        if not self.flusher.finish_erasures():
             raise WriteFailed(self._layout.topics, "erasing in", "see the log records")
         self._keep = keep
         work = self._begin_checkpoint(self._snapshots())
@@ -425,11 +427,11 @@ class LogCore:
     def _checkpoint_due(self) -> bool:
         behind = self.intake.journal.position - self._checkpoint_position
         due = behind >= self.options.checkpoint_bytes or self.checkpoint_wanted
-        return due and self.keeper.nothing_to_erase()
+        return due and self.flusher.nothing_to_erase()
 
     def _begin_checkpoint(self, snapshots: dict[int, bytes]) -> TakeCheckpoint:
         journal, keep = self.intake.journal, self._keep
-        return self.keeper.begin_checkpoint(
+        return self.flusher.begin_checkpoint(
             journal.position,
             self.written,
             snapshots,
@@ -444,7 +446,7 @@ class LogCore:
         if self._due is not None and self.intake.idle:
             self.store()  # planned by the last commit, and nobody has begun with it
         busy = self._upkeep is not None
-        if busy or not self.intake.idle or not self.keeper.idle:
+        if busy or not self.intake.idle or not self.flusher.idle:
             raise Backlogged(self.intake.group.size, 0)
 
     def check_open(self) -> None:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from penstock.errors import WriteFailed
 from penstock.files import FileSystem, remove_if_there, write_error
 from penstock.log.layout import SEGMENT_SUFFIX, index_file, numbered, segment_file
-from penstock.log.shelf import Shelf
+from penstock.log.segment_cache import SegmentCache
 from penstock.log.topic import Segment, TopicLog
 
 # Files erased in one piece of work, so that others have their turn between two.
@@ -95,7 +95,7 @@ def length_behind(topic: TopicLog, cut: int) -> int | None:
 
 
 def forget_behind(
-    topic: TopicLog, shelf: Shelf, cut: int, end: int, length: int | None
+    topic: TopicLog, segment_cache: SegmentCache, cut: int, end: int, length: int | None
 ) -> list[Segment]:
     """Drop frames that begin at ``cut`` or behind and let the topic end at ``end``.
 
@@ -105,7 +105,7 @@ def forget_behind(
     topic.segments = [s for s in topic.segments if s.base_offset < cut]
     active = topic.active
     if active is not None and length is not None:
-        shelf.drop(active.path)
+        segment_cache.drop(active.path)
         active.length = length
         if active.end_offset > cut:
             active.end_offset = end
@@ -116,7 +116,7 @@ def forget_behind(
 
 def erase(
     files: FileSystem,
-    shelf: Shelf,
+    segment_cache: SegmentCache,
     topic: TopicLog,
     gone: Iterable[Segment],
 ) -> None:
@@ -128,10 +128,10 @@ def erase(
     bases = []
     for segment in gone:
         if segment.base_offset not in live:
-            shelf.drop(segment.path)
+            segment_cache.drop(segment.path)
             bases.append(segment.base_offset)
     if topic.active is not None:
-        shelf.drop(topic.active.path)
+        segment_cache.drop(topic.active.path)
         stale = index_file(topic.directory, topic.active.base_offset)
         remove_if_there(files, stale)
         _shorten(files, topic.active)

@@ -38,7 +38,7 @@ def drop(log: LogCore, topic: TopicLog, then: Callable[[], None] = lambda: None)
 
     def go() -> None:
         log.catalog.remove(topic)
-        log.keeper.drop(topic)
+        log.flusher.drop(topic)
         then()
 
     topic.going = True
@@ -53,7 +53,7 @@ def start_at(log: LogCore, topic: TopicLog, offset: int) -> int:
 
     def go() -> None:
         gone = forget_before(topic, offset)
-        log.keeper.erase_soon(topic, gone)
+        log.flusher.erase_soon(topic, gone)
         logger.info(
             "topic %s now starts at offset %s",
             topic.name,
@@ -185,16 +185,16 @@ def _secured(log: LogCore) -> Steps:
     log.checkpoint_soon(keep=1)
     while log.checkpoint_wanted:
         yield None
-        if log.keeper.erase_error is not None:  # which a checkpoint would forget
+        if log.flusher.erase_error is not None:  # which a checkpoint would forget
             log.call_checkpoint_off()
-            raise log.keeper.erase_error
+            raise log.flusher.erase_error
     if log.checkpoint_error is not None:
         raise log.checkpoint_error
     return 0
 
 
 def _compacted(log: LogCore, topic: TopicLog, sealed: list[Segment]) -> Steps:
-    log.keeper.forget_written(topic)
+    log.flusher.forget_written(topic)
     sealed = [segment for segment in sealed if segment in topic.segments]
     freed = 0
     if sealed:
@@ -210,11 +210,11 @@ def _compacted(log: LogCore, topic: TopicLog, sealed: list[Segment]) -> Steps:
 def _rolled(log: LogCore, topics: Sequence[TopicLog]) -> Steps:
     """Have the active segments of topics sealed."""
     if topics:
-        log.keeper.roll_soon(topics)
-        while log.keeper.rolling:
+        log.flusher.roll_soon(topics)
+        while log.flusher.rolling:
             yield None
-        if log.keeper.roll_error is not None:
-            raise log.keeper.roll_error
+        if log.flusher.roll_error is not None:
+            raise log.flusher.roll_error
     return 0
 
 
@@ -309,9 +309,9 @@ def _settle(log: LogCore) -> None:
 
 
 def _write_out(log: LogCore, roll_topics: Iterable[TopicLog] = ()) -> None:
-    work = log.keeper.begin_write_out(log.now_ms(), roll=roll_topics)
+    work = log.flusher.begin_write_out(log.now_ms(), roll=roll_topics)
     work.run()
-    log.keeper.finish(work)
+    log.flusher.finish(work)
     if work.error is not None:
         raise work.error
 
@@ -336,12 +336,12 @@ def _cut_behind(
     log: LogCore, topic: TopicLog, cut: int, end: int, length: int | None
 ) -> None:
     """Cut before anything is written behind; no checkpoint comes until it is done."""
-    shelf = log.catalog.shelf
-    log.keeper.forget(topic)
-    gone = forget_behind(topic, shelf, cut, end, length)
-    log.keeper.let_go(gone)
-    log.keeper.unfinished.append(lambda: erase(log.files, shelf, topic, gone))
-    log.keeper.finish_erasures()
+    segment_cache = log.catalog.segment_cache
+    log.flusher.forget(topic)
+    gone = forget_behind(topic, segment_cache, cut, end, length)
+    log.flusher.let_go(gone)
+    log.flusher.unfinished.append(lambda: erase(log.files, segment_cache, topic, gone))
+    log.flusher.finish_erasures()
 
 
 @contextmanager

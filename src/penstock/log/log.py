@@ -260,13 +260,13 @@ class Log(LogCore):
 
         ``most``: how large it may grow, if that is not as the settings say.
         """
-        if self.keeper.error is not None and self.keeper.idle:
+        if self.flusher.error is not None and self.flusher.idle:
             self.store()  # perhaps there is room again
-        self.keeper.check_room()
+        self.flusher.check_room()
         limit, waiting = most or self.options.group_bytes, self.intake.group.size
         if not waiting or waiting + size <= limit:
             return
-        if self.intake.idle and self.keeper.idle and not self.intake.journal.blocks:
+        if self.intake.idle and self.flusher.idle and not self.intake.journal.blocks:
             with suppress(InDoubt):  # there is room all the same
                 self.commit()
         elif waiting + size > 2 * limit:

@@ -310,7 +310,7 @@ class Reader:
                 cut, end = cut_in(entry)
                 topic.tail.cut(cut)
                 length = length_behind(topic, cut)
-                forget_behind(topic, self._catalog.shelf, cut, end, length)
+                forget_behind(topic, self._catalog.segment_cache, cut, end, length)
             case EntryKind.DELETE:
                 self._catalog.remove(topic)
 

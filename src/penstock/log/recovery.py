@@ -26,6 +26,7 @@ from penstock.log.cutting import (
     tidy,
 )
 from penstock.log.damage import Damage, DamageRegister, RecoveryReport
+from penstock.log.flusher import Flusher
 from penstock.log.journal import (
     FIRST_OWNED,
     EntryKind,
@@ -34,7 +35,6 @@ from penstock.log.journal import (
     StoredGroup,
 )
 from penstock.log.journal.group import cut_in, start_in
-from penstock.log.keeper import Keeper
 from penstock.log.layout import Layout
 from penstock.log.options import LogOptions, TopicOptions
 from penstock.log.owner import Owner, Owners, Record
@@ -46,7 +46,7 @@ logger = logging.getLogger(__name__)
 
 
 class Recovery:
-    """Fills a fresh keeper and its owners from a data directory."""
+    """Fills a fresh flusher and its owners from a data directory."""
 
     def __init__(
         self,
@@ -54,7 +54,7 @@ class Recovery:
         layout: Layout,
         options: LogOptions,
         journal: Journal,
-        keeper: Keeper,
+        flusher: Flusher,
         owners: Owners,
         damages: DamageRegister,
         now_ms: int,
@@ -63,8 +63,8 @@ class Recovery:
         self._layout = layout
         self._options = options
         self._journal = journal
-        self._keeper = keeper
-        self._catalog = keeper.catalog
+        self._flusher = flusher
+        self._catalog = flusher.catalog
         self._owners = owners
         self._damages = damages
         self._now_ms = now_ms
@@ -160,8 +160,8 @@ class Recovery:
         self.report.groups += 1
         self.report.journal_bytes += found.size
         if (
-            self._keeper.unwritten_bytes > self._options.write_out_bytes
-            and self._keeper.error is None
+            self._flusher.unwritten_bytes > self._options.write_out_bytes
+            and self._flusher.error is None
         ):
             self._write_out()
 
@@ -180,26 +180,26 @@ class Recovery:
         if entry.kind == EntryKind.TOPIC:
             self._add_topic(msgspec.json.decode(entry.data, type=TopicRecord))
             return
-        topic, shelf = self._topic(entry.topic), self._catalog.shelf
+        topic, segment_cache = self._topic(entry.topic), self._catalog.segment_cache
         match entry.kind:
             case EntryKind.EVENTS:
                 self._append(topic, entry)
             case EntryKind.START:
                 gone = forget_before(topic, start_in(entry))
-                self._keeper.let_go(gone)
-                erase(self._files, shelf, topic, gone)
+                self._flusher.let_go(gone)
+                erase(self._files, segment_cache, topic, gone)
             case EntryKind.TRUNCATE:
                 cut, end = cut_in(entry)
-                self._keeper.cut(topic, cut)
+                self._flusher.cut(topic, cut)
                 length = length_behind(topic, cut)
-                gone = forget_behind(topic, shelf, cut, end, length)
-                self._keeper.let_go(gone)
-                erase(self._files, shelf, topic, gone)
+                gone = forget_behind(topic, segment_cache, cut, end, length)
+                self._flusher.let_go(gone)
+                erase(self._files, segment_cache, topic, gone)
                 topic.next_offset = topic.end_offset
             case EntryKind.DELETE:
-                self._keeper.forget(topic)
+                self._flusher.forget(topic)
                 self._catalog.remove(topic)
-                self._keeper.let_go(topic.segments)
+                self._flusher.let_go(topic.segments)
                 Erasure(topic.directory).run(self._files)
             case _:
                 # Of a later version of the log; to pass over it would lose something.
@@ -221,7 +221,7 @@ class Recovery:
             self._note_gap(topic, header.base_offset)
         # A copy: the block it lies in is larger than what the tail may hold on to.
         body = memoryview(bytes(entry.data[frame.HEADER_BYTES :]))
-        self._keeper.confirm(topic, TailFrame(header, body))
+        self._flusher.confirm(topic, TailFrame(header, body))
         topic.next_offset = topic.end_offset
 
     def _note_gap(self, topic: TopicLog, to: int) -> None:
@@ -257,6 +257,6 @@ class Recovery:
             self.report.damages.append(damage)
 
     def _write_out(self) -> None:
-        work = self._keeper.begin_write_out(self._now_ms)
+        work = self._flusher.begin_write_out(self._now_ms)
         work.run()
-        self._keeper.finish(work)
+        self._flusher.finish(work)

@@ -35,7 +35,7 @@ from penstock.log.segment import (
     frames,
     ignore_damage,
 )
-from penstock.log.shelf import Shelf
+from penstock.log.segment_cache import SegmentCache
 from penstock.log.tail import Tail
 
 # One block read from an old segment; bounds what a reader costs in memory.
@@ -58,7 +58,7 @@ class Segment:
     created_ms: int | None = None
     max_timestamp_ms: int | None = None
     index: Index | None = None
-    """Of the active segment, and of others until it is stored; the shelf keeps those
+    """Of the active segment, and of others until it is stored; the cache keeps those
     of sealed ones."""
 
 
@@ -66,7 +66,7 @@ class TopicLog:
     def __init__(
         self,
         files: FileSystem,
-        shelf: Shelf,
+        segment_cache: SegmentCache,
         report: ReportDamage,
         *,
         root: str,
@@ -76,7 +76,7 @@ class TopicLog:
         options: TopicOptions,
     ) -> None:
         self._files = files
-        self._shelf = shelf
+        self._segment_cache = segment_cache
         self._report = report
         self._root = root
         self.directory = directory
@@ -223,7 +223,7 @@ class TopicLog:
             )
 
         try:
-            handle = self._shelf.handle(segment.path)
+            handle = self._segment_cache.handle(segment.path)
         except FileNotFoundError:
             if segment.end_offset > self.start_offset:
                 on_damage(0, segment.length, "the file is missing", -1)
@@ -248,7 +248,9 @@ class TopicLog:
                 self._check_header(segment)
                 segment.index = self._build_index(segment)
             return segment.index
-        return self._shelf.index(segment.path, lambda: self._load_index(segment))
+        return self._segment_cache.index(
+            segment.path, lambda: self._load_index(segment)
+        )
 
     def stored_index(self, segment: Segment) -> Index | None:
         """The index file of a sealed segment if it is there, whole and fitting."""
@@ -290,7 +292,7 @@ class TopicLog:
             return iter(())
         return frames(
             self._files,
-            self._shelf.handle(segment.path),
+            self._segment_cache.handle(segment.path),
             position=self.header_length,
             end=segment.length,
             on_damage=_raise_unreadable,
@@ -299,7 +301,7 @@ class TopicLog:
     def _check_header(self, segment: Segment) -> None:
         """Report a damaged header; the frames behind it can be read without."""
         try:
-            handle = self._shelf.handle(segment.path)
+            handle = self._segment_cache.handle(segment.path)
             data = self._files.read(handle, self.header_length, 0)
             segment_format.decode_header(data, segment.path)
         except CorruptRecord as error:
@@ -317,7 +319,7 @@ class TopicLog:
 
     def _build_index(self, segment: Segment) -> Index:
         try:
-            handle = self._shelf.handle(segment.path)
+            handle = self._segment_cache.handle(segment.path)
         except FileNotFoundError:
             return Index(length=segment.length, end_offset=segment.end_offset)
         return build_index(

@@ -23,7 +23,7 @@ from pyspark.sql.pandas.functions import arrow_udf
 from pyspark.sql.streaming.query import StreamingQuery
 
 from penstock.client.feed import RETRY_S
-from penstock.client.line import LastingConnection
+from penstock.client.lasting import LastingConnection
 from penstock.errors import TopicExists
 from penstock.pipeline.batch import MicroBatch
 from penstock.pipeline.checkpoint import QUERY

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from penstock.client import Client
 from penstock.client.fetching import Range
-from penstock.client.line import LastingConnection
+from penstock.client.lasting import LastingConnection
 from penstock.errors import OffsetOutOfRange
 from penstock.pipeline.portion import Stray
 

@@ -8,7 +8,7 @@ from typing import cast
 import msgspec
 
 from penstock.client import Client
-from penstock.client.line import LastingConnection
+from penstock.client.lasting import LastingConnection
 from penstock.errors import OffsetOutOfRange
 
 TOPIC = "pipeline_samples"

@@ -32,12 +32,12 @@ from penstock.gateway.maze import MazeState
 from penstock.http.key_file import KeyFile, PrivateFiles
 from penstock.http.keys import Tokens
 from penstock.log import Layout, Log, holder_pid, is_held, is_locked
-from penstock.server.around import ServerAround
 from penstock.server.descriptors import raise_limit
 from penstock.server.engine import TICK_S, Engine
 from penstock.server.garbage import Garbage
 from penstock.server.listeners import Listeners, bind, bind_local
 from penstock.server.ports import HTTP, LOCAL, SECURE, Ports
+from penstock.server.process_info import ServerProcessInfo
 from penstock.server.ready import ROLE, Ready
 from penstock.server.settings import Settings
 from penstock.server.tls import Certificates
@@ -203,8 +203,8 @@ class Server:
         attempts = self._settings.http.login_attempts
         cert_users = self._settings.tls.cert_users
         listeners = Listeners(engine, options, users, attempts, cert_users)
-        around = ServerAround(engine, self._as_bound())
-        desk = Desk(self._broker, Figures(self._broker, around))
+        process = ServerProcessInfo(engine, self._as_bound())
+        desk = Desk(self._broker, Figures(self._broker, process))
         certificates = self._certificates
         ports = Ports(
             *(self._settings, self._broker, desk, self._state, self._sockets),

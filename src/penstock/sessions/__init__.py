@@ -1,6 +1,6 @@
-"""Sessions: clients by name, what they wish to hear, and what is in flight to them.
+"""Sessions: clients by name, what they filter to hear, and what is in flight to them.
 
-A session outlives its connections. Its wishes are topic filters; of the topics they
+A session outlives its connections. Its filters are topic filters; of the topics they
 match only those that have events for it have a subscription, made with the group that
 brings the first of them: see routes.py.
 """

@@ -1,6 +1,6 @@
 """All sessions of a broker, and how the journal keeps them.
 
-A record holds sessions as they are (new ones, those whose wishes changed, and all of
+A record holds sessions as they are (new ones, those whose filters changed, and all of
 them after a failed commit), the trails of packet ids of others, and the numbers of
 those that are gone. Sessions that end with their connection are not in it.
 
@@ -40,7 +40,7 @@ class SessionRecord(msgspec.Struct, array_like=True, frozen=True):
     user: str
     expiry_s: float | None
     gone_s: float | None
-    wishes: list[TopicFilter]
+    topic_filters: list[TopicFilter]
     will: Will | None
     trail: bytes
 
@@ -51,8 +51,8 @@ class SessionChanges(msgspec.Struct, array_like=True, frozen=True):
     gone: list[int] = []
     whole: bool = False
     """Whether ``full`` is all there is: others are gone."""
-    wishes: list[tuple[int, str, TopicFilter | None]] = []
-    """Number, filter and wish of those that came, changed or went, in order."""
+    topic_filters: list[tuple[int, str, TopicFilter | None]] = []
+    """Number, filter and filter of those that came, changed or went, in order."""
 
 
 class Willed(NamedTuple):
@@ -91,14 +91,14 @@ class Sessions(Kept):
         self._gone: list[int] = []
         self._whole = False
         self._urgent = False
-        self._wishes: list[tuple[int, str, TopicFilter | None]] = []
+        self._topic_filters: list[tuple[int, str, TopicFilter | None]] = []
         self._taken: Unconfirmed[TakenIds] = Unconfirmed()
         self._willed: Unconfirmed[Willed] = Unconfirmed()
         self.unpublished: list[Willed] = []
         """Wills that wait for the log, and that no session carries any more."""
         self._offline: dict[Session, None] = {}
         self.filters: Counter[str] = Counter()
-        """How many wishes the sessions of each user have, once they are wired."""
+        """How many filters the sessions of each user have, once they are wired."""
         self._broker: Host
 
     def wire(self, broker: Host, now_s: float) -> None:
@@ -114,7 +114,7 @@ class Sessions(Kept):
                 broker.subscriptions.remove(one)
 
     def _take_up(self, session: Session, now_s: float) -> None:
-        self._count(session, len(session.wishes))
+        self._count(session, len(session.topic_filters))
         session.gone_s = now_s if session.gone_s is None else session.gone_s
         if session.will is not None:
             session.will_due_s = session.gone_s + session.will.delay_s
@@ -122,15 +122,19 @@ class Sessions(Kept):
         for one in self._broker.subscriptions.of_subscriber(session.name):
             share = self.routes.take_up(session, one, None)
             share.quiet = self._broker.log.topic(one.topic).next_offset
-        wishes = session.wishes.values()
-        for _ in self.routes.add(session, [w for w in wishes if w.qos or w.share]):
+        topic_filters = session.topic_filters.values()
+        for _ in self.routes.add(
+            session, [w for w in topic_filters if w.qos or w.share]
+        ):
             pass
-        flights = session.flights
+        packet_ids = session.packet_ids
         shares = session.shares
-        flights.abandon([i for i, f in flights.out.items() if f.number not in shares])
-        self.routes.end_unwished(session)
+        packet_ids.abandon(
+            [i for i, f in packet_ids.out.items() if f.number not in shares]
+        )
+        self.routes.end_unsubscribed(session)
         for share in list(shares.values()):
-            if share.wish is not None:
+            if share.topic_filter is not None:
                 self.routes.keep_begun(session, share)
 
     def __len__(self) -> int:
@@ -174,12 +178,12 @@ class Sessions(Kept):
         session.gone_s = session.will_due_s = None
         self._offline.pop(session, None)
         sent: dict[int, list[int]] = {}
-        for flight in session.flights.out.values():
-            sent.setdefault(flight.number, []).append(flight.offset)
+        for in_flight in session.packet_ids.out.values():
+            sent.setdefault(in_flight.number, []).append(in_flight.offset)
         for number, share in list(session.shares.items()):
             self.routes.attach(session, share, sent.get(number, ()))
-        wishes = session.wishes.values()
-        back = [one for one in wishes if not one.qos and one.share is None]
+        topic_filters = session.topic_filters.values()
+        back = [one for one in topic_filters if not one.qos and one.share is None]
         self.routes.defer(session, self.routes.add(session, back))
 
     def detach(self, session: Session, now_s: float) -> None:
@@ -189,47 +193,51 @@ class Sessions(Kept):
         if session.will is not None:
             session.will_due_s = now_s + session.will.delay_s
         self._offline[session] = None
-        for wish in session.wishes.values():
-            if not wish.qos and wish.share is None:
-                self.routes.rest(session, wish)
+        for topic_filter in session.topic_filters.values():
+            if not topic_filter.qos and topic_filter.share is None:
+                self.routes.rest(session, topic_filter)
         for share in list(session.shares.values()):
             self.routes.detach(session, share)
         session.ready.clear()
         self.changed(session, urgent=False)
 
-    def wish(self, session: Session, wish: TopicFilter) -> bool:
+    def subscribe(self, session: Session, topic_filter: TopicFilter) -> bool:
         """Let a session hear of a filter; whether it did before."""
-        known = wish.filter in session.wishes
-        for _ in self.wish_all(session, [wish]):
+        known = topic_filter.filter in session.topic_filters
+        for _ in self.subscribe_all(session, [topic_filter]):
             pass
         return known
 
-    def unwish(self, session: Session, filter_: str) -> bool:
-        """End a wish; whether there was one."""
-        known = filter_ in session.wishes
-        for _ in self.unwish_all(session, [filter_]):
+    def unsubscribe(self, session: Session, filter_: str) -> bool:
+        """End a filter; whether there was one."""
+        known = filter_ in session.topic_filters
+        for _ in self.unsubscribe_all(session, [filter_]):
             pass
         return known
 
-    def wish_all(
-        self, session: Session, wishes: Iterable[TopicFilter]
+    def subscribe_all(
+        self, session: Session, topic_filters: Iterable[TopicFilter]
     ) -> Iterator[None]:
         """Let a session hear of filters; to be gone through, see Routes.add."""
-        changed = [one for one in wishes if session.wishes.get(one.filter) != one]
-        before = len(session.wishes)
-        for wish in changed:
-            session.wishes[wish.filter] = wish
-            self._wished(session, wish.filter, wish)
-        self._count(session, len(session.wishes) - before)
+        changed = [
+            one for one in topic_filters if session.topic_filters.get(one.filter) != one
+        ]
+        before = len(session.topic_filters)
+        for topic_filter in changed:
+            session.topic_filters[topic_filter.filter] = topic_filter
+            self._wanted_by(session, topic_filter.filter, topic_filter)
+        self._count(session, len(session.topic_filters) - before)
         return self.routes.add(session, changed)
 
-    def unwish_all(self, session: Session, filters: Iterable[str]) -> Iterator[None]:
-        """End wishes, as far as there are any; to be gone through as well."""
+    def unsubscribe_all(
+        self, session: Session, filters: Iterable[str]
+    ) -> Iterator[None]:
+        """End filters, as far as there are any; to be gone through as well."""
         gone = []
         for filter_ in filters:
-            if (wish := session.wishes.pop(filter_, None)) is not None:
-                gone.append(wish)
-                self._wished(session, filter_, None)
+            if (topic_filter := session.topic_filters.pop(filter_, None)) is not None:
+                gone.append(topic_filter)
+                self._wanted_by(session, filter_, None)
         self._count(session, -len(gone))
         return self.routes.remove(session, gone)
 
@@ -239,18 +247,20 @@ class Sessions(Kept):
             if not self.filters[session.user]:
                 del self.filters[session.user]
 
-    def _wished(self, session: Session, filter_: str, wish: TopicFilter | None) -> None:
+    def _wanted_by(
+        self, session: Session, filter_: str, topic_filter: TopicFilter | None
+    ) -> None:
         if session.durable and session.number in self._by_number:
-            self._wishes.append((session.number, filter_, wish))
+            self._topic_filters.append((session.number, filter_, topic_filter))
             self._urgent = True
 
     def end(self, session: Session) -> None:
         """Forget a session with all that is owed to it."""
-        wishes, session.wishes = session.wishes, {}
-        self._count(session, -len(wishes))
+        topic_filters, session.topic_filters = session.topic_filters, {}
+        self._count(session, -len(topic_filters))
         for share in list(session.shares.values()):
             self.routes.drop(session, share)
-        for _ in self.routes.remove(session, wishes.values()):
+        for _ in self.routes.remove(session, topic_filters.values()):
             pass
         del self._by_client[session.client], self._by_number[session.number]
         self._offline.pop(session, None)
@@ -283,13 +293,13 @@ class Sessions(Kept):
 
     def received(self, session: Session, ids: list[int]) -> None:
         """Messages of QoS 2 are stored in this group under these ids."""
-        session.flights.receive(ids)
+        session.packet_ids.receive(ids)
         self._taken.add(TakenIds(session, ids, completed=False))
         self.note(session, urgent=True)
 
     def completed(self, session: Session, ids: Iterable[int]) -> list[int]:
         """Their PUBRELs have come; those that were known."""
-        known = session.flights.complete(ids)
+        known = session.packet_ids.complete(ids)
         if known and session.durable:  # others are told at once
             self._taken.add(TakenIds(session, known, completed=True))
             self.note(session, urgent=True)
@@ -348,25 +358,27 @@ class Sessions(Kept):
         sync = self.urgent
         full = [_row(session) for session in self._unsaid]
         for session in self._unsaid:
-            session.flights.said()
+            session.packet_ids.said()
         trails = [
-            (session.number, session.flights.said())
+            (session.number, session.packet_ids.said())
             for session in self._dirty
             if session not in self._unsaid
         ]
         said = {session.number for session in self._unsaid}
-        wishes = [one for one in self._wishes if one[0] not in said]
-        data = _encode(SessionChanges(full, trails, self._gone, self._whole, wishes))
+        topic_filters = [one for one in self._topic_filters if one[0] not in said]
+        data = _encode(
+            SessionChanges(full, trails, self._gone, self._whole, topic_filters)
+        )
         self._dirty.clear()
         self._unsaid.clear()
-        self._gone, self._wishes = [], []
+        self._gone, self._topic_filters = [], []
         self._whole = self._urgent = False
         return [(data, sync)]
 
     def taken_back(self) -> None:
         """Undo what was received, and say everything else again."""
         for taken in self._taken.take_back():
-            received = taken.session.flights.received
+            received = taken.session.packet_ids.received
             if taken.completed:
                 received.update(taken.ids)
             else:
@@ -396,13 +408,13 @@ class Sessions(Kept):
         for row in changes.full:
             self._remove(row.number)
             self._put(row)
-        for number, filter_, wish in changes.wishes:
+        for number, filter_, topic_filter in changes.topic_filters:
             if (session := self._by_number.get(number)) is not None:
-                session.wishes.pop(filter_, None)
-                if wish is not None:
-                    session.wishes[filter_] = wish
+                session.topic_filters.pop(filter_, None)
+                if topic_filter is not None:
+                    session.topic_filters[filter_] = topic_filter
         for number, trail in changes.trails:
-            self._by_number[number].flights.follow(trail)
+            self._by_number[number].packet_ids.follow(trail)
 
     def _remove(self, number: int) -> None:
         known = self._by_number.pop(number, None)
@@ -414,8 +426,10 @@ class Sessions(Kept):
         session = Session(row.number, row.client, durable=True)
         session.user, session.expiry_s = row.user, row.expiry_s
         session.gone_s, session.will = row.gone_s, row.will
-        session.wishes = {wish.filter: wish for wish in row.wishes}
-        session.flights.follow(row.trail)
+        session.topic_filters = {
+            topic_filter.filter: topic_filter for topic_filter in row.topic_filters
+        }
+        session.packet_ids.follow(row.trail)
         self._by_client[session.client] = self._by_number[row.number] = session
 
 
@@ -426,7 +440,7 @@ def _row(session: Session) -> SessionRecord:
         session.user,
         session.expiry_s,
         session.gone_s,
-        list(session.wishes.values()),
+        list(session.topic_filters.values()),
         session.will,
-        session.flights.whole_trail(),
+        session.packet_ids.whole_trail(),
     )

@@ -1,9 +1,9 @@
 """Which sessions hear of which topics, and how they come by subscriptions.
 
-A wish may match a hundred thousand topics, so it makes no subscription by itself. When
-a group closes, every topic that got events in it is looked up among the wishes, once,
-and each session that wishes for it and has no subscription yet gets one that begins
-with the first of these events: in the same group, so a crash keeps both or neither.
+A filter may match 100 000 topics, so it makes no subscription by itself. When a group
+closes, every topic that got events in it is looked up among the filters, once, and
+each session that asks for it and has no subscription yet gets one that begins with the
+first of these events: in the same group, so a crash keeps both or neither.
 A subscription that has nothing left to do may go, and comes back in the same way.
 
 What a client was sent and did not answer stays with its share: it is in flight again
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from penstock.delivery.consumer import Consumer, Outlet
 from penstock.delivery.cursor import NEVER
-from penstock.delivery.flights import MAX_ID
+from penstock.delivery.packet_ids import MAX_ID
 from penstock.delivery.subscription import Subscription
 from penstock.delivery.subscriptions import Subscriptions
 from penstock.log import BrokerLog
@@ -37,7 +37,7 @@ from penstock.sessions.session import (
 if TYPE_CHECKING:
     from penstock.sessions.book import Sessions
 
-# The handshake of QoS 2 is with the packet ids (delivery/flights.py): towards the
+# The handshake of QoS 2 is with the packet ids (delivery/packet_ids.py): towards the
 # subscription an event is settled once its client has it.
 ANSWERED = Policy(order="log", window=MAX_ID, qos=1)
 UNANSWERED = Policy(order="log", window=MAX_ID, qos=0)
@@ -46,8 +46,8 @@ BY_KEY = Policy(order="key", window=MAX_ID, qos=1)
 MAX_ROUTED = 1_000_000
 # What is looked at before others have their turn: a few milliseconds.
 PIECE_STEPS = 2_000
-# What a wish that comes or goes takes, and a share that it is about, in such steps.
-WISH_STEPS = 10
+# What a filter that comes or goes takes, and a share that it is about, in such steps.
+FILTER_STEPS = 10
 # What it takes to make a topic.
 TOPIC_STEPS = 100
 
@@ -88,7 +88,7 @@ class Routes:
         self._broker = broker
         self._sessions = sessions
         self._routed: set[str] = set()
-        """Topics that everybody who wishes for them has a share in."""
+        """Topics that everybody who asks for them has a share in."""
         self._tree: FilterTree[Session | Group, TopicFilter | None] = FilterTree()
         self._groups: dict[tuple[str, str], Group] = {}
         self._withheld: tuple[str, ...] = ()
@@ -116,7 +116,7 @@ class Routes:
                 self._broker.subscriptions.update(one)
 
     def withhold(self, filters: Iterable[str]) -> None:
-        """Let nobody hear of topics that these match, whatever a wish says."""
+        """Let nobody hear of topics that these match, whatever a filter says."""
         self._withheld = tuple(filters)
         for session in self._sessions:
             for share in list(session.shares.values()):
@@ -128,47 +128,53 @@ class Routes:
     def withholds(self, topic: str) -> bool:
         return any(matches(one, topic) for one in self._withheld)
 
-    # Wishes
+    # Filters
 
-    def add(self, session: Session, wishes: Iterable[TopicFilter]) -> Iterator[None]:
-        """Let a session hear of what it wishes, from now on.
+    def add(
+        self, session: Session, topic_filters: Iterable[TopicFilter]
+    ) -> Iterator[None]:
+        """Let a session hear of what it filters, from now on.
 
         What it gives is to be gone through, now or in pieces: it looks at the shares
-        that these wishes are about.
+        that these filters are about.
         """
         fresh: FilterTree[None, None] = FilterTree()
         plain = []
-        for wish in wishes:
-            self.steps += WISH_STEPS
-            if (share := wish.share) is not None:
-                self._join(session, wish, share)
+        for topic_filter in topic_filters:
+            self.steps += FILTER_STEPS
+            if (share := topic_filter.share) is not None:
+                self._join(session, topic_filter, share)
             else:
-                fresh.add(wish.filter, None, None)
-                plain.append(wish)
-        self._unroute(wish.filter for wish in plain)
+                fresh.add(topic_filter.filter, None, None)
+                plain.append(topic_filter)
+        self._unroute(topic_filter.filter for topic_filter in plain)
         starts = {
-            topic: first if self._wishes(session, topic) else end
+            topic: first if self._topic_filters(session, topic) else end
             for topic, first, end in self._opened(fresh)
             if topic not in session.topics
         }
-        for wish in plain:
-            self._tree.add(wish.filter, session, wish)
+        for topic_filter in plain:
+            self._tree.add(topic_filter.filter, session, topic_filter)
         for topic, start in starts.items():
             self._make(session, topic, start, self.terms_of(session, topic))
-        return self._look(session, [wish.filter for wish in plain], fresh)
+        return self._look(
+            session, [topic_filter.filter for topic_filter in plain], fresh
+        )
 
-    def remove(self, session: Session, wishes: Iterable[TopicFilter]) -> Iterator[None]:
-        """Let a session hear of them no more, unless by another wish; as ``add``."""
+    def remove(
+        self, session: Session, topic_filters: Iterable[TopicFilter]
+    ) -> Iterator[None]:
+        """Let a session hear of them no more, unless by another filter; as ``add``."""
         gone: FilterTree[None, None] = FilterTree()
         filters = []
-        for wish in wishes:
-            self.steps += WISH_STEPS
-            if (share := wish.share) is not None:
+        for topic_filter in topic_filters:
+            self.steps += FILTER_STEPS
+            if (share := topic_filter.share) is not None:
                 self._leave(session, share)
                 continue
-            self._tree.remove(wish.filter, session)
-            gone.add(wish.filter, None, None)
-            filters.append(wish.filter)
+            self._tree.remove(topic_filter.filter, session)
+            gone.add(topic_filter.filter, None, None)
+            filters.append(topic_filter.filter)
         return self._look(session, filters, gone)
 
     def defer(self, session: Session, look: Iterator[None]) -> None:
@@ -185,10 +191,10 @@ class Routes:
         if session is not None:
             self.defer(session, self._unfinished.pop(session))
 
-    def rest(self, session: Session, wish: TopicFilter) -> None:
+    def rest(self, session: Session, topic_filter: TopicFilter) -> None:
         """Nobody is there for what is sent without an answer."""
-        if wish.share is None:
-            self._tree.remove(wish.filter, session)
+        if topic_filter.share is None:
+            self._tree.remove(topic_filter.filter, session)
 
     def terms(self, session: Session, share: Share) -> DeliveryTerms:
         """How events of the share's topic reach the session."""
@@ -197,17 +203,21 @@ class Routes:
         return share.terms
 
     def _terms(self, session: Session, share: Share) -> DeliveryTerms:
-        if share.wish is not None:
-            return _terms([share.wish])
+        if share.topic_filter is not None:
+            return _terms([share.topic_filter])
         return self.terms_of(session, share.topic)
 
     def terms_of(self, session: Session, topic: str) -> DeliveryTerms:
-        """How events of a topic reach a session by all its own wishes."""
-        return _terms(self._wishes(session, topic))
+        """How events of a topic reach a session by all its own filters."""
+        return _terms(self._topic_filters(session, topic))
 
-    def _wishes(self, session: Session, topic: str) -> list[TopicFilter]:
+    def _topic_filters(self, session: Session, topic: str) -> list[TopicFilter]:
         found = self._tree.match(topic)
-        return [wish for key, wish in found if key is session and wish]
+        return [
+            topic_filter
+            for key, topic_filter in found
+            if key is session and topic_filter
+        ]
 
     def drop_retained(self, session: Session) -> None:
         """Send nothing more of what is retained."""
@@ -232,7 +242,7 @@ class Routes:
     def _look(
         self, session: Session, filters: list[str], about: FilterTree[None, None]
     ) -> Iterator[None]:
-        """Wishes came, went or changed: look at the shares that they are about.
+        """Filters came, went or changed: look at the shares that they are about.
 
         It counts what is there when it comes to a share, so it may wait in between.
         """
@@ -251,18 +261,18 @@ class Routes:
                 begun = self.steps
 
     def _reconsider(self, session: Session, share: Share) -> None:
-        self.steps += WISH_STEPS + len(session.flights.out) // 32
-        wishes = self._wishes(session, share.topic)
-        if not wishes:
+        self.steps += FILTER_STEPS + len(session.packet_ids.out) // 32
+        topic_filters = self._topic_filters(session, share.topic)
+        if not topic_filters:
             self.end(session, share)
             return
-        share.terms = _terms(wishes)
+        share.terms = _terms(topic_filters)
         if share.ending:
             self._begin_again(share)
         self._toughen(session, share, share.terms)
 
     def _begin_again(self, share: Share) -> None:
-        """What came while nobody wished for it is not sent."""
+        """What came while nobody subscribed to it is not sent."""
         share.ending = False
         end = self._broker.log.topic(share.topic).next_offset
         share.subscription.fresh.seek(end)
@@ -271,7 +281,7 @@ class Routes:
             share.consumer.ready[share.consumer] = None
 
     def _toughen(self, session: Session, share: Share, terms: DeliveryTerms) -> None:
-        """A share that is wished for with answers now must ask for them."""
+        """A share that is subscribed to with answers now must ask for them."""
         if share.subscription.policy.qos == 0 and terms.qos:
             before = share.subscription.fresh
             self.drop(session, share)
@@ -281,7 +291,7 @@ class Routes:
                 self._broker.subscriptions.update(made.subscription)
 
     def _unroute(self, filters: Iterable[str]) -> None:
-        """Topics that new wishes are about may need something again."""
+        """Topics that new filters are about may need something again."""
         for one in filters:
             if _is_wild(one):
                 self._routed.clear()
@@ -289,9 +299,9 @@ class Routes:
             self._routed.discard(one)
 
     def _opened(self, fresh: FilterTree[None, None]) -> Iterator[tuple[str, int, int]]:
-        """Topics that new wishes are about with what they have got in the open group.
+        """Topics that new filters are about with what they have got in the open group.
 
-        It is older than the wishes, and not for them: unless another was there before.
+        It is older than the filters, and not for them: unless another was there before.
         """
         if not len(fresh):
             return
@@ -334,16 +344,16 @@ class Routes:
     def _route(self, topic: str, first: int) -> None:
         wild = _is_wild(topic)  # no MQTT client can be told: MQTT-3.3.2-2
         found: dict[Session | Group, list[TopicFilter]] = {}
-        for key, wish in () if wild else self._tree.match(topic):
-            wishes = found.setdefault(key, [])
-            if wish is not None:
-                wishes.append(wish)
-        self.steps += WISH_STEPS * len(found)
-        for key, wishes in found.items():
+        for key, topic_filter in () if wild else self._tree.match(topic):
+            topic_filters = found.setdefault(key, [])
+            if topic_filter is not None:
+                topic_filters.append(topic_filter)
+        self.steps += FILTER_STEPS * len(found)
+        for key, topic_filters in found.items():
             if isinstance(key, Group):
                 self._make_shared(key, topic, first)
             elif (known := key.topics.get(topic)) is None or known.subscription.ended:
-                self._make(key, topic, first, _terms(wishes))
+                self._make(key, topic, first, _terms(topic_filters))
         if len(self._routed) >= MAX_ROUTED:
             self._routed.clear()
         self._routed.add(topic)
@@ -367,33 +377,36 @@ class Routes:
         subscription = subscriptions.add(
             group.subscriber, topic, self._shared, first, temporary=False, limited=False
         )
-        for session, wish in group.members.items():
-            self.take_up(session, subscription, wish)
+        for session, topic_filter in group.members.items():
+            self.take_up(session, subscription, topic_filter)
 
     def take_up(
-        self, session: Session, subscription: Subscription, wish: TopicFilter | None
+        self,
+        session: Session,
+        subscription: Subscription,
+        topic_filter: TopicFilter | None,
     ) -> Share:
         """A session's share in a subscription, at work if its client is there."""
-        share = Share(subscription, wish)
+        share = Share(subscription, topic_filter)
         session.shares[subscription.number] = share
-        if wish is None:
+        if topic_filter is None:
             session.topics[subscription.topic] = share
         if session.outlet is not None:
             self.attach(session, share)
         return share
 
-    def end_unwished(self, session: Session) -> None:
-        """End what was ending when the broker ended: no wish is left for it."""
+    def end_unsubscribed(self, session: Session) -> None:
+        """End what was ending when the broker ended: no filter is left for it."""
         filters: FilterTree[None, None] = FilterTree()
-        for wish in session.wishes.values():
-            if not wish.share:
-                filters.add(wish.filter, None, None)
+        for topic_filter in session.topic_filters.values():
+            if not topic_filter.share:
+                filters.add(topic_filter.filter, None, None)
         for share in list(session.topics.values()):
             if share.topic != RETAINED and not filters.match(share.topic):
                 self.end(session, share)
 
     def _join(
-        self, session: Session, wish: TopicFilter, share: tuple[str, str]
+        self, session: Session, topic_filter: TopicFilter, share: tuple[str, str]
     ) -> None:
         group = self._groups.get(share)
         if group is None:
@@ -404,13 +417,13 @@ class Routes:
             fresh.add(group.filter, None, None)
             for topic, _, end in list(self._opened(fresh)):
                 self._make_shared(group, topic, end)
-        group.members[session] = wish
+        group.members[session] = topic_filter
         for subscription in self.shared_subscriptions(group):
             known = session.shares.get(subscription.number)
             if known is None:
-                self.take_up(session, subscription, wish)
+                self.take_up(session, subscription, topic_filter)
                 continue
-            known.wish, known.terms, known.ending = wish, None, False
+            known.topic_filter, known.terms, known.ending = topic_filter, None, False
             if known.consumer is not None and session.outlet is not None:
                 session.ready[known.consumer] = None
 
@@ -461,9 +474,9 @@ class Routes:
         others.
         """
         number = share.subscription.number
-        session.flights.drop(number, qos=1)
-        flights = session.flights.out
-        begun = [flights[id_].offset for id_ in session.flights.of(number)]
+        session.packet_ids.drop(number, qos=1)
+        packet_ids = session.packet_ids.out
+        begun = [packet_ids[id_].offset for id_ in session.packet_ids.of(number)]
         if begun:
             share.consumer = self._broker.attach(share.subscription, NOBODY)
             share.subscription.hold(begun, share.consumer)
@@ -475,9 +488,9 @@ class Routes:
         if consumer is None:
             return
         session.ready.pop(consumer, None)
-        if share.wish is not None:
+        if share.topic_filter is not None:
             # As keep_begun has it.
-            others = session.flights.drop(share.subscription.number, qos=1)
+            others = session.packet_ids.drop(share.subscription.number, qos=1)
             share.subscription.put_back(others, consumer)
             if share.subscription.owed.count_of(consumer):
                 consumer.outlet = NOBODY
@@ -496,14 +509,14 @@ class Routes:
         if share.consumer is not None:
             session.ready.pop(share.consumer, None)
             share.consumer = None
-        session.flights.abandon(session.flights.of(share.subscription.number))
+        session.packet_ids.abandon(session.packet_ids.of(share.subscription.number))
         self._sessions.note(session)
         self._forget(session, share)
 
     def end(self, session: Session, share: Share) -> None:
         """Send nothing more of it; what is in flight is completed (MQTT-3.10.4-3)."""
         number = share.subscription.number
-        if any(one.number == number for one in session.flights.out.values()):
+        if any(one.number == number for one in session.packet_ids.out.values()):
             share.ending = True
         else:
             self.drop(session, share)
@@ -513,17 +526,19 @@ class Routes:
         consumer, share.consumer = share.consumer, None
         if consumer is not None:
             session.ready.pop(consumer, None)
-            if share.wish is not None:  # not to be sent to anybody else: MQTT-4.8.2-5
-                offsets = session.flights.drop(share.subscription.number, qos=2)
+            if (
+                share.topic_filter is not None
+            ):  # not to be sent to anybody else: MQTT-4.8.2-5
+                offsets = session.packet_ids.drop(share.subscription.number, qos=2)
                 share.subscription.settle_all(offsets, consumer)
             self._broker.detach(consumer)
-        session.flights.drop(share.subscription.number)
+        session.packet_ids.drop(share.subscription.number)
         self._forget(session, share)
         subscription = share.subscription
-        if share.wish is None and not subscription.ended:
+        if share.topic_filter is None and not subscription.ended:
             self._broker.subscriptions.remove(subscription)
             self._routed.discard(subscription.topic)
-        elif share.wish is not None:
+        elif share.topic_filter is not None:
             self._broker.wake(subscription)
 
     def _forget(self, session: Session, share: Share) -> None:
@@ -554,10 +569,17 @@ def _is_wild(text: str) -> bool:
     return "+" in text or "#" in text
 
 
-def _terms(wishes: list[TopicFilter]) -> DeliveryTerms:
+def _terms(topic_filters: list[TopicFilter]) -> DeliveryTerms:
     return DeliveryTerms(
-        max((wish.qos for wish in wishes), default=0),
-        bool(wishes) and all(wish.no_local for wish in wishes),
-        any(wish.retain_as_published for wish in wishes),
-        tuple(sorted(wish.identifier for wish in wishes if wish.identifier)),
+        max((topic_filter.qos for topic_filter in topic_filters), default=0),
+        bool(topic_filters)
+        and all(topic_filter.no_local for topic_filter in topic_filters),
+        any(topic_filter.retain_as_published for topic_filter in topic_filters),
+        tuple(
+            sorted(
+                topic_filter.identifier
+                for topic_filter in topic_filters
+                if topic_filter.identifier
+            )
+        ),
     )

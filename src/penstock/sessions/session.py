@@ -1,4 +1,4 @@
-"""One session: what its client wishes, and its share in each topic it hears of."""
+"""One session: what its client filters, and its share in each topic it hears of."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import NamedTuple, Protocol, runtime_checkable
 import msgspec
 
 from penstock.delivery.consumer import Consumer, Outlet
-from penstock.delivery.flights import Flights
 from penstock.delivery.owed import Owed
+from penstock.delivery.packet_ids import PacketIds
 from penstock.delivery.subscription import Subscription
 from penstock.model.topic_filter import shared
 
@@ -56,7 +56,7 @@ class Will(msgspec.Struct, array_like=True, frozen=True):
 
 
 class DeliveryTerms(NamedTuple):
-    """How events of a topic reach a session: from all wishes that match it."""
+    """How events of a topic reach a session: from all filters that match it."""
 
     qos: int
     no_local: bool
@@ -90,17 +90,19 @@ NOBODY = Nobody()
 class Share:
     """A session's part in the events of one topic."""
 
-    __slots__ = ("consumer", "ending", "quiet", "subscription", "terms", "wish")
+    __slots__ = ("consumer", "ending", "quiet", "subscription", "terms", "topic_filter")
 
-    def __init__(self, subscription: Subscription, wish: TopicFilter | None) -> None:
+    def __init__(
+        self, subscription: Subscription, topic_filter: TopicFilter | None
+    ) -> None:
         self.subscription = subscription
-        self.wish = wish
-        """The wish of a group that others share; None: all that match count."""
+        self.topic_filter = topic_filter
+        """The filter of a group that others share; None: all that match count."""
         self.terms: DeliveryTerms | None = None
         """To be found anew if None."""
         self.consumer: Consumer | None = None
         self.ending = False
-        """No wish is left: what is in flight is completed, and nothing else sent."""
+        """No filter is left: what is in flight is completed, and nothing else sent."""
         self.quiet = 0
         """Events in front of it were there when the broker began: whether those of
         QoS 0 were sent nobody knows, and at most once is what they are sent."""
@@ -117,7 +119,7 @@ class Session:
         "client",
         "durable",
         "expiry_s",
-        "flights",
+        "packet_ids",
         "gone_s",
         "number",
         "outlet",
@@ -129,7 +131,7 @@ class Session:
         "will",
         "will_again_s",
         "will_due_s",
-        "wishes",
+        "topic_filters",
     )
 
     def __init__(self, number: int, client: str, *, durable: bool) -> None:
@@ -140,8 +142,8 @@ class Session:
         self.expiry_s: float | None = 0.0
         """How long it is kept without a connection; None for ever."""
         self.user = ""
-        self.wishes: dict[str, TopicFilter] = {}
-        self.flights = Flights(noting=durable)
+        self.topic_filters: dict[str, TopicFilter] = {}
+        self.packet_ids = PacketIds(noting=durable)
         self.shares: dict[int, Share] = {}
         """By the number of the subscription."""
         self.topics: dict[str, Share] = {}

@@ -28,7 +28,7 @@ import pyarrow as pa
 
 from penstock.client import Client
 from penstock.errors import BadRow, InvalidOption, InvalidPayload, PenstockError
-from penstock.spark.line import SparkConnection
+from penstock.spark.connection import SparkConnection
 from penstock.spark.options import (
     CONNECTION,
     check_names,

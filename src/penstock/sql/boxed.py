@@ -70,7 +70,7 @@ class Box(SqlEngine):
     def __init__(self, question: SqlQuestion) -> None:
         self._question = question
         place = BrokerAccess(servers=(), path=question.data, retry_s=0)
-        super().__init__(place, _Told(question), BOX)
+        super().__init__(place, _GivenCatalog(question), BOX)
 
     def _planned(self, query: str) -> duckdb.DuckDBPyRelation | None:
         check(self._duck, query)
@@ -90,7 +90,7 @@ class Box(SqlEngine):
         return found
 
 
-class _Told:
+class _GivenCatalog:
     """The catalogue that came with the question."""
 
     def __init__(self, question: SqlQuestion) -> None:

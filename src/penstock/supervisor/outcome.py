@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from penstock.supervisor.accounts import Comparison, idle
+from penstock.supervisor.comparisons import Comparison, idle
 from penstock.supervisor.figures import StageCounts
 
 

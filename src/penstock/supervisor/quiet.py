@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from penstock.supervisor.accounts import behind
+from penstock.supervisor.comparisons import behind
 from penstock.supervisor.figures import StageCounts
 
 

@@ -20,15 +20,15 @@ from penstock.client.address import SECURE
 from penstock.errors import PartFailed, StoreError
 from penstock.store.store import open_store, place_of
 from penstock.supervisor import kept
-from penstock.supervisor.accounts import (
+from penstock.supervisor.alone import alone
+from penstock.supervisor.background import BackgroundThread
+from penstock.supervisor.comparisons import (
     Comparison,
     StoredDocuments,
     accounts,
     behind,
     sent,
 )
-from penstock.supervisor.alone import alone
-from penstock.supervisor.aside import BackgroundThread
 from penstock.supervisor.desk import BrokerDesk
 from penstock.supervisor.figures import StageCounts, StageFigures
 from penstock.supervisor.logs import shorten
@@ -139,11 +139,11 @@ class Up:
         if self._wanted.spark:
             self._store = self._store or str(self._process("store").ready["url"])
             where = place_of(self._store)
-            if not self._aside(self._prepare, f"waiting for the store {where}"):
+            if not self._in_background(self._prepare, f"waiting for the store {where}"):
                 return
         self._desk = BrokerDesk(server, self._wanted.login, self._wanted.ca_file)
         make = partial(self._desk.make_topics, spark=self._wanted.spark)
-        if not self._aside(make, "waiting for the broker to make topics"):
+        if not self._in_background(make, "waiting for the broker to make topics"):
             return
         self._ask()
         self._add(
@@ -192,18 +192,18 @@ class Up:
         for part in parts:
             self._process(part.name).part = part
 
-    def _aside(self, work: Callable[[], None], doing: str) -> bool:
+    def _in_background(self, work: Callable[[], None], doing: str) -> bool:
         """Do what may take long, and look after the parts meanwhile.
 
         False if a signal has ended the waiting: ``doing`` is what was waited for then.
         Raises what the work does.
         """
         self._doing = doing
-        aside = BackgroundThread(work)
-        self._look_until(lambda: aside.is_done)
-        if aside.is_done:
+        thread = BackgroundThread(work)
+        self._look_until(lambda: thread.is_done)
+        if thread.is_done:
             self._doing = ""
-            aside.check()
+            thread.check()
         return not self._stopping
 
     def _prepare(self) -> None:

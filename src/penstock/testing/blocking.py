@@ -26,7 +26,7 @@ from penstock.testing.clock import VirtualClock
 from penstock.testing.disk import FaultyDisk
 from penstock.testing.faults import Error, InjectedFault
 from penstock.testing.harness import PATIENCE_S, AsyncHarness
-from penstock.testing.look import FailedTry, LetterView
+from penstock.testing.inspector import FailedTry, LetterView
 
 T = TypeVar("T")
 R = TypeVar("R")

@@ -31,7 +31,7 @@ from penstock.testing.clock import VirtualClock
 from penstock.testing.crashdisk import CrashDisk
 from penstock.testing.disk import FaultyDisk, UnsyncedFiles
 from penstock.testing.faults import Error, Faults, InjectedFault
-from penstock.testing.look import FailedTry, Inspector, LetterView
+from penstock.testing.inspector import FailedTry, Inspector, LetterView
 from penstock.testing.pace import VirtualPace
 from penstock.testing.timers import install, uninstall
 

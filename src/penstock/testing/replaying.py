@@ -19,7 +19,7 @@ from penstock.embedded.handler import Handler
 from penstock.errors import InvalidHandler
 from penstock.model.event import SETTABLE
 from penstock.model.event import Event as RawEvent
-from penstock.testing.look import typed
+from penstock.testing.inspector import typed
 
 # Where the event was, if only a payload is given.
 _ID = "replayed"

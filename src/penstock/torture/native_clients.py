@@ -149,7 +149,7 @@ class NativeConsumer(NativeClient):
         """Offsets whose settlement was said to be durable."""
         self.got: dict[int, str] = {}
         self.last_text = {topic: ""}
-        self._wish = SubscribeOptions(subscriber=name, window=window)
+        self._topic_filter = SubscribeOptions(subscriber=name, window=window)
         self._record = record
         self._last = -1
         self._questions: dict[int, list[int]] = {}
@@ -162,7 +162,7 @@ class NativeConsumer(NativeClient):
     def begin(self) -> None:
         self._last = -1
         self._questions.clear()
-        self._session.subscribe(self.topic, self._wish)
+        self._session.subscribe(self.topic, self._topic_filter)
 
     def received(self, data: bytes) -> None:
         super().received(data)

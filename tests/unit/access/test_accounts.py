@@ -14,10 +14,10 @@ from penstock.access.account import LEAST_READ_BYTES, LOOK_S, Account, Bucket
 from penstock.access.grants import Grants
 from penstock.access.quota import NAMES, NONE, Quota
 from penstock.broker import epochs
-from penstock.broker.card import Card
-from penstock.broker.cards import Cards, _decode_cards
 from penstock.broker.finish import finish
 from penstock.broker.options import BrokerOptions
+from penstock.broker.topic_metadata import TopicMetadata
+from penstock.broker.topic_registry import TopicRegistry, _decode_metadata
 from penstock.errors import InvalidOption, QuotaReached
 from penstock.log import Columns
 from penstock.model.failure import refused
@@ -110,7 +110,7 @@ def test_topics_are_counted_by_who_made_them() -> None:
     assert not scene.log.has_topic("c")
     assert anna.topics == 2
     scene.broker.create_topic("c")
-    assert scene.broker.cards["c"].made_by == ""
+    assert scene.broker.registry["c"].made_by == ""
 
 
 def test_a_topic_that_is_gone_does_not_count() -> None:
@@ -123,7 +123,7 @@ def test_a_topic_that_is_gone_does_not_count() -> None:
         publish(scene, "b")
 
     assert anna.topics == 1
-    assert scene.broker.cards.made_by("anna") == {"b"}
+    assert scene.broker.registry.made_by("anna") == {"b"}
 
 
 def test_a_topic_whose_group_failed_does_not_count() -> None:
@@ -135,7 +135,7 @@ def test_a_topic_whose_group_failed_does_not_count() -> None:
         assert anna.topics == 0
         publish(scene, "b")
 
-    assert scene.broker.cards.made_by("anna") == {"b"}
+    assert scene.broker.registry.made_by("anna") == {"b"}
 
 
 @RESTARTS
@@ -152,19 +152,19 @@ def test_who_made_a_topic_survives(restart: str, checkpoint: bool) -> None:
 
     scene.restart(restart)
 
-    cards = scene.broker.cards
-    assert cards.made_by("anna") == {"a", "b"}
-    assert cards.made_by("bert") == {"c"}
+    registry = scene.broker.registry
+    assert registry.made_by("anna") == {"a", "b"}
+    assert registry.made_by("bert") == {"c"}
     assert scene.broker.accounts.users() == {"anna", "bert"}
 
 
 def test_a_card_of_before_has_no_maker() -> None:
     old = b"\x81\xa1t\x95\xa4full\x90\xc0\x90\x03"
 
-    assert _decode_cards(old) == {"t": Card(mode="full", last_comment=3)}
-    cards = Cards(BrokerOptions())
-    cards.restore(old)
-    assert not cards.makers()
+    assert _decode_metadata(old) == {"t": TopicMetadata(mode="full", last_comment=3)}
+    registry = TopicRegistry(BrokerOptions())
+    registry.restore(old)
+    assert not registry.makers()
 
 
 def test_what_a_handler_publishes_is_refused_as_a_whole() -> None:

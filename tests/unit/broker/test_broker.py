@@ -289,7 +289,7 @@ def test_subscription_without_consumer_can_be_ended() -> None:
     consumer = scene.subscribe()
     scene.broker.deactivate("ann", "t")
     assert consumer.subscription.active
-    scene.broker.aftermath.suspend(consumer.subscription)
+    scene.broker.failure_handling.suspend(consumer.subscription)
     scene.commit()
 
     scene.broker.deactivate("ann", "t")

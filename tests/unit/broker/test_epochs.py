@@ -234,7 +234,7 @@ def test_a_schema_that_came_after_staging_counts(office: Office) -> None:
 
 
 def register(office: Office, schema: object) -> None:
-    office.broker.cards.register("t", schema, type_="", at_ms=1, by="")
+    office.broker.registry.register("t", schema, type_="", at_ms=1, by="")
     office.commit()
 
 

@@ -142,7 +142,7 @@ def test_what_is_refused_changes_nothing(
     scene = Scene(options, LogOptions(max_event_bytes=1000))
     scene.broker.create_topic("strict")
     schema = {"type": "integer"}
-    scene.broker.cards.register("strict", schema, type_="", at_ms=0, by="")
+    scene.broker.registry.register("strict", schema, type_="", at_ms=0, by="")
     scene.commit()
     consumer = busy(scene)
     topics = scene.log.topics()

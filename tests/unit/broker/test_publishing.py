@@ -52,7 +52,7 @@ def stored(broker: Broker, topic: str) -> list[bytes]:
 
 def with_schema(broker: Broker, topic: str) -> None:
     """Payloads of the topic are numbers."""
-    broker.cards.register(topic, {"type": "integer"}, type_="N", at_ms=0, by="anna")
+    broker.registry.register(topic, {"type": "integer"}, type_="N", at_ms=0, by="anna")
 
 
 def test_a_batch_that_is_good_is_one_piece(broker: Broker) -> None:
@@ -225,7 +225,7 @@ def test_nothing_is_stored_if_all_ids_are_known(office: Office) -> None:
 
 def test_a_payload_that_does_not_fit_is_named_by_its_place(office: Office) -> None:
     publish_once(office.broker, "t", Columns([b"1"]), ["1"], office.now_s)
-    office.broker.cards.register("t", {"type": "integer"}, type_="", at_ms=1, by="")
+    office.broker.registry.register("t", {"type": "integer"}, type_="", at_ms=1, by="")
 
     with pytest.raises(InvalidPayload) as caught:
         publish_once(
@@ -245,7 +245,7 @@ def pending(scene: Scene, payload: bytes) -> PendingMessage:
 
 def integers_only(scene: Scene) -> None:
     schema = {"type": "integer"}
-    scene.broker.cards.register("t", schema, type_="", at_ms=0, by="")
+    scene.broker.registry.register("t", schema, type_="", at_ms=0, by="")
     scene.commit()
 
 
@@ -294,7 +294,7 @@ def test_if_the_letter_cannot_be_kept_the_message_stays() -> None:
     message = pending(scene, b'"x"')
     scene.refuse_appends()
     schema = {"type": "integer"}
-    scene.broker.cards.register("t", schema, type_="", at_ms=0, by="")
+    scene.broker.registry.register("t", schema, type_="", at_ms=0, by="")
 
     with pytest.raises(DiskFull):
         release(scene.broker, message, scene.now_s)

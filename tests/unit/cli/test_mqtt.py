@@ -28,7 +28,7 @@ def arrange(data: Path) -> None:
         for name, filter_ in (("ann", "a/#"), ("bob", "b")):
             session, _ = broker.sessions.open(name, clean=False, expiry_s=None)
             broker.sessions.attach(session, Outlet())
-            broker.sessions.wish(session, TopicFilter(filter_, 1))
+            broker.sessions.subscribe(session, TopicFilter(filter_, 1))
         for topic in ("a/1", "a/2"):
             broker.create_topic(topic)
             broker.retained.append(topic, Columns([b"warm"], 1000))

@@ -10,9 +10,14 @@ from penstock.cli.mqtt_text import (
     session_table,
 )
 from penstock.desk.views.retained import RetainedView
-from penstock.desk.views.sessions import MqttSessionView, OwedTopicRow, WillRow, WishRow
+from penstock.desk.views.sessions import (
+    FilterRow,
+    MqttSessionView,
+    OwedTopicRow,
+    WillRow,
+)
 
-WISH = WishRow(
+WISH = FilterRow(
     filter="a/#", qos=1, no_local=True, retain_as_published=True, identifier=7
 )
 SESSION = MqttSessionView(

@@ -6,7 +6,7 @@ from click.testing import CliRunner
 
 from penstock.cli.main import cli
 from penstock.cli.up_run import summary
-from penstock.supervisor.accounts import Comparison
+from penstock.supervisor.comparisons import Comparison
 from penstock.supervisor.figures import StageCounts
 from penstock.supervisor.outcome import Outcome, Times
 from penstock.supervisor.process import PartState

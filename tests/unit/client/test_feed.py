@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from penstock.client import Client, connect, line
+from penstock.client import Client, connect, lasting
 from penstock.client.feed import Feed, FeedEvents
 from penstock.client.outgoing import PART_BYTES, StagedEvents
 from penstock.errors import ConnectionLost, FeedMoved, NotRunning, ServerRefused
@@ -21,7 +21,7 @@ def server(tmp_path: Path) -> Iterator[LocalServer]:
 
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(line, "PAUSE_S", 0.01)
+    monkeypatch.setattr(lasting, "PAUSE_S", 0.01)
 
 
 def opened(server: LocalServer) -> Feed:

@@ -187,8 +187,8 @@ def test_an_answer_that_was_given_up_is_not_kept(pair: Pair) -> None:
 
 def test_a_subscription_that_is_moved_goes_on_at_another_channel(pair: Pair) -> None:
     pair.session.publish("t", Outgoing.of([b"a", b"b"]))
-    wish = SubscribeOptions(subscriber="me", start="earliest", prefetch=1)
-    seq = pair.session.subscribe("t", wish)
+    wanted = SubscribeOptions(subscriber="me", start="earliest", prefetch=1)
+    seq = pair.session.subscribe("t", wanted)
     pair.exchange()
     message = pair.session.answer(seq)
     assert isinstance(message, Subscribed)

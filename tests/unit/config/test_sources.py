@@ -14,7 +14,7 @@ from penstock.config.sources import (
     of_file,
     of_flags,
 )
-from penstock.config.tree import SETTINGS
+from penstock.config.tree import RENAMED, SETTINGS, variable
 from penstock.errors import BadConfigFile, ConfigError, UnknownSetting
 from penstock.store import store
 
@@ -35,6 +35,24 @@ def test_a_file_gives_the_values_it_has(tmp_path: Path) -> None:
 def test_variables_that_are_options_of_commands_are_no_settings() -> None:
     assert store.VARIABLE in OF_COMMANDS
     assert list(of_environment({store.VARIABLE: "mongodb://h/db"})) == []
+
+
+@pytest.mark.parametrize("old", RENAMED)
+def test_the_name_of_before_is_taken_with_a_hint(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, old: str
+) -> None:
+    path = tmp_path / "penstock.toml"
+    table, name = old.split(".")
+    path.write_text(f"[{table}]\n{name} = 5\n")
+
+    (of_it,) = of_file(str(path))
+    (of_variable,) = of_environment({variable(old): "5"})
+
+    assert of_it.setting is of_variable.setting is SETTINGS[RENAMED[old]]
+    assert of_it.value == of_variable.value == 5
+    said = [one.getMessage() for one in caplog.records]
+    assert f"{old} is called {RENAMED[old]} now" in said[0]
+    assert variable(RENAMED[old]) in said[1]
 
 
 def test_an_empty_file_gives_nothing(tmp_path: Path) -> None:

@@ -121,7 +121,7 @@ def test_very_many_failures_of_one_moment_are_several_appends() -> None:
         return append(name, events)
 
     scene.log.append = watched  # type: ignore[method-assign, assignment]
-    scene.broker.aftermath.carry_out(one, failures, scene.now_s)
+    scene.broker.failure_handling.carry_out(one, failures, scene.now_s)
 
     assert len(appends) > 1
     assert sum(appends) == 200

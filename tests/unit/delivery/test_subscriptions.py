@@ -372,7 +372,7 @@ def test_activity_is_remembered(restart: str, suspended: bool) -> None:
     scene.publish(0)
     consumer = scene.subscribe()
     if suspended:
-        scene.broker.aftermath.suspend(consumer.subscription)
+        scene.broker.failure_handling.suspend(consumer.subscription)
     else:
         scene.broker.unsubscribe(consumer)
     scene.commit()

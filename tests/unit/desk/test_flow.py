@@ -88,7 +88,7 @@ def test_topics_lead_to_their_subscribers(office: Office) -> None:
 def test_a_suspended_subscriber_is_told_so(office: Office) -> None:
     put(office, "orders")
     consumer = office.subscribe("billing", "orders")
-    office.broker.aftermath.suspend(consumer.subscription)
+    office.broker.failure_handling.suspend(consumer.subscription)
 
     flow = Figures(office.broker).flow.look()
 

@@ -8,7 +8,12 @@ import pytest
 
 from penstock.desk import sessions as desk_sessions
 from penstock.desk.desk import Desk
-from penstock.desk.views.sessions import MqttSessionRow, OwedTopicRow, WillRow, WishRow
+from penstock.desk.views.sessions import (
+    FilterRow,
+    MqttSessionRow,
+    OwedTopicRow,
+    WillRow,
+)
 from penstock.errors import InvalidArgument, InvalidName, UnknownSession
 from penstock.sessions import TopicFilter, Will
 from tests.unit.delivery.scene import Outlet
@@ -47,8 +52,8 @@ def clients(scene: Scene, **arguments: Any) -> list[str]:
 def test_a_row_says_how_things_stand(scene: Scene) -> None:
     ann = scene.come("ann", 60)
     ann.user = "anna"
-    scene.wish(ann, "t", 2)
-    scene.wish(ann, "a/#", 1)
+    scene.subscribe_to(ann, "t", 2)
+    scene.subscribe_to(ann, "a/#", 1)
     scene.events("t", 3)
     scene.events("a/b", 2)
     first, *_ = scene.send(ann, "t", qos=2)
@@ -64,7 +69,7 @@ def test_a_row_says_how_things_stand(scene: Scene) -> None:
         expiry_s=60,
         expires_in_s=None,
         durable=True,
-        filters=[wish("t", 2), wish("a/#", 1)],
+        filters=[topic_filter("t", 2), topic_filter("a/#", 1)],
         filters_count=2,
         in_flight_out=3,
         in_flight_in=2,
@@ -74,8 +79,8 @@ def test_a_row_says_how_things_stand(scene: Scene) -> None:
     assert first == 1
 
 
-def wish(filter_: str, qos: int) -> WishRow:
-    return WishRow(
+def topic_filter(filter_: str, qos: int) -> FilterRow:
+    return FilterRow(
         filter=filter_, qos=qos, no_local=False, retain_as_published=False, identifier=0
     )
 
@@ -138,7 +143,7 @@ def test_a_page_adds_up_so_many_topics(
     scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("ann", "bob"):
-        scene.wish(scene.come(name), "#")
+        scene.subscribe_to(scene.come(name), "#")
     for topic in ("a", "b"):
         scene.events(topic)
     monkeypatch.setattr(desk_sessions, "MAX_TOPICS", 3)
@@ -152,7 +157,7 @@ def test_a_page_adds_up_so_many_topics(
 
 def test_sessions_are_found_by_state_and_by_filter(scene: Scene) -> None:
     for name, filter_ in (("ann", "a/#"), ("bob", "$share/g/a/b"), ("cy", "c")):
-        scene.wish(scene.come(name), filter_)
+        scene.subscribe_to(scene.come(name), filter_)
     scene.go(scene.session("bob"))
 
     assert clients(scene, state="away") == ["bob"]
@@ -169,7 +174,7 @@ def test_sessions_are_found_by_state_and_by_filter(scene: Scene) -> None:
 def test_a_list_shows_some_filters_and_a_session_all(scene: Scene) -> None:
     ann = scene.come()
     for number in range(12):
-        scene.wish(ann, f"f/{number}")
+        scene.subscribe_to(ann, f"f/{number}")
 
     (row,) = ask(scene, "mqtt.sessions").sessions
     view = ask(scene, "mqtt.sessions.show", client="ann")
@@ -180,8 +185,8 @@ def test_a_list_shows_some_filters_and_a_session_all(scene: Scene) -> None:
 
 def test_one_session_shows_what_it_is_owed(scene: Scene) -> None:
     ann = scene.come()
-    scene.wish(ann, "+")
-    scene.wish(ann, "$share/g/t", 2)
+    scene.subscribe_to(ann, "+")
+    scene.subscribe_to(ann, "$share/g/t", 2)
     scene.events("t", 2)
     scene.events("u", 3)
     scene.send(ann, "u")
@@ -210,7 +215,7 @@ def test_one_session_shows_what_it_is_owed(scene: Scene) -> None:
 
 def test_a_topic_that_is_gone_owes_nothing(scene: Scene) -> None:
     ann = scene.come()
-    scene.wish(ann, "u")
+    scene.subscribe_to(ann, "u")
     scene.events("u", 2)
     scene.go(ann)
     scene.commit()
@@ -238,7 +243,7 @@ def test_one_session_shows_its_will(scene: Scene) -> None:
 
 def test_options_of_a_filter_are_told(scene: Scene) -> None:
     ann = scene.come()
-    scene.broker.sessions.wish(ann, TopicFilter("t", 1, True, True, 7))
+    scene.broker.sessions.subscribe(ann, TopicFilter("t", 1, True, True, 7))
 
     (row,) = ask(scene, "mqtt.sessions.show", client="ann").filters
 
@@ -253,7 +258,7 @@ def test_a_client_without_a_session_is_not_known(scene: Scene, verb: str) -> Non
 
 def test_a_session_ends_with_what_is_owed_to_it(scene: Scene) -> None:
     ann = scene.come()
-    scene.wish(ann, "t")
+    scene.subscribe_to(ann, "t")
     scene.events("t", 2)
     scene.go(ann)
 

@@ -9,20 +9,20 @@ import pytest
 
 from penstock.clock import ManualClock
 from penstock.embedded.run import HandlerRun
-from penstock.embedded.threads import ThreadCrew
+from penstock.embedded.threads import ThreadPool
 from tests.unit.embedded.scene import handler_of, job, until
 
 
 class Work:
     def __init__(
-        self, function: Any, count: int, limit: int, ahead: int = 0, name: str = "crew"
+        self, function: Any, count: int, limit: int, ahead: int = 0, name: str = "pool"
     ) -> None:
         handler, clock = handler_of(function), ManualClock()
         self.todo = deque(
             HandlerRun([job(n)], handler, "me", clock) for n in range(count)
         )
         self.ended: list[HandlerRun] = []
-        self.crew = ThreadCrew(
+        self.pool = ThreadPool(
             asyncio.get_running_loop(),
             limit,
             lambda: ahead,
@@ -49,9 +49,9 @@ def test_calls_are_made_in_threads_up_to_a_number() -> None:
 
     async def run() -> None:
         work = Work(handle, 7, limit=3, name="three")
-        work.crew.wake()
+        work.pool.wake()
         await until(lambda: len(seen) == 3)
-        begun = len(list(work.crew.running()))
+        begun = len(list(work.pool.running()))
         gate.set()
         await until(lambda: len(work.ended) == 7)
 
@@ -59,7 +59,7 @@ def test_calls_are_made_in_threads_up_to_a_number() -> None:
         assert work.offsets == list(range(7))
         assert threads_of("three") <= 3
         assert set(seen) == {"three"}
-        await work.crew.stop()
+        await work.pool.stop()
         await until(lambda: threads_of("three") == 0)
 
     asyncio.run(run())
@@ -72,10 +72,10 @@ def test_many_short_calls_are_all_made() -> None:
     async def run() -> None:
         for limit, ahead in ((1, 0), (1, 5), (3, 0), (3, 20)):
             work = Work(lambda event: None, 2000, limit, ahead)
-            work.crew.wake()
+            work.pool.wake()
             await until(lambda: len(work.ended) == 2000)  # noqa: B023
             assert work.offsets == list(range(2000))
-            await work.crew.stop()
+            await work.pool.stop()
 
     asyncio.run(run())
 
@@ -88,12 +88,12 @@ def test_what_a_handler_raises_does_not_end_its_thread() -> None:
 
     async def run() -> None:
         work = Work(handle, 3, limit=1, name="raising")
-        work.crew.wake()
+        work.pool.wake()
         await until(lambda: len(work.ended) == 3)
 
         assert [type(one.error) for one in work.ended] == errors
         assert threads_of("raising") == 1
-        await work.crew.stop()
+        await work.pool.stop()
 
     asyncio.run(run())
 
@@ -107,21 +107,21 @@ def test_another_thread_takes_the_place_of_one_that_is_given_up() -> None:
 
     async def run() -> None:
         work = Work(handle, 4, limit=1, name="given-up")
-        work.crew.wake()
-        await until(lambda: bool(list(work.crew.running())))
-        [first] = work.crew.running()
+        work.pool.wake()
+        await until(lambda: bool(list(work.pool.running())))
+        [first] = work.pool.running()
         first.given_up = True
-        work.crew.give_up(first)
-        work.crew.wake()
+        work.pool.give_up(first)
+        work.pool.wake()
         await until(lambda: len(work.ended) == 3)
-        stuck, threads = work.crew.stuck, threads_of("given-up")
+        stuck, threads = work.pool.stuck, threads_of("given-up")
         gate.set()
-        await until(lambda: work.crew.stuck == 0)
+        await until(lambda: work.pool.stuck == 0)
         await until(lambda: threads_of("given-up") == 1)
 
         assert (stuck, threads) == (1, 2)
         assert work.offsets == [1, 2, 3]
-        await work.crew.stop()
+        await work.pool.stop()
         await until(lambda: threads_of("given-up") == 0)
 
     asyncio.run(run())
@@ -132,18 +132,18 @@ def test_a_call_that_was_done_when_it_was_given_up_keeps_its_thread() -> None:
 
     async def run() -> None:
         work = Work(lambda event: done.set(), 1, limit=1, name="kept")
-        work.crew.wake()
+        work.pool.wake()
         assert done.wait(60)  # on the loop: it cannot collect meanwhile
-        while not work.crew._done:
+        while not work.pool._done:
             pass
-        [first] = work.crew.running()
+        [first] = work.pool.running()
         first.given_up = True
-        work.crew.give_up(first)
-        await until(lambda: work.crew.stuck == 0)
+        work.pool.give_up(first)
+        await until(lambda: work.pool.stuck == 0)
 
         assert work.ended == []
         assert threads_of("kept") == 1
-        await work.crew.stop()
+        await work.pool.stop()
         await until(lambda: threads_of("kept") == 0)
 
     asyncio.run(run())
@@ -158,15 +158,15 @@ def test_what_waits_for_a_thread_can_be_withdrawn() -> None:
 
     async def run() -> None:
         work = Work(handle, 5, limit=1, ahead=4)
-        work.crew.wake()
+        work.pool.wake()
         await until(lambda: seen == [0])
-        back = work.crew.withdraw()
+        back = work.pool.withdraw()
         gate.set()
-        await until(lambda: not work.crew.busy)
+        await until(lambda: not work.pool.busy)
 
         assert [one.jobs[0].offset for one in back] == [1, 2, 3, 4]
         assert (seen, work.offsets) == ([0], [0])
-        await work.crew.stop()
+        await work.pool.stop()
 
     asyncio.run(run())
 
@@ -180,9 +180,9 @@ def test_a_thread_may_outlive_its_loop() -> None:
 
     async def run() -> None:
         work = Work(handle, 1, limit=1, name="outlives")
-        work.crew.wake()
-        await until(lambda: bool(list(work.crew.running())))
-        await work.crew.stop()
+        work.pool.wake()
+        await until(lambda: bool(list(work.pool.running())))
+        await work.pool.stop()
 
     asyncio.run(run())
     gate.set()
@@ -198,7 +198,7 @@ def test_a_mistake_of_ours_costs_no_thread(caplog: pytest.LogCaptureFixture) -> 
 
     async def run() -> None:
         work = Work(handle, 5, limit=1)
-        given, mistakes, told = work.crew._next_run, [RuntimeError("ours")], []
+        given, mistakes, told = work.pool._next_run, [RuntimeError("ours")], []
 
         def next_run() -> HandlerRun | None:
             if len(work.todo) == 2 and mistakes:
@@ -210,12 +210,12 @@ def test_a_mistake_of_ours_costs_no_thread(caplog: pytest.LogCaptureFixture) -> 
             if len(told) == 1:
                 raise RuntimeError("ours")
 
-        work.crew._next_run, work.crew._ended = next_run, ended
-        work.crew.wake()
+        work.pool._next_run, work.pool._ended = next_run, ended
+        work.pool.wake()
         await until(lambda: len(told) == 3)
-        work.crew.wake()  # as the next tick does
+        work.pool.wake()  # as the next tick does
         await until(lambda: len(told) == 5)
-        await work.crew.stop()
+        await work.pool.stop()
 
         assert told == [0, 1, 2, 3, 4]
 

@@ -7,7 +7,7 @@ from typing import cast
 
 import pytest
 
-from penstock.desk.figures import Around
+from penstock.desk.figures import ProcessInfo
 from penstock.desk.views.figures import Pipeline
 from penstock.gateway.options import ControlOptions
 from tests.unit.gateway.scene import Peer, Rules, Scene
@@ -27,17 +27,17 @@ NO_SPARK = (
 )
 
 
-def around(**told: bool) -> Around:
+def process(**told: bool) -> ProcessInfo:
     """What is around a broker that ``penstock up`` runs; nothing else is asked for."""
     pipeline = Pipeline(stages=[], at_ms=1, **{"running": True, **told})
-    return cast(Around, SimpleNamespace(pipeline=lambda: pipeline))
+    return cast(ProcessInfo, SimpleNamespace(pipeline=lambda: pipeline))
 
 
 @pytest.fixture
 def scene(tmp_path: Path) -> Iterator[Scene]:
     """A broker with a pipeline that runs."""
     scene = Scene(tmp_path)
-    scene.figures.around = around()
+    scene.figures.process = process()
     yield scene
     scene.close()
 
@@ -90,7 +90,7 @@ def test_tweets_are_shown_from_now_on_and_once(scene: Scene) -> None:
 
 def test_many_tweets_are_all_shown(tmp_path: Path) -> None:
     scene = Scene(tmp_path, Rules(control=ControlOptions(window=10)))
-    scene.figures.around = around()
+    scene.figures.process = process()
     peer = scene.connect("control")
     peer.say("twitter")
 
@@ -154,7 +154,7 @@ def test_a_topic_that_is_deleted_ends_the_stream(scene: Scene) -> None:
 def test_a_stream_that_rests_is_asked_for_and_what_is_missing_is_said(
     scene: Scene, told: dict[str, bool], said: list[str]
 ) -> None:
-    scene.figures.around = around(**told)
+    scene.figures.process = process(**told)
     peer = scene.connect("control")
     assert not scene.figures.pipeline().asked
 
@@ -165,18 +165,18 @@ def test_a_stream_that_rests_is_asked_for_and_what_is_missing_is_said(
 def test_a_stream_that_came_to_rest_later_is_asked_for_by_another_twitter(
     scene: Scene,
 ) -> None:
-    scene.figures.around = None
+    scene.figures.process = None
     peer = scene.connect("control")
     assert peer.say("twitter") == [GREETING, STARTED, NOBODY]
 
-    scene.figures.around = around(resting=True)
+    scene.figures.process = process(resting=True)
 
     assert peer.say("twitter", "twitter") == [AGAIN, WOKEN, AGAIN]
     assert scene.figures.pipeline().asked
 
 
 def test_without_a_pipeline_what_others_publish_is_shown(scene: Scene) -> None:
-    scene.figures.around = None
+    scene.figures.process = None
     peer = scene.connect("control")
     assert peer.say("twitter") == [GREETING, STARTED, NOBODY]
 
@@ -186,7 +186,7 @@ def test_without_a_pipeline_what_others_publish_is_shown(scene: Scene) -> None:
 
 
 def test_who_leaves_stops_showing_and_not_the_stream(scene: Scene) -> None:
-    scene.figures.around = around(resting=True)
+    scene.figures.process = process(resting=True)
     peer = scene.connect("control")
     peer.say("twitter")
 

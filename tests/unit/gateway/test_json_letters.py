@@ -110,7 +110,7 @@ def test_lines_that_cannot_be_kept_do_not_fill_the_log(
 def test_a_schema_for_the_topic_of_letters_loses_none(scene: Scene) -> None:
     scene.broker.create_topic("odd")
     schema = {"type": "integer"}
-    scene.broker.cards.register("odd", schema, type_="", at_ms=0, by="")
+    scene.broker.registry.register("odd", schema, type_="", at_ms=0, by="")
     letters = RawLetters(scene.broker, JsonOptions(dead_letter_topic="odd"))
 
     letters.add(b"rubbish", "publisher", LineRefusal.INVALID_JSON, OPEN)

@@ -265,7 +265,7 @@ def strings_only(scene: Scene) -> None:
     if not scene.broker.log.has_topic("t"):
         scene.broker.create_topic("t")
     schema = {"type": "string"}
-    scene.broker.cards.register("t", schema, type_="", at_ms=0, by="")
+    scene.broker.registry.register("t", schema, type_="", at_ms=0, by="")
     scene.commit()
 
 

@@ -140,7 +140,7 @@ def test_other_fields_and_priorities_are_stored(scene: Scene, writer: Peer) -> N
 def integers_only(scene: Scene, topic: str = "t") -> None:
     scene.broker.create_topic(topic)
     schema = {"type": "integer"}
-    scene.broker.cards.register(topic, schema, type_="", at_ms=0, by="")
+    scene.broker.registry.register(topic, schema, type_="", at_ms=0, by="")
     scene.commit()
 
 

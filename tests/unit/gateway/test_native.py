@@ -379,11 +379,11 @@ def test_a_final_refusal_is_a_dead_letter_at_once(scene: Scene) -> None:
 def test_pauses_between_tries_are_as_the_subscriber_wishes(scene: Scene) -> None:
     publish(scene, b"a")
     peer = NativePeer(scene)
-    wish = Subscribe(
+    topic_filter = Subscribe(
         1, "t", "me", backoff_s=1.5, backoff_factor=3, max_backoff_s=9, jitter=0.25
     )
 
-    peer.say(wish)
+    peer.say(topic_filter)
 
     policy = scene.broker.subscription("me", "t").policy
     assert (policy.backoff_s, policy.backoff_factor) == (1.5, 3)
@@ -761,14 +761,14 @@ def test_a_consumer_has_no_more_than_it_asked_for(scene: Scene) -> None:
 def test_events_in_order_go_to_one_consumer_at_a_time(scene: Scene) -> None:
     publish(scene, b"a")
     one, two = NativePeer(scene), NativePeer(scene)
-    wish = Subscribe(1, "t", "me", "earliest", in_order=True)
-    one.say(wish)
+    topic_filter = Subscribe(1, "t", "me", "earliest", in_order=True)
+    one.say(topic_filter)
 
-    (problem,) = only(RequestRefused, two.say(wish))
+    (problem,) = only(RequestRefused, two.say(topic_filter))
 
     assert problem.error == "TakenInOrder"
     one.peer.disconnect()
-    assert offsets(only(Events, two.say(wish))) == [0]
+    assert offsets(only(Events, two.say(topic_filter))) == [0]
 
 
 # What a user may do

@@ -179,7 +179,7 @@ def test_of_publishes_in_one_read_only_what_does_not_fit_is_refused(
 ) -> None:
     scene.broker.create_topic("t")
     schema = {"type": "integer"}
-    scene.broker.cards.register("t", schema, type_="", at_ms=0, by="")
+    scene.broker.registry.register("t", schema, type_="", at_ms=0, by="")
     peer = NativePeer(scene)
 
     said = peer.say(

@@ -44,17 +44,17 @@ class HttpHouse:
 
     def __init__(
         self,
-        around: scene.House,
+        process: scene.House,
         folder: Path,
         options: HttpOptions,
         check_user: CheckUser | None,
         find_user: FindUser | None = None,
     ) -> None:
-        self.around = around
-        self.broker = around.broker
-        self.engine = around.engine
-        self.clock = around.clock
-        self.files = around.files
+        self.process = process
+        self.broker = process.broker
+        self.engine = process.engine
+        self.clock = process.clock
+        self.files = process.files
         self.key_file = KeyFile(folder)
         token = self.key_file.begin(int(self.clock.now_s() * 1000))
         assert token is not None, "the folder is new"
@@ -159,5 +159,7 @@ async def http_house(
     check_user: CheckUser | None = None,
     find_user: FindUser | None = None,
 ) -> AsyncIterator[HttpHouse]:
-    async with scene.house(folder) as around:
-        yield HttpHouse(around, folder, options or HttpOptions(), check_user, find_user)
+    async with scene.house(folder) as process:
+        yield HttpHouse(
+            process, folder, options or HttpOptions(), check_user, find_user
+        )

@@ -82,7 +82,7 @@ def test_what_is_written_again_is_answered_at_last(tmp_path: Path) -> None:
 
             path = "/v1/subscriptions/me/t/seek"
             asked = asyncio.create_task(house.ask("POST", path, {"start": 0}))
-            await house.around.until(lambda: house.engine.broker.log.failure)
+            await house.process.until(lambda: house.engine.broker.log.failure)
             assert not asked.done()
             house.clock.advance(1)
             house.engine.tick()

@@ -63,7 +63,7 @@ def test_who_does_not_read_is_told_everything_at_last(tmp_path: Path) -> None:
             seen, number = len(answer.writes), house.house.live.number
             with house.house.live.look(LiveView()) as other:
                 while house.house.live.number < number + 5:
-                    await other.bell.wait(1.0)
+                    await other.notifier.wait(1.0)
 
             answer.reads.set()
             await answer.until(lambda: len(answer.writes) >= seen + 2)

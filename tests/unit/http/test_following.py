@@ -6,7 +6,7 @@ import pytest
 
 from penstock.errors import InvalidName, InvalidOption, ReservedName, UnknownTopic
 from penstock.http.following import FollowTerms, follow, start_in
-from penstock.http.tap import Tap, offsets_of
+from penstock.http.stream_consumer import StreamConsumer, offsets_of
 from penstock.log import Columns
 from penstock.model.policy import Policy
 from tests.unit.http.scene import HttpHouse, http_house
@@ -17,7 +17,7 @@ DEFAULT = Policy(window=7)
 
 async def following(
     house: HttpHouse, name: str | None, terms: FollowTerms | None = None
-) -> Tap:
+) -> StreamConsumer:
     return await follow(
         house.house,
         "t",
@@ -38,11 +38,11 @@ def test_a_named_subscriber_is_on_disk_before_it_gets_anything(tmp_path: Path) -
         async with http_house(tmp_path) as house:
             await published(house)
 
-            tap = await following(house, "anna", FollowTerms(window=3))
+            consumer = await following(house, "anna", FollowTerms(window=3))
 
             assert house.broker.promised <= house.broker.log.written
-            assert tap.subscription.policy == Policy(window=3)
-            assert offsets_of(tap.take()) == [0, 1]
+            assert consumer.subscription.policy == Policy(window=3)
+            assert offsets_of(consumer.take()) == [0, 1]
 
     run(scene())
 
@@ -51,10 +51,10 @@ def test_without_a_name_nothing_is_left_behind(tmp_path: Path) -> None:
     async def scene() -> None:
         async with http_house(tmp_path) as house:
             await published(house)
-            tap = await following(house, None)
-            assert tap.subscription.temporary
+            consumer = await following(house, None)
+            assert consumer.subscription.temporary
 
-            tap.close()
+            consumer.close()
 
             assert len(house.broker.subscriptions) == 0
 
@@ -68,9 +68,9 @@ def test_what_is_not_said_stays_as_it_was(tmp_path: Path) -> None:
             before = Policy(window=99, order="priority", tries=3, qos=0)
             house.broker.subscribe("anna", "t", before, "earliest")
 
-            tap = await following(house, "anna", FollowTerms(ack_timeout_s=5.0))
+            consumer = await following(house, "anna", FollowTerms(ack_timeout_s=5.0))
 
-            policy = tap.subscription.policy
+            policy = consumer.subscription.policy
             assert (policy.window, policy.order, policy.tries) == (99, "priority", 3)
             assert (policy.ack_timeout_s, policy.qos) == (5.0, 1)
 

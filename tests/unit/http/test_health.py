@@ -39,7 +39,7 @@ def test_a_server_that_cannot_write_is_not_ready(tmp_path: Path) -> None:
             house.broker.publish("t", Columns([b"1"], 0))
             house.files.fail("write", "journal")
             house.engine.kick()
-            await house.around.until(lambda: house.engine.broker.log.failure)
+            await house.process.until(lambda: house.engine.broker.log.failure)
 
             answer = await house.ask("GET", "/readyz", token=None)
 

@@ -71,7 +71,7 @@ def test_then_only_what_changed(office: Office) -> None:
             assert looker.take() == b""  # there is no other frame yet
             office.publish("b", b"y")
 
-            assert await looker.bell.wait(TIMEOUT_S)
+            assert await looker.notifier.wait(TIMEOUT_S)
             look = told(looker.take())["overview"]
 
         assert not look["whole"]
@@ -87,7 +87,7 @@ def test_a_frame_is_made_once_for_all(office: Office) -> None:
         live = Live(figures)
         with live.look(LiveView()) as one, live.look(LiveView()) as other:
             assert one.take() == other.take()
-            await one.bell.wait(TIMEOUT_S)
+            await one.notifier.wait(TIMEOUT_S)
             number = live.number
             first, second = one.take(), other.take()
 
@@ -105,7 +105,7 @@ def test_who_missed_frames_sees_everything_again(office: Office) -> None:
             looker.take()
             first = live.number
             while live.number < first + 2:
-                await looker.bell.wait(TIMEOUT_S)
+                await looker.notifier.wait(TIMEOUT_S)
 
             look = told(looker.take())["overview"]
 
@@ -171,7 +171,7 @@ def test_a_mistake_costs_a_frame_and_nothing_else(
             await figures.failed.wait()
             figures.broken = False
 
-            assert await looker.bell.wait(TIMEOUT_S)
+            assert await looker.notifier.wait(TIMEOUT_S)
             assert looker.take()
 
         assert caplog.records[0].action == "figures_failed"  # type: ignore[attr-defined]

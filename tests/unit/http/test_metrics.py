@@ -71,8 +71,8 @@ def test_sessions_and_retained_messages_are_counted(office: Office) -> None:
     for name in ("ann", "bob", "cy"):
         session, _ = sessions.open(name, clean=False, expiry_s=None)
         sessions.attach(session, Outlet())
-        sessions.wish(session, TopicFilter("t", 1))
-        session.flights.send(1, [0, 1], 2)
+        sessions.subscribe(session, TopicFilter("t", 1))
+        session.packet_ids.send(1, [0, 1], 2)
         sessions.received(session, [5])
     sessions.detach(session, office.now_s)
     office.broker.create_topic("t")

@@ -20,10 +20,10 @@ async def published(house: HttpHouse, *numbers: int) -> None:
     assert answer.status == 201
 
 
-async def pulled(house: HttpHouse, **wish: Any) -> list[tuple[int, int]]:
+async def pulled(house: HttpHouse, **wanted: Any) -> list[tuple[int, int]]:
     """Offset and try of what a pull brings."""
-    wish.setdefault("start", "earliest")
-    answer = await house.ask("POST", PULL, wish)
+    wanted.setdefault("start", "earliest")
+    answer = await house.ask("POST", PULL, wanted)
     assert answer.status == 200, answer.body
     return [(one["offset"], one["tries"]) for one in answer.json()["events"]]
 
@@ -182,10 +182,10 @@ def test_who_holds_events_has_the_time_to_acknowledge_them(tmp_path: Path) -> No
             await published(house, 1)
             assert await pulled(house, ack_timeout_s=300) == [(0, 1)]
             subscription = house.broker.subscription("anna", "t")
-            seats = house.house.seats
+            pullers = house.house.pullers
 
             for _ in range(3):
-                seats._sweep()
+                pullers._sweep()
                 await asyncio.sleep(0.02)
 
             assert subscription.consumers
@@ -199,8 +199,8 @@ def test_a_subscription_that_is_forgotten_ends_the_pull(tmp_path: Path) -> None:
     async def scene() -> None:
         async with http_house(tmp_path) as house:
             await published(house, 1)
-            wish = {"wait_s": 60, "start": "latest"}
-            waiting = asyncio.create_task(house.ask("POST", PULL, wish))
+            wanted = {"wait_s": 60, "start": "latest"}
+            waiting = asyncio.create_task(house.ask("POST", PULL, wanted))
             await happens(lambda: house.broker.subscriptions.of_subscriber("anna"))
             await happens(lambda: house.broker.subscription("anna", "t").consumers)
 
@@ -237,15 +237,15 @@ REFUSED = [
 ]
 
 
-@pytest.mark.parametrize(("wish", "status", "text"), REFUSED)
+@pytest.mark.parametrize(("wanted", "status", "text"), REFUSED)
 def test_a_wish_that_makes_no_sense_is_refused(
-    tmp_path: Path, wish: dict[str, Any], status: int, text: str
+    tmp_path: Path, wanted: dict[str, Any], status: int, text: str
 ) -> None:
     async def scene() -> None:
         async with http_house(tmp_path) as house:
             await published(house, 1)
 
-            answer = await house.ask("POST", PULL, wish)
+            answer = await house.ask("POST", PULL, wanted)
 
             assert answer.status == status
             assert text in answer.json()["detail"]

@@ -10,15 +10,15 @@ from hypothesis import strategies as st
 
 from penstock.errors import UnknownTopic
 from penstock.http import scanning
+from penstock.http.event_filter import EventFilter
 from penstock.http.scanning import Scanned, backwards, batches, forwards
 from penstock.http.search import parsed
-from penstock.http.sieve import Sieve
 from penstock.log import Columns, Log
 
 
 def look_for(text: str = "", limit: int = 10, max_scan: int = 1000) -> Scanned:
-    sieve = Sieve(search=parsed(text) if text else None)
-    return Scanned(sieve=sieve, limit=limit, max_scan=max_scan)
+    event_filter = EventFilter(search=parsed(text) if text else None)
+    return Scanned(event_filter=event_filter, limit=limit, max_scan=max_scan)
 
 
 def numbers(look: Scanned) -> list[int]:

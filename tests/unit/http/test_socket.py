@@ -9,7 +9,7 @@ import pytest
 
 from penstock.http.options import HttpOptions
 from penstock.http.socket import BAD_MESSAGE, ENDED, GOING_AWAY, MOVED
-from penstock.http.tap import Tap
+from penstock.http.stream_consumer import StreamConsumer
 from tests.unit.http.scene import HttpHouse, http_house
 from tests.unit.http.streaming import Streamed, happens, streamed
 from tests.unit.server.scene import run
@@ -277,7 +277,7 @@ def test_a_mistake_of_ours_closes_the_socket_and_is_logged(
             await published(house, 0)
             async with opened(house, "subscriber=anna&start=0") as socket:
                 await got(socket, (0, 1))
-                monkeypatch.setattr(Tap, "settle", _broken)
+                monkeypatch.setattr(StreamConsumer, "settle", _broken)
 
                 say(socket, ack=[0])
 

@@ -265,7 +265,7 @@ def test_a_question_ends_with_its_client(tmp_path: Path) -> None:
         async with asking(tmp_path) as (house, fake):
             fake.answers.clear()
             async with streamed(house, "GET", SELECT) as answer:
-                await house.around.until(lambda: fake.waiting)
+                await house.process.until(lambda: fake.waiting)
                 answer.disconnect()
                 await answer.until_done()
 
@@ -281,7 +281,7 @@ def test_a_question_ends_with_the_server(tmp_path: Path) -> None:
         async with asking(tmp_path) as (house, fake):
             fake.answers.clear()
             async with streamed(house, "GET", SELECT) as answer:
-                await house.around.until(lambda: fake.waiting)
+                await house.process.until(lambda: fake.waiting)
                 house.house.opened.end()
                 await answer.until_done()
 
@@ -297,7 +297,7 @@ def test_a_question_ends_with_the_login(tmp_path: Path) -> None:
             fake.answers.clear()
             token = house.new_token("r", scope="read")
             async with streamed(house, "GET", SELECT, token=token) as answer:
-                await house.around.until(lambda: fake.waiting)
+                await house.process.until(lambda: fake.waiting)
                 assert (await house.ask("DELETE", "/v1/tokens/r")).status == 200
                 house.house.opened.check()
                 await answer.until_done()

@@ -179,7 +179,7 @@ def test_an_id_moves_no_subscription_that_has_failed_tries(tmp_path: Path) -> No
             pull = "/v1/subscriptions/anna/t/pull"
             await house.ask("POST", pull, {"start": "earliest", "max": 1})
             await house.ask("POST", pull, {"max": 0, "nack": [{"offset": 0}]})
-            house.house.seats.close()
+            house.house.pullers.close()
 
             path = f"{STREAM}?subscriber=anna"
             async with streamed(house, "GET", path, {"Last-Event-ID": "1"}) as answer:

@@ -3,7 +3,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from penstock.http.bell import Bell
+from penstock.http.notifier import Notifier
 from penstock.http.opened import Guest
 from penstock.http.watching import watched
 from tests.unit.server.scene import run
@@ -27,12 +27,12 @@ def guest() -> Guest:
 
 def test_a_client_that_goes_rings() -> None:
     async def scene() -> None:
-        client, bell = Client(), Bell()
-        async with watched(client.receive, guest(), bell) as watch:
+        client, notifier = Client(), Notifier()
+        async with watched(client.receive, guest(), notifier) as watch:
             client.coming.put_nowait({"type": "http.request", "body": b""})
             client.coming.put_nowait({"type": "http.disconnect"})
 
-            assert await bell.wait(10)
+            assert await notifier.wait(10)
             assert watch.gone and watch.over
 
     run(scene())
@@ -40,13 +40,13 @@ def test_a_client_that_goes_rings() -> None:
 
 def test_a_server_that_ends_rings() -> None:
     async def scene() -> None:
-        client, bell, one = Client(), Bell(), guest()
-        async with watched(client.receive, one, bell) as watch:
+        client, notifier, one = Client(), Notifier(), guest()
+        async with watched(client.receive, one, notifier) as watch:
             assert (watch.gone, watch.over) == (False, False)
 
             one.ended.set()
 
-            assert await bell.wait(10)
+            assert await notifier.wait(10)
             assert (watch.gone, watch.over) == (False, True)
 
     run(scene())

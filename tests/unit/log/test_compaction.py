@@ -25,7 +25,7 @@ def filled(directory: Path, keys: list[bytes | None], per_segment: int) -> Log:
             log.commit()
         log.roll("t")
     log.checkpoint(keep=1)
-    log.keeper.forget(log.topic("t"))
+    log.flusher.forget(log.topic("t"))
     return log
 
 

@@ -158,7 +158,7 @@ def test_checkpoint_waits_for_work_that_is_under_way(tmp_path: Path) -> None:
     log.create_topic("t")
     log.commit()
     add(log, bytes(8000))
-    log.keeper.begin_write_out(0)
+    log.flusher.begin_write_out(0)
 
     with pytest.raises(Backlogged):
         log.checkpoint()

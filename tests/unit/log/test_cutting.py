@@ -28,7 +28,7 @@ def log(tmp_path: Path) -> Log:
         if number in (1, 3):
             log.roll("t")
     log.checkpoint()
-    log.keeper.forget(log.topic("t"))
+    log.flusher.forget(log.topic("t"))
     return log
 
 
@@ -58,11 +58,11 @@ def bases(topic: TopicLog) -> list[int]:
 def test_sealed_segments_in_front_of_the_start_go(
     log: Log, offset: int, left: list[int]
 ) -> None:
-    topic, shelf = log.topic("t"), log.catalog.shelf
+    topic, segment_cache = log.topic("t"), log.catalog.segment_cache
 
     for _ in range(2):
         gone = forget_before(topic, offset)
-        erase(Files(), shelf, topic, gone)
+        erase(Files(), segment_cache, topic, gone)
 
         assert bases(topic) == left
         assert topic.start_offset == offset
@@ -83,11 +83,11 @@ def test_start_never_moves_back(log: Log) -> None:
     ("cut", "left"), [(0, []), (1, [0]), (2, [0]), (3, [0, 2]), (5, [0, 2, 4])]
 )
 def test_frames_behind_the_cut_go(log: Log, cut: int, left: list[int]) -> None:
-    topic, shelf = log.topic("t"), log.catalog.shelf
+    topic, segment_cache = log.topic("t"), log.catalog.segment_cache
 
     for _ in range(2):
-        gone = forget_behind(topic, shelf, cut, cut, length_behind(topic, cut))
-        erase(Files(), shelf, topic, gone)
+        gone = forget_behind(topic, segment_cache, cut, cut, length_behind(topic, cut))
+        erase(Files(), segment_cache, topic, gone)
 
         assert bases(topic) == left
         assert topic.end_offset == cut
@@ -98,12 +98,12 @@ def test_frames_behind_the_cut_go(log: Log, cut: int, left: list[int]) -> None:
 
 
 def test_cut_segment_loses_its_index(log: Log) -> None:
-    topic, shelf = log.topic("t"), log.catalog.shelf
+    topic, segment_cache = log.topic("t"), log.catalog.segment_cache
     log.checkpoint()
     assert "2.idx" in files_of(topic)
 
-    gone = forget_behind(topic, shelf, 3, 3, length_behind(topic, 3))
-    erase(Files(), shelf, topic, gone)
+    gone = forget_behind(topic, segment_cache, 3, 3, length_behind(topic, 3))
+    erase(Files(), segment_cache, topic, gone)
 
     assert "2.idx" not in files_of(topic)
     assert topic.index_of(topic.segments[-1]).end_offset == 3
@@ -163,10 +163,14 @@ def test_tidy_of_a_tidy_topic_changes_and_syncs_nothing(log: Log) -> None:
 
 
 def test_what_a_truncation_cuts_and_removes_is_synced_at_once(log: Log) -> None:
-    topic, shelf, files = log.topic("t"), log.catalog.shelf, FaultyFiles()
+    topic, segment_cache, files = (
+        log.topic("t"),
+        log.catalog.segment_cache,
+        FaultyFiles(),
+    )
 
-    gone = forget_behind(topic, shelf, 3, 3, length_behind(topic, 3))
-    erase(files, shelf, topic, gone)
+    gone = forget_behind(topic, segment_cache, 3, 3, length_behind(topic, 3))
+    erase(files, segment_cache, topic, gone)
 
     done = changes(files)
     assert done.index(("truncate", "2.seg")) + 1 == done.index(("sync", "2.seg"))
@@ -174,10 +178,14 @@ def test_what_a_truncation_cuts_and_removes_is_synced_at_once(log: Log) -> None:
 
 
 def test_what_a_trim_removes_is_synced_at_once_and_nothing_is_cut(log: Log) -> None:
-    topic, shelf, files = log.topic("t"), log.catalog.shelf, FaultyFiles()
+    topic, segment_cache, files = (
+        log.topic("t"),
+        log.catalog.segment_cache,
+        FaultyFiles(),
+    )
 
     gone = forget_before(topic, 4)
-    erase(files, shelf, topic, gone)
+    erase(files, segment_cache, topic, gone)
 
     removed = [name for call, name in changes(files) if call == "remove"]
     assert {".seg", "2.seg"} <= set(removed)
@@ -187,17 +195,21 @@ def test_what_a_trim_removes_is_synced_at_once_and_nothing_is_cut(log: Log) -> N
 def test_erasing_nothing_changes_and_syncs_nothing(log: Log) -> None:
     topic, files = log.topic("t"), FaultyFiles()
 
-    erase(files, log.catalog.shelf, topic, [])
+    erase(files, log.catalog.segment_cache, topic, [])
 
     assert changes(files) == []
 
 
 def test_segments_of_a_folder_that_is_gone_are_no_failure(log: Log) -> None:
-    topic, shelf, files = log.topic("t"), log.catalog.shelf, FaultyFiles()
-    gone = forget_behind(topic, shelf, 0, 0, length_behind(topic, 0))
+    topic, segment_cache, files = (
+        log.topic("t"),
+        log.catalog.segment_cache,
+        FaultyFiles(),
+    )
+    gone = forget_behind(topic, segment_cache, 0, 0, length_behind(topic, 0))
     Files().remove_tree(topic.directory)
 
-    erase(files, shelf, topic, gone)
+    erase(files, segment_cache, topic, gone)
 
     assert changes(files) == []
 

@@ -294,7 +294,7 @@ def test_long_journal_is_replayed_in_bounded_memory(tmp_path: Path) -> None:
 
     log = Log.open(tmp_path, LogOptions(write_out_bytes=1024, tail_cache_bytes=0))
 
-    assert log.keeper.unwritten_bytes <= 1024
+    assert log.flusher.unwritten_bytes <= 1024
     assert payloads(log, "t") == texts
     log.close()
 

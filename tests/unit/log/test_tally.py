@@ -3,7 +3,7 @@ from __future__ import annotations
 from penstock.files import Files
 from penstock.log.damage import Damage
 from penstock.log.options import TopicOptions
-from penstock.log.shelf import Shelf
+from penstock.log.segment_cache import SegmentCache
 from penstock.log.tally import Tally, place_of
 from penstock.log.topic import TopicLog
 
@@ -80,7 +80,7 @@ def damage(file: str, position: int, reason: str = "bad", **more) -> Damage:
 def topic() -> TopicLog:
     return TopicLog(
         Files(),
-        Shelf(Files()),
+        SegmentCache(Files()),
         lambda _: None,
         root="",
         directory="",

@@ -183,7 +183,7 @@ def test_damaged_end_of_a_segment_is_read_over(tmp_path: Path) -> None:
 def test_missing_segment_is_read_over_and_reported(tmp_path: Path) -> None:
     log = filled(tmp_path, ON_DISK)
     segment = log.topic("t").segments[1]
-    log.catalog.shelf.drop(segment.path)
+    log.catalog.segment_cache.drop(segment.path)
     Path(segment.path).unlink()
 
     assert offsets(log, "t") == [*range(10), *range(20, 40)]

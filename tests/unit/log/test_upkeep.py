@@ -418,7 +418,7 @@ def test_a_checkpoint_that_fails_is_not_taken_for_one_that_did_not(
     log.end_store(work)
     log.append("t", Columns([bytes(2000)]))
     log.commit()
-    assert log.keeper.error is None
+    assert log.flusher.error is None
 
     assert log.begin_upkeep() is None
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from penstock.client import Client, connect
-from penstock.client.line import LastingConnection
+from penstock.client.lasting import LastingConnection
 from penstock.pipeline import letters as letters_module
 from penstock.pipeline.letters import Letter, letters, parts
 from penstock.pipeline.options import BrokerAddress

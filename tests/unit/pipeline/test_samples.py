@@ -12,7 +12,7 @@ import pytest
 from penstock.broker.broker import Broker
 from penstock.client import connect
 from penstock.client.address import SOCKET_NAME
-from penstock.client.line import LastingConnection
+from penstock.client.lasting import LastingConnection
 from penstock.log import Log
 from penstock.pipeline.samples import TOPIC, Panics
 from tests.local_server import local_server

@@ -27,16 +27,16 @@ GET = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
 
 
 class Served:
-    def __init__(self, around: House, server: HttpServer, port: int) -> None:
-        self.around = around
+    def __init__(self, process: House, server: HttpServer, port: int) -> None:
+        self.process = process
         self.server = server
         self.port = port
 
     async def client(self) -> Client:
-        return await self.around.client(("127.0.0.1", self.port))
+        return await self.process.client(("127.0.0.1", self.port))
 
     async def until(self, condition: Callable[[], object]) -> None:
-        await self.around.until(condition)
+        await self.process.until(condition)
 
 
 @asynccontextmanager

@@ -23,8 +23,8 @@ class Scene(scene.Scene):
         """The connection is gone."""
         self.broker.sessions.detach(session, self.now_s)
 
-    def wish(self, session: Session, filter_: str, qos: int = 1) -> None:
-        self.broker.sessions.wish(session, TopicFilter(filter_, qos))
+    def subscribe_to(self, session: Session, filter_: str, qos: int = 1) -> None:
+        self.broker.sessions.subscribe(session, TopicFilter(filter_, qos))
 
     def events(self, topic: str, count: int = 1, *, commit: bool = True) -> None:
         self.broker.publish(topic, Columns([b"x"] * count))
@@ -54,7 +54,7 @@ class Scene(scene.Scene):
         share = share_of(session, topic)
         assert share.consumer is not None, "its client is away"
         offsets = self.take(share.consumer)
-        return session.flights.send(share.subscription.number, offsets, qos)
+        return session.packet_ids.send(share.subscription.number, offsets, qos)
 
     def subscriptions(self) -> list[tuple[str, str]]:
         return sorted((one.subscriber, one.topic) for one in self.broker.subscriptions)

@@ -34,9 +34,9 @@ def test_filters_are_counted_by_the_user_who_has_them(restart: str) -> None:
         session = scene.come(name)
         session.user = user
         for filter_ in ("a", "a", "b/#", "c"):
-            scene.wish(session, filter_)
-    scene.broker.sessions.unwish(scene.session("ann"), "c")
-    scene.broker.sessions.unwish(scene.session("ann"), "unknown")
+            scene.subscribe_to(session, filter_)
+    scene.broker.sessions.unsubscribe(scene.session("ann"), "c")
+    scene.broker.sessions.unsubscribe(scene.session("ann"), "unknown")
     scene.commit()
     assert scene.broker.sessions.filters == {"anna": 5}
 
@@ -64,7 +64,7 @@ def test_a_session_is_there_when_its_client_comes_again(scene: Scene) -> None:
 
 def test_a_clean_start_is_another_session(scene: Scene) -> None:
     first = scene.come()
-    scene.wish(first, "t")
+    scene.subscribe_to(first, "t")
     scene.events("t")
     scene.go(first)
 
@@ -72,7 +72,7 @@ def test_a_clean_start_is_another_session(scene: Scene) -> None:
 
     assert not present
     assert second.number > first.number
-    assert not second.wishes
+    assert not second.topic_filters
     assert scene.subscriptions() == []
 
 
@@ -114,17 +114,17 @@ def test_who_comes_back_in_time_has_no_will_due(scene: Scene) -> None:
 def test_wishes_are_known_by_their_filter(scene: Scene) -> None:
     ann, sessions = scene.come(), scene.broker.sessions
 
-    assert not sessions.wish(ann, TopicFilter("t", 1))
-    assert sessions.wish(ann, TopicFilter("t", 2))
-    assert ann.wishes == {"t": TopicFilter("t", 2)}
-    assert sessions.unwish(ann, "t")
-    assert not sessions.unwish(ann, "t")
+    assert not sessions.subscribe(ann, TopicFilter("t", 1))
+    assert sessions.subscribe(ann, TopicFilter("t", 2))
+    assert ann.topic_filters == {"t": TopicFilter("t", 2)}
+    assert sessions.unsubscribe(ann, "t")
+    assert not sessions.unsubscribe(ann, "t")
 
 
 def test_a_session_that_ended_is_forgotten_with_what_it_was_owed(scene: Scene) -> None:
     ann = scene.come()
-    scene.wish(ann, "t")
-    scene.wish(ann, "$share/g/t")
+    scene.subscribe_to(ann, "t")
+    scene.subscribe_to(ann, "$share/g/t")
     scene.events("t")
     scene.got(ann)
     scene.go(ann)
@@ -148,8 +148,8 @@ def test_everything_of_a_session_is_there_after_a_restart(
 ) -> None:
     ann = scene.come(expiry_s=3600.0)
     ann.user, ann.will = "anna", WILL
-    scene.broker.sessions.wish(ann, TopicFilter("t", 2, True, True, 7))
-    scene.wish(ann, "$share/g/x/#")
+    scene.broker.sessions.subscribe(ann, TopicFilter("t", 2, True, True, 7))
+    scene.subscribe_to(ann, "$share/g/x/#")
     scene.commit()
 
     scene.clock.advance(10.0)
@@ -157,7 +157,7 @@ def test_everything_of_a_session_is_there_after_a_restart(
 
     found = scene.session()
     assert (found.number, found.user, found.expiry_s) == (ann.number, "anna", 3600.0)
-    assert (found.will, found.wishes) == (WILL, ann.wishes)
+    assert (found.will, found.topic_filters) == (WILL, ann.topic_filters)
     assert (found.gone_s, found.will_due_s) == (1010.0, 1015.0)
     assert scene.broker.sessions.offline == [found]
 
@@ -167,21 +167,21 @@ def test_packet_ids_in_flight_are_there_after_a_restart(
     scene: Scene, restart: str
 ) -> None:
     ann = scene.come()
-    scene.wish(ann, "t", qos=2)
+    scene.subscribe_to(ann, "t", qos=2)
     scene.events("t", 4)
     ids = scene.send(ann, qos=2)
     sessions = scene.broker.sessions
     sessions.note(ann, urgent=True)
     scene.commit()
-    for flight in ann.flights.answered(Reply.PUBREC, ids[:2]):
-        subscription_of(ann).settle(flight.offset)
+    for in_flight in ann.packet_ids.answered(Reply.PUBREC, ids[:2]):
+        subscription_of(ann).settle(in_flight.offset)
     sessions.received(ann, [5, 6])
     sessions.completed(ann, [5])
     scene.commit()
 
     scene.restart(restart)
 
-    found = scene.session().flights
+    found = scene.session().packet_ids
     assert (list(found.out), list(found.released)) == (ids[2:], ids[:2])
     assert found.received == {6}
     back = scene.come()
@@ -193,21 +193,21 @@ def test_packet_ids_in_flight_are_there_after_a_restart(
 def test_checkpoints_carry_sessions_on() -> None:
     scene = Scene(log=LogOptions(checkpoint_bytes=1024))
     ann = scene.come()
-    scene.wish(ann, "t")
+    scene.subscribe_to(ann, "t")
     scene.broker.sessions.received(ann, [9])
     for _ in range(50):
         scene.events("other", 20)
 
     scene.restart()
 
-    assert scene.session().flights.received == {9}
-    assert list(scene.session().wishes) == ["t"]
+    assert scene.session().packet_ids.received == {9}
+    assert list(scene.session().topic_filters) == ["t"]
     assert scene.come("bob").number > ann.number
 
 
 def test_sessions_without_time_are_not_in_the_journal(scene: Scene) -> None:
     ann = scene.come(expiry_s=0.0)
-    scene.wish(ann, "t")
+    scene.subscribe_to(ann, "t")
     scene.commit()
 
     scene.restart()
@@ -239,7 +239,7 @@ def test_what_somebody_waits_for_is_urgent_and_acks_are_not(scene: Scene) -> Non
 def test_a_session_that_is_not_kept_has_nothing_to_write(scene: Scene) -> None:
     sessions = scene.broker.sessions
     ann = scene.come(expiry_s=0.0)
-    scene.wish(ann, "t")
+    scene.subscribe_to(ann, "t")
     sessions.received(ann, [1])
     sessions.note(ann, urgent=True)
 
@@ -255,13 +255,13 @@ def test_what_was_received_in_a_failed_group_was_not(scene: Scene) -> None:
     scene.commit()
     sessions.received(ann, [1])
     scene.fail_commit()
-    assert ann.flights.received == set()
+    assert ann.packet_ids.received == set()
 
     sessions.received(ann, [2])
     scene.commit()
     scene.restart()
 
-    assert scene.session().flights.received == {2}
+    assert scene.session().packet_ids.received == {2}
 
 
 def test_what_was_completed_in_a_failed_group_was_not(scene: Scene) -> None:
@@ -271,13 +271,13 @@ def test_what_was_completed_in_a_failed_group_was_not(scene: Scene) -> None:
     sessions.completed(ann, [1])
     scene.fail_commit()
 
-    assert ann.flights.received == {1, 2}
+    assert ann.packet_ids.received == {1, 2}
     assert sessions.completed(ann, [1]) == [1]
 
 
 def test_a_failed_group_is_said_again_by_the_next(scene: Scene) -> None:
     ann = scene.come("ann")
-    scene.wish(ann, "t", qos=2)
+    scene.subscribe_to(ann, "t", qos=2)
     bob = scene.come("bob")
     scene.events("t")
     scene.send(ann, qos=2)
@@ -290,8 +290,8 @@ def test_a_failed_group_is_said_again_by_the_next(scene: Scene) -> None:
     scene.restart()
 
     assert [one.client for one in scene.broker.sessions] == ["ann"]
-    assert list(scene.session().flights.out) == [1]
-    assert list(scene.session().wishes) == ["t"]
+    assert list(scene.session().packet_ids.out) == [1]
+    assert list(scene.session().topic_filters) == ["t"]
 
 
 def test_a_publish_and_its_id_fail_together(scene: Scene) -> None:
@@ -304,7 +304,7 @@ def test_a_publish_and_its_id_fail_together(scene: Scene) -> None:
     scene.restart()
 
     assert scene.log.topic("t").next_offset == 0
-    assert scene.session().flights.received == set()
+    assert scene.session().packet_ids.received == set()
 
 
 # What the journal has and nobody else
@@ -323,7 +323,7 @@ def test_subscriptions_whose_session_is_gone_are_removed(scene: Scene) -> None:
 
 def test_ids_of_a_topic_that_is_gone_are_released(scene: Scene) -> None:
     ann = scene.come()
-    scene.wish(ann, "t", qos=2)
+    scene.subscribe_to(ann, "t", qos=2)
     scene.events("t")
     scene.send(ann, qos=2)
     scene.go(ann)
@@ -335,13 +335,13 @@ def test_ids_of_a_topic_that_is_gone_are_released(scene: Scene) -> None:
 
     scene.restart()
 
-    assert list(scene.session().flights.released) == [1]
-    assert not scene.session().flights.out
+    assert list(scene.session().packet_ids.released) == [1]
+    assert not scene.session().packet_ids.out
 
 
 def test_a_client_that_comes_back_takes_what_it_had(scene: Scene) -> None:
     ann = scene.come()
-    scene.wish(ann, "t")
+    scene.subscribe_to(ann, "t")
     scene.events("t", 2)
     assert scene.got(ann) == {"t": [0, 1]}
     scene.go(ann)

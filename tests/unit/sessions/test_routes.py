@@ -26,13 +26,13 @@ def scene() -> Scene:
     return Scene()
 
 
-# From wishes to subscriptions
+# From filters to subscriptions
 
 
 def test_a_wish_makes_no_subscription_before_there_are_events(scene: Scene) -> None:
     ann = scene.come()
 
-    scene.wish(ann, "#")
+    scene.subscribe_to(ann, "#")
     scene.commit()
 
     assert scene.subscriptions() == []
@@ -41,7 +41,7 @@ def test_a_wish_makes_no_subscription_before_there_are_events(scene: Scene) -> N
 def test_an_event_makes_the_subscription_that_begins_with_it(scene: Scene) -> None:
     ann = scene.come()
     scene.events("t", 3)
-    scene.wish(ann, "t")
+    scene.subscribe_to(ann, "t")
 
     scene.events("t", 2)
 
@@ -51,7 +51,7 @@ def test_an_event_makes_the_subscription_that_begins_with_it(scene: Scene) -> No
 @RESTARTS
 def test_event_and_subscription_are_in_one_group(scene: Scene, restart: str) -> None:
     ann = scene.come()
-    scene.wish(ann, "new/+")
+    scene.subscribe_to(ann, "new/+")
     scene.go(ann)
     scene.commit()
     scene.events("new/topic", 2)
@@ -63,7 +63,7 @@ def test_event_and_subscription_are_in_one_group(scene: Scene, restart: str) -> 
 
 def test_what_failed_to_be_stored_leaves_no_subscription_behind(scene: Scene) -> None:
     ann = scene.come()
-    scene.wish(ann, "#")
+    scene.subscribe_to(ann, "#")
     scene.commit()
     scene.broker.publish("new", Columns([b"lost"]))
     scene.fail_commit()
@@ -79,7 +79,7 @@ def test_a_wish_hears_what_comes_behind_it_in_the_same_group(scene: Scene) -> No
     scene.events("t", 2, commit=False)
     scene.events("new", 1, commit=False)
     for filter_ in ("#", "t"):
-        scene.wish(ann, filter_)
+        scene.subscribe_to(ann, filter_)
     scene.events("t", 1, commit=False)
     scene.events("new", 1, commit=False)
     scene.commit()
@@ -91,11 +91,11 @@ def test_a_wish_hears_what_comes_behind_it_in_the_same_group(scene: Scene) -> No
 def test_a_second_wish_takes_nothing_from_the_first(scene: Scene, again: str) -> None:
     """Events in the same group, in front of it, are for the first."""
     ann = scene.come()
-    scene.wish(ann, "#")
+    scene.subscribe_to(ann, "#")
     scene.commit()
     scene.events("new", 2, commit=False)
 
-    scene.wish(ann, again)
+    scene.subscribe_to(ann, again)
     scene.events("new", 1)
 
     assert scene.got(ann) == {"new": [0, 1, 2]}
@@ -103,7 +103,7 @@ def test_a_second_wish_takes_nothing_from_the_first(scene: Scene, again: str) ->
 
 def test_topics_that_no_wish_matches_make_none(scene: Scene) -> None:
     ann = scene.come()
-    scene.wish(ann, "a/+")
+    scene.subscribe_to(ann, "a/+")
     scene.events("b/c")
     scene.events("a/b/c")
 
@@ -112,7 +112,7 @@ def test_topics_that_no_wish_matches_make_none(scene: Scene) -> None:
 
 def test_topics_of_the_system_are_not_matched_by_wildcards(scene: Scene) -> None:
     ann = scene.come()
-    scene.wish(ann, "#")
+    scene.subscribe_to(ann, "#")
     scene.broker.dead_letter(gateway="line", reason="junk", raw=b"x")
     scene.commit()
 
@@ -121,9 +121,9 @@ def test_topics_of_the_system_are_not_matched_by_wildcards(scene: Scene) -> None
 
 def test_a_topic_is_looked_up_again_when_somebody_wishes_for_it(scene: Scene) -> None:
     ann, bob = scene.come("ann"), scene.come("bob")
-    scene.wish(ann, "t")
+    scene.subscribe_to(ann, "t")
     scene.events("t")
-    scene.wish(bob, "+")
+    scene.subscribe_to(bob, "+")
 
     scene.events("t")
 
@@ -133,7 +133,7 @@ def test_a_topic_is_looked_up_again_when_somebody_wishes_for_it(scene: Scene) ->
 
 def test_a_topic_that_was_deleted_begins_anew(scene: Scene) -> None:
     ann = scene.come()
-    scene.wish(ann, "t")
+    scene.subscribe_to(ann, "t")
     scene.events("t", 2)
     scene.broker.delete_topic("t")
     scene.commit()
@@ -148,7 +148,7 @@ def test_topics_known_are_forgotten_before_they_are_too_many(
 ) -> None:
     monkeypatch.setattr(routes_module, "MAX_ROUTED", 2)
     ann = scene.come()
-    scene.wish(ann, "#")
+    scene.subscribe_to(ann, "#")
     for number in range(5):
         scene.events(f"topic/{number}")
 
@@ -164,9 +164,9 @@ def test_topics_known_are_forgotten_before_they_are_too_many(
 def test_wishes_that_overlap_are_one_delivery_by_the_best_terms(scene: Scene) -> None:
     ann = scene.come()
     sessions = scene.broker.sessions
-    sessions.wish(ann, TopicFilter("t", 0, no_local=True, identifier=9))
-    sessions.wish(ann, TopicFilter("+", 2, no_local=True))
-    sessions.wish(ann, TopicFilter("#", 1, retain_as_published=True, identifier=3))
+    sessions.subscribe(ann, TopicFilter("t", 0, no_local=True, identifier=9))
+    sessions.subscribe(ann, TopicFilter("+", 2, no_local=True))
+    sessions.subscribe(ann, TopicFilter("#", 1, retain_as_published=True, identifier=3))
     scene.events("t")
 
     assert scene.got(ann) == {"t": [0]}
@@ -176,21 +176,21 @@ def test_wishes_that_overlap_are_one_delivery_by_the_best_terms(scene: Scene) ->
 
 def test_terms_follow_the_wishes(scene: Scene) -> None:
     ann, sessions = scene.come(), scene.broker.sessions
-    sessions.wish(ann, TopicFilter("t", 1, no_local=True))
+    sessions.subscribe(ann, TopicFilter("t", 1, no_local=True))
     scene.events("t")
     assert sessions.routes.terms(ann, share_of(ann)).no_local
 
-    sessions.wish(ann, TopicFilter("t", 2))
+    sessions.subscribe(ann, TopicFilter("t", 2))
     assert sessions.routes.terms(ann, share_of(ann)) == DeliveryTerms(
         2, False, False, ()
     )
 
-    sessions.wish(ann, TopicFilter("#", 1, identifier=4))
+    sessions.subscribe(ann, TopicFilter("#", 1, identifier=4))
     assert sessions.routes.terms(ann, share_of(ann)) == DeliveryTerms(
         2, False, False, (4,)
     )
 
-    sessions.unwish(ann, "t")
+    sessions.unsubscribe(ann, "t")
     assert sessions.routes.terms(ann, share_of(ann)) == DeliveryTerms(
         1, False, False, (4,)
     )
@@ -209,7 +209,7 @@ def test_terms_of_a_topic_nobody_wishes_for_are_none(scene: Scene) -> None:
 
 def test_nothing_is_kept_for_who_wants_qos_0_and_is_away(scene: Scene) -> None:
     ann = scene.come()
-    scene.wish(ann, "t", qos=0)
+    scene.subscribe_to(ann, "t", qos=0)
     scene.events("t")
     scene.got(ann)
     scene.go(ann)
@@ -224,11 +224,11 @@ def test_nothing_is_kept_for_who_wants_qos_0_and_is_away(scene: Scene) -> None:
 
 def test_a_wish_for_answers_makes_a_share_of_qos_0_ask_for_them(scene: Scene) -> None:
     ann = scene.come()
-    scene.wish(ann, "#", qos=0)
+    scene.subscribe_to(ann, "#", qos=0)
     scene.events("t", 2)
     assert scene.got(ann) == {"t": [0, 1]}
 
-    scene.wish(ann, "t", qos=1)
+    scene.subscribe_to(ann, "t", qos=1)
     scene.events("t")
     scene.go(ann)
     scene.restart()
@@ -238,7 +238,7 @@ def test_a_wish_for_answers_makes_a_share_of_qos_0_ask_for_them(scene: Scene) ->
 
 def test_a_session_that_ends_with_its_connection_leaves_nothing(scene: Scene) -> None:
     ann = scene.come(expiry_s=0)
-    scene.wish(ann, "t")
+    scene.subscribe_to(ann, "t")
     scene.events("t")
     scene.go(ann)
     scene.broker.sessions.end(ann)
@@ -254,10 +254,10 @@ def test_a_session_that_ends_with_its_connection_leaves_nothing(scene: Scene) ->
 
 def test_without_a_wish_a_share_goes(scene: Scene) -> None:
     ann = scene.come()
-    scene.wish(ann, "t")
+    scene.subscribe_to(ann, "t")
     scene.events("t")
 
-    scene.broker.sessions.unwish(ann, "t")
+    scene.broker.sessions.unsubscribe(ann, "t")
 
     assert (scene.shares(ann), scene.subscriptions()) == ([], [])
     scene.events("t")
@@ -266,40 +266,40 @@ def test_without_a_wish_a_share_goes(scene: Scene) -> None:
 
 def test_a_share_stays_while_another_wish_is_for_it(scene: Scene) -> None:
     ann = scene.come()
-    scene.wish(ann, "t")
-    scene.wish(ann, "+")
+    scene.subscribe_to(ann, "t")
+    scene.subscribe_to(ann, "+")
     scene.events("t")
 
-    scene.broker.sessions.unwish(ann, "t")
+    scene.broker.sessions.unsubscribe(ann, "t")
 
     assert scene.got(ann) == {"t": [0]}
 
 
 def test_what_is_in_flight_is_completed_without_a_wish(scene: Scene) -> None:
     ann, routes = scene.come(), scene.broker.sessions.routes
-    scene.wish(ann, "t")
+    scene.subscribe_to(ann, "t")
     scene.events("t", 2)
     ids = scene.send(ann)
 
-    scene.broker.sessions.unwish(ann, "t")
+    scene.broker.sessions.unsubscribe(ann, "t")
 
     share = share_of(ann)
     assert share.ending
-    for flight in ann.flights.answered(Reply.ACK, ids):
-        share.subscription.settle(flight.offset)
+    for in_flight in ann.packet_ids.answered(Reply.ACK, ids):
+        share.subscription.settle(in_flight.offset)
     routes.end(ann, share)
     assert (scene.shares(ann), scene.subscriptions()) == ([], [])
 
 
 def test_who_wishes_again_hears_nothing_of_the_time_between(scene: Scene) -> None:
     ann = scene.come()
-    scene.wish(ann, "t")
+    scene.subscribe_to(ann, "t")
     scene.events("t")
     scene.send(ann)
-    scene.broker.sessions.unwish(ann, "t")
+    scene.broker.sessions.unsubscribe(ann, "t")
     scene.events("t", 2)
 
-    scene.wish(ann, "t")
+    scene.subscribe_to(ann, "t")
     scene.events("t")
 
     assert not share_of(ann).ending
@@ -308,13 +308,13 @@ def test_who_wishes_again_hears_nothing_of_the_time_between(scene: Scene) -> Non
 
 def test_shares_that_are_done_are_swept_away_and_come_back(scene: Scene) -> None:
     ann, routes = scene.come(), scene.broker.sessions.routes
-    scene.wish(ann, "#")
+    scene.subscribe_to(ann, "#")
     for topic in ("a", "b", "c"):
         scene.events(topic)
     for topic in ("a", "b"):
         (id_,) = scene.send(ann, topic)
-        for flight in ann.flights.answered(Reply.ACK, [id_]):
-            subscription_of(ann, topic).settle(flight.offset)
+        for in_flight in ann.packet_ids.answered(Reply.ACK, [id_]):
+            subscription_of(ann, topic).settle(in_flight.offset)
 
     assert routes.sweep(ann) == 2
 
@@ -346,7 +346,7 @@ def test_a_share_in_what_is_retained_brings_only_what_is_owed(scene: Scene) -> N
 def test_a_group_shares_the_events_of_its_filter(scene: Scene) -> None:
     ann, bob = scene.come("ann"), scene.come("bob")
     for one in (ann, bob):
-        scene.wish(one, GROUP)
+        scene.subscribe_to(one, GROUP)
 
     scene.events("t", 4)
 
@@ -358,9 +358,9 @@ def test_a_group_shares_the_events_of_its_filter(scene: Scene) -> None:
 
 def test_groups_of_other_names_get_everything_once_more(scene: Scene) -> None:
     ann = scene.come()
-    scene.wish(ann, GROUP)
-    scene.wish(ann, "$share/h/t/#")
-    scene.wish(ann, "t")
+    scene.subscribe_to(ann, GROUP)
+    scene.subscribe_to(ann, "$share/h/t/#")
+    scene.subscribe_to(ann, "t")
 
     scene.events("t")
 
@@ -370,10 +370,10 @@ def test_groups_of_other_names_get_everything_once_more(scene: Scene) -> None:
 
 def test_who_joins_later_shares_what_is_left(scene: Scene) -> None:
     ann, bob = scene.come("ann"), scene.come("bob")
-    scene.wish(ann, GROUP)
+    scene.subscribe_to(ann, GROUP)
     scene.events("t", 2)
 
-    scene.wish(bob, GROUP)
+    scene.subscribe_to(bob, GROUP)
 
     assert scene.take(consumer_of(bob), 1) == [0]
     assert scene.got(ann) == {"t": [1]}
@@ -383,25 +383,25 @@ def test_what_a_member_had_with_qos_1_goes_to_others_when_it_leaves(
     scene: Scene,
 ) -> None:
     ann, bob = scene.come("ann"), scene.come("bob")
-    scene.wish(ann, GROUP)
+    scene.subscribe_to(ann, GROUP)
     scene.events("t", 2)
     assert len(scene.send(ann)) == 2
-    scene.wish(bob, GROUP)
+    scene.subscribe_to(bob, GROUP)
 
     scene.go(ann)
 
     assert scene.got(bob) == {"t": [0, 1]}
-    assert len(ann.flights) == 0
+    assert len(ann.packet_ids) == 0
 
 
 def test_what_was_begun_with_qos_2_is_completed_with_the_same_client(
     scene: Scene,
 ) -> None:
     ann, bob = scene.come("ann"), scene.come("bob")
-    scene.wish(ann, GROUP, qos=2)
+    scene.subscribe_to(ann, GROUP, qos=2)
     scene.events("t", 2)
     assert len(scene.send(ann, qos=2)) == 2
-    scene.wish(bob, GROUP, qos=2)
+    scene.subscribe_to(bob, GROUP, qos=2)
 
     scene.go(ann)
 
@@ -416,10 +416,10 @@ def test_what_was_begun_with_qos_2_is_completed_with_the_same_client(
 def test_a_group_without_members_is_gone_with_its_subscriptions(scene: Scene) -> None:
     ann, bob = scene.come("ann"), scene.come("bob")
     for one in (ann, bob):
-        scene.wish(one, GROUP)
+        scene.subscribe_to(one, GROUP)
     scene.events("t")
 
-    scene.broker.sessions.unwish(ann, GROUP)
+    scene.broker.sessions.unsubscribe(ann, GROUP)
     assert len(scene.broker.subscriptions) == 1
     scene.broker.sessions.end(bob)
 
@@ -430,10 +430,10 @@ def test_a_group_without_members_is_gone_with_its_subscriptions(scene: Scene) ->
 
 def test_a_member_that_wishes_again_has_its_new_terms(scene: Scene) -> None:
     ann, routes = scene.come(), scene.broker.sessions.routes
-    scene.wish(ann, GROUP, qos=1)
+    scene.subscribe_to(ann, GROUP, qos=1)
     scene.events("t")
 
-    scene.wish(ann, GROUP, qos=2)
+    scene.subscribe_to(ann, GROUP, qos=2)
 
     assert routes.terms(ann, share_of(ann)).qos == 2
     assert scene.shares(ann) == ["t"]
@@ -442,7 +442,7 @@ def test_a_member_that_wishes_again_has_its_new_terms(scene: Scene) -> None:
 @RESTARTS
 def test_a_group_is_there_again_after_a_restart(scene: Scene, restart: str) -> None:
     ann = scene.come("ann")
-    scene.wish(ann, GROUP)
+    scene.subscribe_to(ann, GROUP)
     scene.go(ann)
     scene.commit()
     scene.events("t", 2)
@@ -459,7 +459,7 @@ ONE_TOPIC = "$share/g/t"
 
 def test_what_was_sent_is_in_flight_again_with_who_comes_back(scene: Scene) -> None:
     ann = scene.come()
-    scene.wish(ann, "t")
+    scene.subscribe_to(ann, "t")
     scene.events("t", 2)
     scene.send(ann)
     scene.events("t", 1)
@@ -473,14 +473,14 @@ def test_what_was_sent_is_in_flight_again_with_who_comes_back(scene: Scene) -> N
 
 def test_an_answer_settles_what_was_not_sent_again_yet(scene: Scene) -> None:
     ann = scene.come()
-    scene.wish(ann, "t")
+    scene.subscribe_to(ann, "t")
     scene.events("t", 1)
     ids = scene.send(ann)
     scene.go(ann)
     scene.come()
 
-    (flight,) = ann.flights.answered(Reply.ACK, ids)
-    settled = subscription_of(ann).settle_all([flight.offset], consumer_of(ann))
+    (in_flight,) = ann.packet_ids.answered(Reply.ACK, ids)
+    settled = subscription_of(ann).settle_all([in_flight.offset], consumer_of(ann))
 
     assert settled == 1
     assert subscription_of(ann).drained
@@ -492,7 +492,7 @@ def test_what_a_group_began_with_qos_2_is_for_the_same_client_after_a_restart(
 ) -> None:
     ann, bob = scene.come("ann"), scene.come("bob")
     for one in (ann, bob):
-        scene.wish(one, ONE_TOPIC, qos=2)
+        scene.subscribe_to(one, ONE_TOPIC, qos=2)
     scene.events("t", 1)
     ids = scene.send(ann, qos=2)
     scene.broker.sessions.note(ann, urgent=True)
@@ -503,7 +503,7 @@ def test_what_a_group_began_with_qos_2_is_for_the_same_client_after_a_restart(
     assert scene.got(scene.come("bob")) == {}
     ann = scene.come("ann")
     assert consumer_of(ann).holds(0)
-    assert list(ann.flights.out) == ids
+    assert list(ann.packet_ids.out) == ids
 
 
 @RESTARTS
@@ -512,7 +512,7 @@ def test_what_a_group_sent_with_qos_1_is_for_anybody_after_a_restart(
 ) -> None:
     ann, bob = scene.come("ann"), scene.come("bob")
     for one in (ann, bob):
-        scene.wish(one, ONE_TOPIC)
+        scene.subscribe_to(one, ONE_TOPIC)
     scene.events("t", 1)
     scene.send(ann)
     scene.broker.sessions.note(ann, urgent=True)
@@ -521,21 +521,21 @@ def test_what_a_group_sent_with_qos_1_is_for_anybody_after_a_restart(
     scene.restart(restart)
 
     assert scene.got(scene.come("bob")) == {"t": [0]}
-    assert len(scene.session("ann").flights) == 0
+    assert len(scene.session("ann").packet_ids) == 0
 
 
 def test_a_member_that_leaves_and_joins_again_completes_what_it_has(
     scene: Scene,
 ) -> None:
     ann = scene.come()
-    scene.wish(ann, ONE_TOPIC, qos=2)
-    scene.wish(scene.come("bob"), ONE_TOPIC, qos=2)
+    scene.subscribe_to(ann, ONE_TOPIC, qos=2)
+    scene.subscribe_to(scene.come("bob"), ONE_TOPIC, qos=2)
     scene.events("t", 1)
     scene.send(ann, qos=2)
     before = share_of(ann)
 
-    scene.broker.sessions.unwish(ann, ONE_TOPIC)
-    scene.wish(ann, ONE_TOPIC, qos=2)
+    scene.broker.sessions.unsubscribe(ann, ONE_TOPIC)
+    scene.subscribe_to(ann, ONE_TOPIC, qos=2)
 
     assert share_of(ann) is before
     assert not before.ending
@@ -546,7 +546,7 @@ def test_a_share_whose_topic_has_events_on_their_way_is_not_swept(
     scene: Scene,
 ) -> None:
     ann = scene.come()
-    scene.wish(ann, "t")
+    scene.subscribe_to(ann, "t")
     scene.events("t", 1)
     scene.send(ann)
     subscription_of(ann).settle_all([0], consumer_of(ann))

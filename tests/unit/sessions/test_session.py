@@ -16,15 +16,15 @@ def test_a_session_is_a_subscriber_that_no_other_protocol_can_be() -> None:
 
 
 def test_packet_ids_are_noted_for_sessions_that_are_kept() -> None:
-    assert Session(1, "ann", durable=True).flights.noting
-    assert not Session(1, "ann", durable=False).flights.noting
+    assert Session(1, "ann", durable=True).packet_ids.noting
+    assert not Session(1, "ann", durable=False).packet_ids.noting
 
 
 def test_a_share_is_found_by_its_consumer() -> None:
     scene = Scene()
     ann, bob = scene.come("ann"), scene.come("bob")
     for one in (ann, bob):
-        scene.wish(one, "t")
+        scene.subscribe_to(one, "t")
     scene.events("t")
 
     share, consumer = share_of(ann), consumer_of(ann)
@@ -36,7 +36,7 @@ def test_a_share_is_found_by_its_consumer() -> None:
 def test_nobody_hears_of_anything() -> None:
     scene = Scene()
     session = scene.come()
-    scene.wish(session, "t")
+    scene.subscribe_to(session, "t")
     scene.events("t")
     consumer = consumer_of(session)
 
@@ -56,9 +56,9 @@ def test_nobody_hears_of_anything() -> None:
 def test_a_wish_knows_whether_it_is_shared(
     filter_: str, share: tuple[str, str] | None, plain: str
 ) -> None:
-    wish = TopicFilter(filter_, 1)
+    topic_filter = TopicFilter(filter_, 1)
 
-    assert (wish.share, wish.plain) == (share, plain)
+    assert (topic_filter.share, topic_filter.plain) == (share, plain)
 
 
 @pytest.mark.parametrize("filter_", ["$share/g", "$share//a", "$share/a+/b"])

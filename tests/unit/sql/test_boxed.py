@@ -321,8 +321,8 @@ def test_no_file_can_be_written_from_inside(data: Path, tmp_path: Path) -> None:
     program = (
         "import pathlib, sys, msgspec\n"
         "from penstock.sql.boxed import confine\n"
-        "from penstock.sql.question import Question\n"
-        "confine(msgspec.json.decode(sys.stdin.buffer.read(), type=Question))\n"
+        "from penstock.sql.question import SqlQuestion\n"
+        "confine(msgspec.json.decode(sys.stdin.buffer.read(), type=SqlQuestion))\n"
         "pathlib.Path(sys.argv[1]).write_text('x')\n"
     )
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.supervisor.accounts import Comparison
+from penstock.supervisor.comparisons import Comparison
 from penstock.supervisor.figures import StageCounts
 from penstock.supervisor.outcome import Outcome, Times
 from penstock.supervisor.process import PartState

@@ -20,8 +20,8 @@ from penstock.errors import OtherStore, PartFailed
 from penstock.server import users_file
 from penstock.supervisor import plan, process
 from penstock.supervisor import run as module
-from penstock.supervisor.accounts import Comparison
 from penstock.supervisor.alone import alone
+from penstock.supervisor.comparisons import Comparison
 from penstock.supervisor.figures import StageCounts
 from penstock.supervisor.part import Places
 from penstock.supervisor.plan import PipelinePorts, PipelineRequest

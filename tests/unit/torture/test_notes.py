@@ -14,7 +14,7 @@ import sys
 from pathlib import Path
 from penstock.files import Files
 from penstock.torture.notes import WriteNotes, note_files
-note_files(Notes(Path(sys.argv[1])))
+note_files(WriteNotes(Path(sys.argv[1])))
 files = Files()
 one = files.open(sys.argv[2] + "/one", write=True, create=True)
 two = files.open(sys.argv[2] + "/two", write=True, create=True)

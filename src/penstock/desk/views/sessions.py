@@ -9,7 +9,7 @@ from penstock.desk.views import View
 SessionState = Literal["connected", "away"]
 
 
-class WishRow(View, frozen=True, kw_only=True):
+class FilterRow(View, frozen=True, kw_only=True):
     """A filter that a client has subscribed to; ``identifier`` 0: it gave none."""
 
     filter: str
@@ -37,7 +37,7 @@ class MqttSessionRow(View, frozen=True, kw_only=True):
     expiry_s: float | None
     expires_in_s: float | None
     durable: bool
-    filters: list[WishRow]
+    filters: list[FilterRow]
     filters_count: int
     in_flight_out: int
     in_flight_in: int

@@ -54,7 +54,7 @@ class Delivering:
         "_unreleased",
         "_unsaid",
         "_window",
-        "_wished",
+        "_wanted_by",
         "writer",
     )
 
@@ -71,11 +71,11 @@ class Delivering:
         self._outbox = outbox
         self.writer = writer
         self._window = self._quota = window
-        self._wished: dict[int, TopicFilter] = {}
-        """Which wish a retained message is for, by its place."""
+        self._wanted_by: dict[int, TopicFilter] = {}
+        """Which filter a retained message is for, by its place."""
         self._stalled: dict[Consumer, None] = {}
         """Who has more than the client may have unanswered."""
-        self._unsaid = deque(session.flights.out)
+        self._unsaid = deque(session.packet_ids.out)
         """Ids of what was sent over another connection, to be sent again first."""
         self._unreleased: set[int] = set()
         """Ids whose PUBREL has not left yet."""
@@ -188,7 +188,7 @@ class Delivering:
         form = self._form(
             topic, terms, headers, priority, end_ms, now_s, retained=retained
         )
-        form = form._replace(qos=self._session.flights.out[id_].qos)
+        form = form._replace(qos=self._session.packet_ids.out[id_].qos)
         payload = one.page.payloads[index]
         if not self.writer.fits(form, payload):
             return b""
@@ -204,7 +204,7 @@ class Delivering:
         self._quota -= hi - lo
         session = self._session
         number = one.share.subscription.number
-        ids = session.flights.send(number, offsets, qos)
+        ids = session.packet_ids.send(number, offsets, qos)
         self._hub.broker.sessions.note(session, urgent=qos == 2)
         return ids
 
@@ -218,18 +218,18 @@ class Delivering:
             self._hub.broker.wake_offered(subscription)
 
     def _retained_terms(self, page: Page, index: int) -> DeliveryTerms:
-        """As the wish says that asked for it; after a restart, as all of them do."""
-        wish = self._wished.pop(page.batch.offset_of(index), None)
-        if wish is not None:
-            return terms_of(wish)
+        """As the filter says that asked for it; after a restart, as all of them do."""
+        topic_filter = self._wanted_by.pop(page.batch.offset_of(index), None)
+        if topic_filter is not None:
+            return terms_of(topic_filter)
         topic = retained_topic(page, index)
         return self._hub.broker.sessions.routes.terms_of(self._session, topic)
 
 
-def terms_of(wish: TopicFilter) -> DeliveryTerms:
-    """How what was retained reaches who makes a wish."""
-    identifiers = (wish.identifier,) if wish.identifier else ()
-    return DeliveryTerms(wish.qos, False, True, identifiers)
+def terms_of(topic_filter: TopicFilter) -> DeliveryTerms:
+    """How what was retained reaches who makes a filter."""
+    identifiers = (topic_filter.identifier,) if topic_filter.identifier else ()
+    return DeliveryTerms(topic_filter.qos, False, True, identifiers)
 
 
 def headers_at(page: Page, index: int) -> Mapping[str, str]:

@@ -115,7 +115,7 @@ class Inbound:
     ) -> None:
         payloads, ids = packet.payloads, packet.packet_ids or []
         if packet.qos == 2:
-            known = self._session.flights.received
+            known = self._session.packet_ids.received
             if not known.isdisjoint(ids) or len(set(ids)) < len(ids):
                 payloads, ids = _new(packet, known)
         refused: dict[int, PenstockError] = {}

@@ -106,8 +106,10 @@ def open_session(
     session, present = _session(hub, connect, client, told, now_s, kept=kept)
     session.user = user
     may = gateway.grants.may_subscribe
-    if gone := [one for one in session.wishes if not may(one, name)]:  # not any more
-        for _ in hub.broker.sessions.unwish_all(session, gone):
+    if gone := [
+        one for one in session.topic_filters if not may(one, name)
+    ]:  # not any more
+        for _ in hub.broker.sessions.unsubscribe_all(session, gone):
             pass
         hub.broker.sessions.routes.drop_retained(session)
     session.will = None if connect.will is None else _will(connect.will)

@@ -10,9 +10,9 @@ from itertools import groupby
 from operator import itemgetter
 
 from penstock.delivery.consumer import Consumer
-from penstock.delivery.flights import MAX_ID, Flight
 from penstock.delivery.handshake import Reply
 from penstock.delivery.owed import Portion
+from penstock.delivery.packet_ids import MAX_ID, InFlight
 from penstock.delivery.pages import Page
 from penstock.gateway.mqtt.delivering import (
     Delivering,
@@ -43,7 +43,7 @@ class Outbound(Delivering):
 
     def resume(self) -> None:
         """Say again what was released; what was sent follows, in front of all else."""
-        released = self._session.flights.released
+        released = self._session.packet_ids.released
         # Their PUBCOMPs make room, so they take it: or it would be more than there is.
         self._quota -= len(released)
         if released:
@@ -52,15 +52,15 @@ class Outbound(Delivering):
     def lose(self, share: Share) -> None:
         """A topic is gone: what is unanswered of it is not waited for."""
         session = self._session
-        before = len(session.flights)
+        before = len(session.packet_ids)
         self._hub.broker.sessions.routes.lose(session, share)
-        self._regain(before - len(session.flights))
+        self._regain(before - len(session.packet_ids))
 
     # Answers. Those that are wrong end the connection, behind those that are right.
 
     def acked(self, ids: list[int]) -> None:
         """PUBACK."""
-        done = self._session.flights.answered(Reply.ACK, ids)
+        done = self._session.packet_ids.answered(Reply.ACK, ids)
         self._settle(done, urgent=False)
         self._regain(len(done))
         if len(done) < len(ids):
@@ -68,15 +68,15 @@ class Outbound(Delivering):
 
     def received(self, ids: list[int]) -> None:
         """PUBREC: PUBREL follows when the disk knows of it."""
-        flights = self._session.flights
+        packet_ids = self._session.packet_ids
         durable = self._session.durable
-        done = flights.answered(Reply.PUBREC, ids)
+        done = packet_ids.answered(Reply.PUBREC, ids)
         self._settle(done, urgent=durable)
         if durable and done:
             self._hub.broker.sessions.note(self._session, urgent=True)
         if len(done) < len(ids):
             self._check_turn(Reply.PUBREC, ids)
-        released = flights.released
+        released = packet_ids.released
         if self.writer.version < 5 or all(id_ in released for id_ in ids):
             data = render_acks(PacketKind.PUBREL, ids)
         else:
@@ -102,7 +102,7 @@ class Outbound(Delivering):
         early = self._unreleased
         if early and not early.isdisjoint(ids):
             raise _wrong(Reply.PUBCOMP, next(id_ for id_ in ids if id_ in early))
-        freed = self._session.flights.completed(ids)
+        freed = self._session.packet_ids.completed(ids)
         if freed:
             self._hub.broker.sessions.note(self._session)
             self._regain(freed)
@@ -115,19 +115,19 @@ class Outbound(Delivering):
         An id that nothing is in flight under is no offence: a client may have got the
         message over an earlier connection, or after what it was about has gone.
         """
-        wrong = self._session.flights.out_of_turn(answer, ids)
+        wrong = self._session.packet_ids.out_of_turn(answer, ids)
         if wrong is not None:
             raise _wrong(answer, wrong)
 
     def refused(self, id_: int, answer: Reply) -> None:
         """PUBACK or PUBREC with a failure: the client does not want it any more."""
         self._check_turn(answer, [id_])
-        flight = self._session.flights.refused(id_)
-        if flight is not None:
-            self._settle([flight], urgent=False)
+        in_flight = self._session.packet_ids.refused(id_)
+        if in_flight is not None:
+            self._settle([in_flight], urgent=False)
             self._regain(1)
 
-    def _settle(self, done: list[Flight], *, urgent: bool) -> None:
+    def _settle(self, done: list[InFlight], *, urgent: bool) -> None:
         session = self._session
         for number, run in groupby(done, key=_NUMBER):
             share = session.shares.get(number)
@@ -179,31 +179,31 @@ class Outbound(Delivering):
         session, sent = self._session, []
         while self._unsaid and self._quota > 0 and room > 0:
             id_ = self._unsaid.popleft()
-            flight = session.flights.out.get(id_)
-            if flight is None:
+            in_flight = session.packet_ids.out.get(id_)
+            if in_flight is None:
                 continue  # answered before it was said again
-            share = session.shares.get(flight.number)
+            share = session.shares.get(in_flight.number)
             data = b""
             if share is not None and share.consumer is not None:
-                found = share.subscription.find(flight.offset)
+                found = share.subscription.find(in_flight.offset)
                 terms = self._hub.broker.sessions.routes.terms(session, share)
                 if found is not None:
                     one = SentPage(share, share.consumer, found[0], terms)
                     data = self._again(one, found[1], id_, now_s)
             if not data:
-                self._give_up(id_, flight)
+                self._give_up(id_, in_flight)
                 continue
             self._quota -= 1
             room -= len(data)
             sent.append(data)
         return sent
 
-    def _give_up(self, id_: int, flight: Flight) -> None:
+    def _give_up(self, id_: int, in_flight: InFlight) -> None:
         """An event cannot be sent again: it is gone, or too large for the client."""
-        flights = self._session.flights
-        flights.abandon([id_])
-        self._settle([flight], urgent=False)
-        if id_ in flights.released:
+        packet_ids = self._session.packet_ids
+        packet_ids.abandon([id_])
+        self._settle([in_flight], urgent=False)
+        if id_ in packet_ids.released:
             self._outbox.now(render_acks(PacketKind.PUBREL, [id_]))
 
     def _push_share(
@@ -212,7 +212,7 @@ class Outbound(Delivering):
         broker, session = self._hub.broker, self._session
         limit = _MANY
         if share.subscription.policy.qos:
-            limit = min(self._quota, MAX_ID - len(session.flights))
+            limit = min(self._quota, MAX_ID - len(session.packet_ids))
             if limit <= 0:
                 self._stalled[consumer] = None
                 return []
@@ -232,7 +232,7 @@ class Outbound(Delivering):
                 sent += self._portion(one, portion, now_s)
         if taken and (taken == limit or share.subscription.fresh.first() is not None):
             session.ready[consumer] = None
-        if taken and share.wish is not None:
+        if taken and share.topic_filter is not None:
             consumer.stand_behind()
         return sent
 
@@ -245,14 +245,18 @@ class Outbound(Delivering):
 
     # What was retained
 
-    def owe_retained(self, share: Share, offset: int, wish: TopicFilter) -> None:
+    def owe_retained(
+        self, share: Share, offset: int, topic_filter: TopicFilter
+    ) -> None:
         """Send a retained message as a subscription asks for it."""
-        self._wished[offset] = wish
+        self._wanted_by[offset] = topic_filter
         share.subscription.add_back(offset, 0)
         if share.consumer is not None:
             self._session.ready[share.consumer] = None
 
-    def show_retained(self, offset: int, wish: TopicFilter, now_s: float) -> bytes:
+    def show_retained(
+        self, offset: int, topic_filter: TopicFilter, now_s: float
+    ) -> bytes:
         """A retained message for who wants no more than QoS 0."""
         page = self._hub.broker.pages.at(RETAINED, offset)
         if page is None:
@@ -260,7 +264,7 @@ class Outbound(Delivering):
         index = page.batch.index_of(offset)
         if page.batch.offset_of(index) != offset:
             return b""  # another one has taken its place
-        form = self._retained_form(page, index, terms_of(wish), now_s)
+        form = self._retained_form(page, index, terms_of(topic_filter), now_s)
         if form is None or not self.writer.fits(form, page.payloads[index]):
             return b""
         return self.writer.publishes(form._replace(qos=0), [page.payloads[index]])

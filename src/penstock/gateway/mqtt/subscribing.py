@@ -20,7 +20,7 @@ from penstock.gateway.outbox import Outbox
 from penstock.model.topic_filter import check_filter, matches, shared
 from penstock.sessions import Session, TopicFilter
 from penstock.sessions.retained import TOPIC as RETAINED
-from penstock.sessions.routes import WISH_STEPS
+from penstock.sessions.routes import FILTER_STEPS
 from penstock.wire.mqtt import (
     Malformed,
     Property,
@@ -50,10 +50,10 @@ Filter = TypeVar("Filter")
 
 
 class Due(NamedTuple):
-    """Retained messages of a wish, to be looked up once a group is committed."""
+    """Retained messages of a filter, to be looked up once a group is committed."""
 
     group: int
-    wish: TopicFilter
+    topic_filter: TopicFilter
     below: int
 
 
@@ -91,7 +91,9 @@ class Subscribing:
         self._looked = 0
         """How much was looked at of what is retained, in this turn."""
         self.system_filters = {
-            filter_: None for filter_ in session.wishes if hub.system.knows(filter_)
+            filter_: None
+            for filter_ in session.topic_filters
+            if hub.system.knows(filter_)
         }
 
     @property
@@ -105,7 +107,7 @@ class Subscribing:
         return bool(self._due)
 
     def subscribe(self, packet: SubscribePacket, grants: Grants) -> Iterator[None]:
-        """Take wishes in, piece by piece, and answer.
+        """Take filters in, piece by piece, and answer.
 
         A filter that comes twice in the same words is looked at once, answered twice.
         """
@@ -114,11 +116,15 @@ class Subscribing:
         due: list[Due] = []
         filters = list(_distinct(packet.filters))
         for piece in _pieces(filters, lambda one: len(one.filter)):
-            wishes: dict[str, TopicFilter] = {}
+            topic_filters: dict[str, TopicFilter] = {}
             for one in piece:
-                reasons[one] = self._wish(one, identifier, grants, wishes, due)
+                reasons[one] = self._topic_filter(
+                    one, identifier, grants, topic_filters, due
+                )
             yield from self._watched(
-                self._hub.broker.sessions.wish_all(self._session, wishes.values())
+                self._hub.broker.sessions.subscribe_all(
+                    self._session, topic_filters.values()
+                )
             )
         self._due += due
         codes = [reasons[one] for one in packet.filters]
@@ -128,7 +134,7 @@ class Subscribing:
         )
 
     def unsubscribe(self, packet: UnsubscribePacket) -> Iterator[None]:
-        """End wishes; a filter that is none is refused, or the client has to go.
+        """End filters; a filter that is none is refused, or the client has to go.
 
         UNSUBACK has no word for that before version 5, so it is a violation of the
         protocol there (3.1.1: MQTT-4.7.1-2, MQTT-4.8.0-1).
@@ -144,15 +150,15 @@ class Subscribing:
             raise Malformed(Reason.TOPIC_FILTER_INVALID, text)
         known: set[str] = set()
         for piece in _pieces(filters, len):
-            known.update(one for one in piece if one in self._session.wishes)
+            known.update(one for one in piece if one in self._session.topic_filters)
             for one in piece:
                 self.system_filters.pop(one, None)
             yield from self._watched(
-                self._hub.broker.sessions.unwish_all(self._session, piece)
+                self._hub.broker.sessions.unsubscribe_all(self._session, piece)
             )
         reasons = []
         for one in packet.filters:
-            reasons.append(_unwished(one, bad, known))
+            reasons.append(_unsubscribed(one, bad, known))
             known.discard(one)  # the second time there is none
         self._answer(unsuback(self._version, packet.packet_id, reasons, {}))
 
@@ -169,41 +175,44 @@ class Subscribing:
             self._hub.broker.sessions.routes.defer(self._session, self._look)
             self._look = None
 
-    def _wish(
+    def _topic_filter(
         self,
         wanted: RequestedFilter,
         identifier: int,
         grants: Grants,
-        wishes: dict[str, TopicFilter],
+        topic_filters: dict[str, TopicFilter],
         due: list[Due],
     ) -> int:
-        """Take a wish to the others; the reason code that says so, or why not."""
+        """Take a filter to the others; the reason code that says so, or why not."""
         reason = self._refusal(wanted, grants)
         if reason is not None:
             return reason
         session = self._session
-        known = wanted.filter in session.wishes or wanted.filter in wishes
-        more = len(wishes.keys() - session.wishes.keys()) + 1
-        if not known and len(session.wishes) + more > self._hub.options.max_filters:
+        known = wanted.filter in session.topic_filters or wanted.filter in topic_filters
+        more = len(topic_filters.keys() - session.topic_filters.keys()) + 1
+        if (
+            not known
+            and len(session.topic_filters) + more > self._hub.options.max_filters
+        ):
             return Reason.QUOTA_EXCEEDED
         if not known and not self._has_room(more):
             return Reason.QUOTA_EXCEEDED
-        wish = TopicFilter(
+        topic_filter = TopicFilter(
             wanted.filter,
             wanted.qos,
             wanted.no_local,
             wanted.retain_as_published,
             identifier,
         )
-        wishes[wanted.filter] = wish
+        topic_filters[wanted.filter] = topic_filter
         if self._hub.system.knows(wanted.filter):
             self.system_filters[wanted.filter] = None
         broker = self._hub.broker
-        retained = wish.share is None and (
+        retained = topic_filter.share is None and (
             wanted.retain_handling == 0 or (wanted.retain_handling == 1 and not known)
         )
         if retained and broker.retained.end:  # MQTT-3.3.1-9 to MQTT-3.3.1-11
-            due.append(Due(broker.promised, wish, broker.retained.end))
+            due.append(Due(broker.promised, topic_filter, broker.retained.end))
         return wanted.qos
 
     def _has_room(self, more: int) -> bool:
@@ -233,7 +242,7 @@ class Subscribing:
         return None
 
     def _is_filter(self, text: str) -> bool:
-        steps = WISH_STEPS + len(text) // STEP_LETTERS
+        steps = FILTER_STEPS + len(text) // STEP_LETTERS
         self._hub.broker.sessions.routes.steps += steps
         try:
             shared(text)
@@ -280,30 +289,30 @@ class Subscribing:
         return sent
 
     def _next(self) -> bool:
-        """Begin with the next wish whose time has come."""
+        """Begin with the next filter whose time has come."""
         log = self._hub.broker.log
         while self._due and self._looked < PIECE_RETAINED:
-            group, wish, below = self._due[0]
+            group, topic_filter, below = self._due[0]
             if not has_ended(log, group):
                 return False
             self._due.popleft()
             routes = self._hub.broker.sessions.routes
             kept = self._hub.broker.retained
             self._looked += len(kept)
-            offsets = kept.of(wish.filter, below, left_out=routes.withholds)
-            if wish.qos:
-                self._owe(wish, list(offsets))
+            offsets = kept.of(topic_filter.filter, below, left_out=routes.withholds)
+            if topic_filter.qos:
+                self._owe(topic_filter, list(offsets))
             else:
-                self._showing = ((offset, wish) for offset in offsets)
+                self._showing = ((offset, topic_filter) for offset in offsets)
                 return True
         return False
 
-    def _owe(self, wish: TopicFilter, offsets: list[int]) -> None:
+    def _owe(self, topic_filter: TopicFilter, offsets: list[int]) -> None:
         if offsets:
             routes, session = self._hub.broker.sessions.routes, self._session
             share = routes.retained_share(session, durable=session.durable)
             for offset in offsets:
-                self._outbound.owe_retained(share, offset, wish)
+                self._outbound.owe_retained(share, offset, topic_filter)
 
 
 def _pieces(
@@ -336,7 +345,7 @@ def _each(look: Iterator[None]) -> Iterator[None]:
         yield
 
 
-def _unwished(filter_: str, bad: set[str], known: set[str]) -> Reason:
+def _unsubscribed(filter_: str, bad: set[str], known: set[str]) -> Reason:
     if filter_ in bad:
         return Reason.TOPIC_FILTER_INVALID
     return Reason.SUCCESS if filter_ in known else Reason.NO_SUBSCRIPTION_EXISTED

@@ -1,6 +1,6 @@
 """``$SYS`` topics: how the broker does, for those who subscribe to them.
 
-They are not stored: every round is sent to who wishes for it, with QoS 0, and the last
+They are not stored: every round is sent to who asks for it, with QoS 0, and the last
 one to who subscribes. Names are those that Mosquitto made usual.
 """
 
@@ -20,7 +20,7 @@ ROOT = "$SYS/"
 
 
 class SystemListener(Protocol):
-    """A connection that may wish for ``$SYS`` topics."""
+    """A connection that may filter for ``$SYS`` topics."""
 
     @property
     def system_filters(self) -> Iterable[str]: ...
@@ -57,7 +57,7 @@ class System:
             "broker/messages/received": lambda: self.counts.messages_in,
             "broker/messages/sent": lambda: self.counts.messages_out,
             "broker/retained messages/count": lambda: len(broker.retained),
-            "broker/subscriptions/count": self._wishes,
+            "broker/subscriptions/count": self._topic_filters,
             "broker/topics/count": lambda: broker.log.topic_count,
             "broker/dead letters/count": lambda: LetterCount(broker).open(),
         }
@@ -73,7 +73,7 @@ class System:
         self._due_s = now_s + self._interval_s
         told: dict[str, bytes] = {}
         for listener in list(self.listeners):
-            for topic in self._wished(listener.system_filters):
+            for topic in self._wanted_by(listener.system_filters):
                 if topic not in told:
                     told[topic] = self._value(topic)
                 listener.tell(topic, told[topic], retain=False)
@@ -93,7 +93,7 @@ class System:
                     told[topic] = self._value(topic)
                 yield topic, told[topic]
 
-    def _wished(self, filters: Iterable[str]) -> dict[str, None]:
+    def _wanted_by(self, filters: Iterable[str]) -> dict[str, None]:
         return {
             topic: None for filter_ in filters for topic in self._names.match(filter_)
         }
@@ -107,5 +107,5 @@ class System:
     def _away(self) -> int:
         return len(self._broker.sessions) - len(self.listeners)
 
-    def _wishes(self) -> int:
-        return sum(len(session.wishes) for session in self._broker.sessions)
+    def _topic_filters(self) -> int:
+        return sum(len(session.topic_filters) for session in self._broker.sessions)

@@ -38,18 +38,18 @@ def event(scene: Scene, *payloads: bytes, topic: str = "t", **columns: object) -
 
 
 @pytest.mark.parametrize("published", [0, 1, 2])
-@pytest.mark.parametrize("wished", [0, 1, 2])
+@pytest.mark.parametrize("wanted", [0, 1, 2])
 @pytest.mark.parametrize("version", [4, 5])
 def test_a_delivery_has_the_lower_qos_of_publish_and_subscription(
-    scene: Scene, published: int, wished: int, version: int
+    scene: Scene, published: int, wanted: int, version: int
 ) -> None:
-    client = subscriber(scene, qos=wished, version=version)
+    client = subscriber(scene, qos=wanted, version=version)
     writer = scene.client("writer")
 
     writer.publish("t", b"x", qos=published, ids=[1] if published else None)
 
     (one,) = client.messages()
-    assert one.qos == min(published, wished)
+    assert one.qos == min(published, wanted)
     assert bool(one.packet_id) is bool(one.qos)
 
 
@@ -214,9 +214,9 @@ def test_aliases_are_used_as_far_as_the_client_allows(scene: Scene) -> None:
 
 
 def test_retained_messages_are_told_as_the_wish_for_them_says() -> None:
-    wish = TopicFilter("t", 1, no_local=True, identifier=4)
+    topic_filter = TopicFilter("t", 1, no_local=True, identifier=4)
 
-    assert terms_of(wish) == DeliveryTerms(1, False, True, (4,))
+    assert terms_of(topic_filter) == DeliveryTerms(1, False, True, (4,))
     assert terms_of(TopicFilter("t", 2)) == DeliveryTerms(2, False, True, ())
 
 

@@ -515,7 +515,7 @@ def integers_only(scene: Scene) -> None:
     """Let the topic ``t`` take nothing else."""
     scene.broker.create_topic("t")
     schema = b'{"type":"integer"}'
-    scene.broker.cards.register("t", schema, type_="", at_ms=0, by="")
+    scene.broker.registry.register("t", schema, type_="", at_ms=0, by="")
     scene.commit()
 
 

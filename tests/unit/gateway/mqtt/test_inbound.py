@@ -554,7 +554,7 @@ def test_a_retained_message_is_taken_away_beside_one_that_does_not_fit(
 ) -> None:
     ann = come(scene)
     ann.publish("t", b"{}", qos=1, ids=[1], retain=True)
-    scene.broker.cards.register("t", {"type": "object"}, type_="", at_ms=0, by="")
+    scene.broker.registry.register("t", {"type": "object"}, type_="", at_ms=0, by="")
     scene.commit()
 
     ann.publish("t", b"", b"no json", qos=1, ids=[2, 3], retain=True)

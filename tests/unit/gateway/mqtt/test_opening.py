@@ -279,7 +279,7 @@ def test_filters_that_the_user_may_not_have_any_more_are_gone(tmp_path: Path) ->
 
     session = scene.broker.sessions.get("ann")
     assert session is not None
-    assert list(session.wishes) == ["a"]
+    assert list(session.topic_filters) == ["a"]
     scene.close()
 
 

@@ -329,8 +329,8 @@ def test_what_retention_took_is_not_sent_and_its_ids_are_released(
     ]
     session = scene.broker.sessions.get("ann")
     assert session is not None
-    assert list(session.flights.out) == ids(found)
-    assert list(session.flights.released) == (before if qos == 2 else [])
+    assert list(session.packet_ids.out) == ids(found)
+    assert list(session.packet_ids.released) == (before if qos == 2 else [])
 
 
 @pytest.mark.parametrize("qos", [1, 2])

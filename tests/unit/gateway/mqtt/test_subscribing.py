@@ -104,7 +104,9 @@ def test_a_filter_to_end_that_is_none_ends_an_old_connection(
     assert client.closed
     assert client.packets() == []
     session = scene.broker.sessions.get("ann")
-    assert session is not None and list(session.wishes) == ["a"], "nothing was ended"
+    assert session is not None and list(session.topic_filters) == ["a"], (
+        "nothing was ended"
+    )
 
 
 def test_answers_of_a_kept_session_wait_for_the_disk(scene: Scene) -> None:
@@ -264,7 +266,7 @@ def test_a_packet_with_too_many_filters_counts_for_nothing(tmp_path: Path) -> No
     assert client.closed
     session = scene.broker.sessions.get("ann")
     assert session is not None
-    assert list(session.wishes) == ["a", "b"]
+    assert list(session.topic_filters) == ["a", "b"]
     scene.close()
 
 
@@ -304,21 +306,21 @@ def test_a_filter_is_ended_once(client: Client) -> None:
 # What was retained
 
 
-@pytest.mark.parametrize("wished", [0, 1, 2])
+@pytest.mark.parametrize("wanted", [0, 1, 2])
 @pytest.mark.parametrize("published", [0, 1, 2])
 def test_a_subscription_brings_what_was_retained(
-    scene: Scene, client: Client, wished: int, published: int
+    scene: Scene, client: Client, wanted: int, published: int
 ) -> None:
     retain(scene, "a/1", "a/2", "b", qos=published)
 
-    client.subscribe("a/+", qos=wished)
+    client.subscribe("a/+", qos=wanted)
 
     found = client.messages()
     assert [(one.topic, one.payload, one.retain) for one in found] == [
         ("a/1", b"kept", True),
         ("a/2", b"kept", True),
     ]
-    assert {one.qos for one in found} == {min(wished, published)}
+    assert {one.qos for one in found} == {min(wanted, published)}
 
 
 def test_suback_comes_before_what_was_retained(scene: Scene, client: Client) -> None:

@@ -29,10 +29,10 @@ def test_numbers_of_messages_are_fixed_for_ever() -> None:
         "Subscribed": 66,
         "Events": 67,
         "Answer": 68,
-        "Problem": 69,
+        "RequestRefused": 69,
         "Ended": 70,
         "Fetched": 71,
-        "Moved": 72,
+        "ChannelMoved": 72,
     }
 
 
