@@ -196,7 +196,7 @@ class OnSpark:
         return [query]  # of several Spark says itself that it is one too many
 
     def answer(self, query: str) -> QueryResult:
-        found: QueryResult = self._spark_sql.Answer(self._frame(query))
+        found: QueryResult = self._spark_sql.SparkResult(self._frame(query))
         return found
 
     def write_parquet(self, query: str, file: str, most: int | None) -> None:
