@@ -31,8 +31,7 @@ from penstock.client import connect
 from penstock.pipeline.application import Application, OpenStore
 from penstock.pipeline.documents import COLLECTIONS
 from penstock.pipeline.options import BrokerAddress, PipelineOptions
-from penstock.pipeline.run import settings
-from penstock.pipeline.watch import QueryCounts
+from penstock.pipeline.run import QueryCounts, settings
 from penstock.spark import session
 from penstock.store.own import DATABASE, OwnPostgres
 from penstock.store.postgres import connected

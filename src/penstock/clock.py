@@ -17,7 +17,7 @@ _STEP_S = 1.0
 
 
 class SystemClock:
-    """The machine's. To whoever asks ``was_set_s`` it is set at that moment only.
+    """The machine's. To a caller of ``was_set_s`` it is set at that moment only.
 
     So everything that was planned is moved along with it, and nothing is planned by the
     new time before that.
@@ -31,7 +31,7 @@ class SystemClock:
         return time.monotonic() + self._ahead_s if self._minded else time.time()
 
     def was_set_s(self) -> float:
-        """By how much somebody has set the clock since this was asked last."""
+        """By how much the clock was set since this was asked last."""
         ahead_s = _ahead_s()
         step_s = ahead_s - self._ahead_s
         self._ahead_s, self._minded = ahead_s, True

@@ -11,7 +11,7 @@
     │   ├── UnknownSetting
     │   ├── InvalidSetting    a value of the wrong kind or outside its limits
     │   ├── BadConfigFile
-    │   ├── NotProtected      listening for everybody, with no users
+    │   ├── NotProtected      listening for other machines, with no users
     │   ├── InvalidUser       a user name or password that cannot be one
     │   ├── BadUsersFile
     │   ├── InvalidToken      a token of the HTTP API that cannot be made
@@ -27,7 +27,7 @@
     │   ├── WrongOrder        a subscription keeps the order it was made with
     │   ├── WrongQos          a subscription keeps its quality of service
     │   ├── TakenInOrder      events in order go to one consumer at a time (retriable)
-    │   ├── NotMoved          a subscription that its consumers move, nobody else
+    │   ├── NotMoved          a subscription that only its consumers move
     │   ├── MissingStage      an epoch is not staged, or not whole
     │   ├── UnknownDeadLetter
     │   ├── UnknownFailure    no such entry in the error log
@@ -76,7 +76,7 @@
     ├── InvalidQuery          SQL that cannot be answered
     ├── SparkError            topics as Spark tables
     │   ├── MissingJava       nothing that Spark could run on
-    │   ├── SparkNotStarted   a master that nobody answers at (retriable)
+    │   ├── SparkNotStarted   a master that does not answer (retriable)
     │   ├── UnfitFrame        a DataFrame that cannot be written to topics
     │   ├── BadRow            one row of it cannot
     │   ├── UnknownOption     an option that nothing reads
@@ -106,12 +106,12 @@
         ├── Backlogged        more waits to be written than the limit allows (retriable)
         ├── CorruptRecord     bytes that fail their checksum or make no sense
         ├── UnsupportedVersion
-        ├── UnownedRecords    the journal holds records nobody at hand can replay
+        ├── UnownedRecords    the journal holds records no owner at hand can replay
         ├── DirectoryLocked   another process writes this data directory
         ├── NotADataDirectory
         ├── Moved             the writer removed what a reader looked at (retriable)
         ├── LogClosed
-        ├── InDoubt           a write that may be stored: nobody knows yet (retriable)
+        ├── InDoubt           a write that may be stored: not known yet (retriable)
         └── WriteFailed       a write or sync failed, nothing of it counts (retriable)
             ├── DiskFull
             └── Fenced            another writer has taken over: this one is done
@@ -178,7 +178,7 @@ class PenstockError(Exception):
         """Set what follows from the fields."""
 
     @property
-    def told(self) -> str:
+    def for_client(self) -> str:
         """The text for a client: it names no file or folder of the server."""
         return str(self.without_paths())
 
@@ -527,7 +527,7 @@ class Busy(BrokerError):
 class NotAllowed(BrokerError):
     """``action`` is as a sentence has it, such as ``publish to``; ``needs``: what for.
 
-    A name of nothing is somebody who came without a login.
+    A name of nothing is a peer that came without a login.
     """
 
     name: str

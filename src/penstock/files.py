@@ -83,7 +83,7 @@ class FileSystem(Protocol):
 class Files:
     """The operating system's file system; ``access`` None leaves modes to the umask."""
 
-    _access: FileAccess | None = PRIVATE  # for whoever derives from it, too
+    _access: FileAccess | None = PRIVATE  # for classes that derive from it, too
 
     def __init__(self, access: FileAccess | None = PRIVATE) -> None:
         self._access = access
@@ -166,7 +166,7 @@ class Files:
         A folder that has its mode already is not looked into. Others that share the
         directory, like those of a folder for temporary files, keep their access.
 
-        Returns what belongs to somebody else and stays open to others.
+        Returns what belongs to another user and stays open to others.
         """
         access = self._access or PRIVATE
         directory = os.path.realpath(directory)  # the owner may have made it a link
@@ -210,11 +210,11 @@ class Files:
 
 
 def _settle(file: int | str, access: FileAccess) -> bool:
-    """Give a file or folder its mode and group; False if it is somebody else's."""
+    """Give a file or folder its mode and group; False if it is another user's."""
     try:
         found = os.stat(file) if isinstance(file, int) else os.lstat(file)
         if stat.S_ISLNK(found.st_mode) or _fits(found, access):
-            return True  # what a link leads to may be anybody's
+            return True  # what a link leads to may be another user's
         if access.group is not None and found.st_gid != access.group:
             os.chown(file, -1, access.group)
         os.chmod(file, _mode(found, access))

@@ -12,11 +12,11 @@ import pytest
 
 from penstock.cdc.change import NOTHING, Change, ChangePayload, ChangeSource, Op
 from penstock.cdc.run import Pump
-from penstock.cli.cdc_shown import shown_of
+from penstock.cli.cdc import shown_of
 from penstock.client import connect
 from penstock.client.feed import Feed
 from penstock.pipeline.documents import tweet_document, user_document
-from penstock.pipeline.engagement import engagement
+from penstock.pipeline.portion import engagement
 from penstock.pipeline.tweet import read
 from penstock.supervisor.plan import COLLECTIONS, MESSAGES, PRIORITY
 from penstock.tweets.generator import Generator

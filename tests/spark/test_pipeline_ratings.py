@@ -18,7 +18,7 @@ import pytest
 from hypothesis import settings
 from vaderSentiment.vaderSentiment import SentimentIntensityAnalyzer
 
-from penstock.pipeline.sentiment import mean, values_of, words_of
+from penstock.pipeline.documents import mean, values_of, words_of
 from penstock.pipeline.vader import compound
 from penstock.spark import cache
 

@@ -470,9 +470,9 @@ def test_long_value_of_a_setting_is_not_repeated_in_full() -> None:
 def test_a_client_is_told_no_path() -> None:
     error = errors.DiskFull("/srv/data/journal/0.jnl", "writing", "No space left")
 
-    assert error.told == "writing a file of the server failed: No space left"
+    assert error.for_client == "writing a file of the server failed: No space left"
     assert "/srv/data" in str(error)
-    assert errors.InvalidName("a/b", "is odd").told == str(
+    assert errors.InvalidName("a/b", "is odd").for_client == str(
         errors.InvalidName("a/b", "is odd")
     )
 

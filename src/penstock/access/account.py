@@ -1,8 +1,8 @@
 """What one user has and uses, over all connections and gateways; and whether more fits.
 
 Connections, topics, subscriptions and stored bytes that exceed the user's quota are
-refused. Rates are not: what was published is charged, and whoever let it in waits until
-the debt is paid.
+refused. Rates are not: what was published is charged, and the connection that let it in
+waits until the debt is paid.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ LEAST_READ_BYTES = 4096
 
 
 class Account:
-    """Made by Accounts; shared by everybody who has logged in as this user."""
+    """Made by Accounts; shared by all peers that have logged in as this user."""
 
     __slots__ = (
         "_accounts",
@@ -161,7 +161,7 @@ class Account:
 
     @property
     def read_bytes(self) -> int:
-        """How much to take in at once, so that nobody has to wait for long."""
+        """How much to take in at once, so that no publisher has to wait for long."""
         said = self.quota.bytes_per_s, self.quota.events_per_s
         sizes = [said[0], None if said[1] is None else said[1] * EVENT_BYTES]
         return max(min(one for one in sizes if one is not None), LEAST_READ_BYTES)
@@ -177,15 +177,15 @@ class Account:
             bucket.take(amounts[name], now_s)
 
     def wait_s(self) -> float:
-        """How long whoever publishes has to wait now; 0 if not at all."""
+        """How long a publisher has to wait now; 0 if not at all."""
         return self._debt()[0]
 
     def waits(self) -> None:
-        """Somebody waits; counted by the quota that makes them."""
+        """A publisher waits; counted by the quota that makes it."""
         self._accounts.waits[self._debt()[1]] += 1
 
     def too_fast(self) -> QuotaReached:
-        """Why somebody may not publish now who cannot wait for so long."""
+        """Why a publisher that cannot wait for so long may not publish now."""
         wait_s, name = self._debt()
         return self._refusal(name, int(self._buckets[name].rate), wait_s)
 

@@ -1,8 +1,8 @@
 """On whose account the broker works: one for each user who has logged in.
 
-Whoever carries out what a user said does so within ``acting``: the broker then asks the
-account before it makes a topic or a subscription or stores events, remembers who made
-it, and charges what was published. Without a login there is no account. The broker is
+What a user said is carried out within ``acting``: the broker then asks the account
+before it makes a topic or a subscription or stores events, remembers who made it, and
+charges what was published. Without a login there is no account. The broker is
 synchronous, so what happens within the block is that user's doing.
 """
 
@@ -48,13 +48,13 @@ class Accounts:
         return self.log.now_ms() / 1000
 
     def of(self, grants: Grants | None) -> Account | None:
-        """The account of somebody who has logged in; None of all others."""
+        """The account of a user who has logged in; None of all others."""
         if grants is None or not grants.user:
             return None
         return self._account(grants.user, grants.quota)
 
     def named(self, user: str) -> Account | None:
-        """The account of a user who need not be here; None of nobody."""
+        """The account of a user who need not be here; None without a name."""
         return self._account(user, self.look_up(user)) if user else None
 
     def users(self) -> set[str]:
@@ -71,7 +71,7 @@ class Accounts:
             self.payer = before
 
     def subscribes(self, more: int = 1) -> str:
-        """Whose so many new subscriptions are; empty is nobody's.
+        """Whose so many new subscriptions are; empty without a login.
 
         Raises QuotaReached.
         """
@@ -81,7 +81,7 @@ class Accounts:
         return self.payer.user
 
     def admitted(self, topic: str, events: Columns) -> int:
-        """The size of events that the payer may publish; 0 if nobody has to know.
+        """The size of events that the payer may publish; 0 without a quota.
 
         Raises QuotaReached, InvalidBatch.
         """

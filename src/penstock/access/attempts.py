@@ -3,10 +3,10 @@
 What is counted is a user name from an address. Such a pair has so many tries a minute.
 It has fewer as long as the name is tried from many addresses, or the address tries many
 names; but not if that login has succeeded before. So a guesser has to wait whichever
-way it goes about it, while somebody else at the same address, or the owner of a name
+way it goes about it, while another user at the same address, or the owner of a name
 that others try, comes in at once.
 
-Names that nobody has are counted alike, so that nothing tells them apart, but on their
+Names that no user has are counted alike, so that nothing tells them apart, but on their
 own: however many are made up, what is known of real ones is not forgotten for them.
 """
 
@@ -27,7 +27,7 @@ ALL_TOGETHER = 10
 MAX_REMEMBERED = 10_000
 # Stands in place of a user name where tokens are tried; no user is named so.
 TOKENS = ""
-# Whoever has one address of IPv6 has this network of them.
+# A peer that has one address of IPv6 has this network of them.
 NETWORK_BITS = 64
 
 
@@ -120,7 +120,7 @@ class _Failures:
         times = self._times.get(key)
         if times is None:
             return []
-        # What is to come was noted before somebody set the clock back.
+        # What is to come was noted before the clock was set back.
         recent = [one for one in times if 0 <= now_s - one < WINDOW_S]
         if not recent:
             del self._times[key]
@@ -129,7 +129,7 @@ class _Failures:
 
 @lru_cache(maxsize=1024)
 def place_of(address: str) -> str:
-    """What of an address cannot be changed at will by whoever has it."""
+    """What of an address cannot be changed at will by the peer that has it."""
     try:
         found = ipaddress.ip_address(address.partition("%")[0])
     except ValueError:

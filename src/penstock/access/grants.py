@@ -1,17 +1,17 @@
 """What a peer may do: actions over topic filters, and whether it administers.
 
 Rules allow to ``publish`` to topics, ``subscribe`` to them, or ``read`` what is stored
-in them. Whoever may subscribe may read: a subscription can begin at the first event. A
-rule to subscribe may name the subscribers it is good for, so that nobody takes the
-place of somebody else. A user with rules may do what they say and nothing else; one
-without rules may publish, subscribe and read everywhere, under any name.
+in them. A user who may subscribe may read: a subscription can begin at the first event.
+A rule to subscribe may name the subscribers it is good for, so that no user takes the
+place of another. A user with rules may do what they say and nothing else; one without
+rules may publish, subscribe and read everywhere, under any name.
 
 Neither of them administers: deletes topics, changes their schemas, moves subscriptions,
 works on dead letters. That is a role of its own (``admin``), and who has it may do
 everything.
 
 Gateways get the grants of a user with the login (``Gateway.grants``) and ask them
-before they call the broker, which knows nobody.
+before they call the broker, which knows no users.
 """
 
 from __future__ import annotations
@@ -63,8 +63,8 @@ class Rule(NamedTuple):
 class Grants:
     """What ``user`` may do; ``rules`` of None is all but to administer.
 
-    No rules at all is nothing. Whoever is ``admin`` may do everything, whatever the
-    rules say. ``token`` is the name of the token that somebody came with.
+    No rules at all is nothing. A user who is ``admin`` may do everything, whatever the
+    rules say. ``token`` is the name of the token that the peer came with.
     """
 
     user: str = ""
@@ -117,7 +117,7 @@ class Grants:
         """Whether something of theirs may outlive its connection under that name.
 
         One that a rule to subscribe is good for, or their own; None is a name that the
-        broker has made up, which nobody else can want.
+        broker has made up, which no other user can want.
         """
         return (
             self.rules is None
@@ -170,7 +170,7 @@ class Grants:
 
 
 OPEN = Grants()
-"""Of whoever comes by a port that asks for no login."""
+"""Of a peer that comes by a port that asks for no login."""
 ADMINISTRATOR = Grants(admin=True)
 """Of the owner of the data directory: the socket in it, and the admin token."""
 

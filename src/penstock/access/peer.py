@@ -1,4 +1,4 @@
-"""Somebody at the other end: who it is, since when, and how much was said."""
+"""The peer at the other end: who it is, since when, and how much was said."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ _numbers = count(1)
 
 
 class Peer:
-    """Kept by whoever talks to it: a connection, a stream, a handler of a program.
+    """Kept by what talks to it: a connection, a stream, a handler of a program.
 
     The number is one that no other has in this process.
     """

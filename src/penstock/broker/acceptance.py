@@ -61,7 +61,7 @@ def check_ids(what: str, ids: Iterable[str | None]) -> None:
 
 
 def _problem(text: object) -> str | None:
-    if not isinstance(text, str):  # whoever does not check types
+    if not isinstance(text, str):  # a caller that does not check types
         return f"is no text but of {type(text).__name__}"
     if not text:
         return "is empty"

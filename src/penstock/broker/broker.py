@@ -138,12 +138,12 @@ class Broker:
 
     @property
     def promised(self) -> int:
-        """The group that holds all that anybody was promised so far."""
+        """The group that holds all that was promised so far."""
         return self.log.open_group if self.urgent else self.log.open_group - 1
 
     @property
     def urgent(self) -> bool:
-        """Whether somebody waits for a commit."""
+        """Whether a commit is waited for."""
         if self.log.pending_bytes > 0:
             return True
         for one in self._kept.urgent:  # noqa: SIM110 - any() costs more, every turn
@@ -164,12 +164,12 @@ class Broker:
             self._after_failure()
             return
         self._kept.confirmed(commit.number)
-        gone, told = self._deleted, self._kept.committed
+        gone, hooks = self._deleted, self._kept.committed
         for topic, batch, columns in commit.batches():
             if gone and topic.name in gone:
                 continue
             self.chains.note(topic)
-            for tell in told:
+            for tell in hooks:
                 tell(topic.name, batch)
             self.retained.add(batch)
             if subscriptions := self.subscriptions.of_topic(topic.name):
@@ -236,7 +236,7 @@ class Broker:
             return
         topic = self.log.topic(name) if self.log.has_topic(name) else None
         if topic is not None and topic.going:
-            return  # whoever comes next
+            return  # the next caller does it
         self._bounded.add(name)
         if topic is not None:
             options = topic.options
@@ -289,7 +289,7 @@ class Broker:
         """Append events to a topic, which is made if need be: all of them, or none.
 
         ``relaxed``: no promise that they are on disk; ``keep``: the last is retained;
-        ``charged``: to the account of whoever sent them, at an earlier time.
+        ``charged``: to the account of their publisher, at an earlier time.
         Raises InvalidName, ReservedName, LimitReached, InvalidBatch, InvalidPayload,
         WriteFailed: then none of them is stored.
         """
@@ -434,7 +434,7 @@ class Broker:
             self.deactivate(subscription.subscriber, subscription.topic)
 
     def deactivate(self, subscriber: str, topic: str) -> None:
-        """End a subscription that nobody consumes, its position kept."""
+        """End a subscription that has no consumer, its position kept."""
         one = self.subscriptions.get(subscriber, topic)
         if one is not None and not one.consumers and (one.active or one.suspended):
             one.active = one.suspended = False
@@ -482,7 +482,7 @@ class Broker:
         self.subscriptions.remove(subscription)
 
     def dismiss(self, subscription: Subscription, reason: str) -> None:
-        """Send everybody away who consumes a subscription that stops."""
+        """Send away all consumers of a subscription that stops."""
         now_s = self.log.now_ms() / 1000
         for consumer in list(subscription.consumers):
             consumer.detach(now_s)

@@ -35,7 +35,7 @@ def stage(
     """Keep a piece of an epoch; False if the epoch is committed already.
 
     Without events the part is there, and empty. ``owner``: whose query it is now, if
-    it is nobody's. Raises InvalidName, ReservedName, InvalidOption, InvalidBatch,
+    it has no owner. Raises InvalidName, ReservedName, InvalidOption, InvalidBatch,
     InvalidPayload, MissingStage, LimitReached.
     """
     accepted_query(query)
@@ -77,7 +77,7 @@ def commit(
     """Store what is staged of these parts, in one group; None if it was done before.
 
     ``last``: the query will have no other epoch. ``note`` and the dead letters ``raw``
-    are in the same group. ``owner``: whose query it is now, if it is nobody's.
+    are in the same group. ``owner``: whose query it is now, if it has no owner.
     Raises InvalidName, InvalidOption, MissingStage, InvalidPayload, LimitReached and
     what the log raises: then nothing was done.
     """

@@ -4,9 +4,9 @@ A subscription decides (delivery/retry.py), this acts. An event that is given up
 settled in the group that stores its letter: if the log refuses the letter, or that
 group fails, the event is owed again.
 
-Texts of failures and letters are written on the account of whoever acts, or else of
-whoever had the event. While that is in debt the event is not tried again: its user
-could have them written without an end by giving no answer at all.
+Texts of failures and letters are written on the account of the user who acts, or else
+of the consumer that had the event. While that is in debt the event is not tried again:
+its user could have them written without an end by giving no answer at all.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Waiting for groups: a promise holds when the group that carries it is written.
 
-Everybody who waits for a commit waits here: answers of connections in their order,
+All that waits for a commit waits here: answers of connections in their order,
 coroutines, publishers and handlers of this process. If the group fails, what it carried
-is lost; or it is *said again* by whoever keeps it, and holds with the first group that
-does not fail.
+is lost; or it is *said again* by its keeper, and holds with the first group that does
+not fail.
 """
 
 from __future__ import annotations

@@ -73,7 +73,7 @@ class How(NamedTuple):
     now_s: by which dedup ids are old.
     relaxed: no promise that it is on disk.
     keep: the last event is retained.
-    charged: to the account of whoever sent it, at an earlier time.
+    charged: to the account of its publisher, at an earlier time.
     stored: told of each piece before anything else is stored, so that whatever belongs
     to it can go into the same group.
     """
@@ -275,7 +275,7 @@ def release(broker: Broker, message: PendingMessage, now_s: float) -> None:
     columns = Columns([message.payload], int(now_s * 1000))
     columns.take({name: [time] for name, time in message.times.items()})
     try:
-        # Charged for at its PUB, perhaps to somebody else.
+        # Charged for at its PUB, perhaps to another account.
         broker.accept(message.topic, columns, charged=True).whole()
     except InvalidPayload as error:
         letter = letters.unfit(message, str(error), now_s)

@@ -7,13 +7,14 @@ taken back, and what was staged can be committed again.
 Beyond ``max_sinks`` queries are forgotten, of the user who has the most of them the one
 that has committed nothing for longest (see Ledger). Those whose last epoch was said
 to be the last are counted apart, so that no number of them makes a query forgotten that
-goes on; and they are forgotten after a day, when nobody asks any more whether they were
-committed.
+goes on; and they are forgotten after a day, when no writer asks any more whether they
+were committed.
 
-The user who stages or commits first for a query owns it, and nobody else may go on with
-it: an epoch of somebody else would have those of the owner taken for stored. A query of
-nobody, such as one of an older version, belongs to whoever writes with it next. Of a
-query that has committed nothing the owner is forgotten with what is staged.
+The user who stages or commits first for a query owns it, and no other user may go on
+with it: an epoch of another user would have those of the owner taken for stored. A
+query without an owner, such as one of an older version, belongs to the user who writes
+with it next. Of a query that has committed nothing the owner is forgotten with what is
+staged.
 
 Crash promise: precious. Replayed from the journal, carried by every checkpoint.
 """
@@ -54,7 +55,7 @@ class Epoch(msgspec.Struct, array_like=True, frozen=True):
     """Whether no other will follow."""
     note: str = ""
     owner: str = ""
-    """The user whose query it is; empty if it is nobody's."""
+    """The user whose query it is; empty if it has no owner."""
 
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -96,7 +97,7 @@ class Sinks(Kept):
         return self._steps.confirmed and self.has(query, number)
 
     def owner(self, query: str) -> str:
-        """Whose query it is, perhaps only just; empty if it is nobody's."""
+        """Whose query it is, perhaps only just; empty if it has no owner."""
         last = self.last(query)
         owner = "" if last is None else last.owner
         return owner or self.staging.owner(query)

@@ -2,11 +2,13 @@
 
 A query writes in epochs; an epoch has parts, one for each try of a task; a part comes
 in pieces, numbered from 0 on. A piece that is there may come again and changes nothing:
-so whoever lost a connection repeats what it is not sure of, and what was on its way in
-the lost one does no harm. Which tries count is said when the epoch is committed; all
-others are forgotten then. Whoever stages first is known as long as anything is staged.
+so a writer that lost a connection repeats what it is not sure of, and what was on its
+way in the lost one does no harm. Which tries count is said when the epoch is committed;
+all others are forgotten then. The user who stages first is known as long as anything is
+staged.
 
-Crash promise: none. After a restart nothing is staged, and whoever commits is told so.
+Crash promise: none. After a restart nothing is staged, and a writer that commits is
+told so.
 """
 
 from __future__ import annotations
@@ -87,7 +89,7 @@ class Staging:
     ) -> None:
         """Add a piece to a part, unless it is there already.
 
-        ``owner``: whose query it is now, if it is nobody's.
+        ``owner``: whose query it is now, if it has no owner.
 
         Raises MissingStage if one before it is not there, LimitReached, and
         InvalidOption if another one has its number.
@@ -118,7 +120,7 @@ class Staging:
         return found.parts[part]
 
     def owner(self, query: str) -> str:
-        """Who has staged first of what is staged; empty if that is nobody."""
+        """The user who staged first of what is staged; empty if there is none."""
         return self._owners.get(query, "")
 
     def get(self, query: str, epoch: int) -> StagedEpoch | None:
@@ -149,7 +151,7 @@ class Staging:
             self._remove(query, one)
 
     def expire(self, now_s: float, seldom: Seldom) -> None:
-        """Forget epochs that nobody has added to for long."""
+        """Forget epochs that no writer has added to for long."""
         old = [
             (query, epoch)
             for query, epochs in self._queries.items()

@@ -48,7 +48,7 @@ class TopicMetadata(msgspec.Struct, array_like=True, frozen=True):
     last_comment: int = 0
     """Numbers of comments are never given out again."""
     made_by: str = ""
-    """The user who made the topic; nobody's name if that was without a login."""
+    """The user who made the topic; empty if that was without a login."""
 
     @property
     def latest(self) -> Version | None:

@@ -1,8 +1,8 @@
 """What passed through the broker: a few additions per batch, and a slot a second.
 
 Commits and deliveries are counted where they are handled anyway, whole batches at a
-time. Once a second ``tick`` puts the counts of that second aside, so that whoever looks
-knows how it was lately; nothing else is done while nobody looks.
+time. Once a second ``tick`` puts the counts of that second aside, so that a reader
+knows how it was lately; nothing else is done while there is no reader.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ class Traffic:
         self._by_topic: dict[str, int] = {}
         self._by_subscription: dict[int, int] = {}
         self.tracing: Tracing | None = None
-        """Told of deliveries, if somebody traces them."""
+        """Told of deliveries, if they are traced."""
         self._began = now_s
         self._mark = (0, 0, 0, 0, 0)
 

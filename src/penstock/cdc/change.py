@@ -13,7 +13,7 @@ from typing import Literal
 
 import msgspec
 
-from penstock.cdc.shown import NOTHING, Shown, told
+from penstock.cdc.shown import NOTHING, Shown, shown_document
 from penstock.client.feed import FeedEvents
 from penstock.model.event import MESSAGE_FIELD
 
@@ -88,7 +88,7 @@ def _events(topic: str, changes: list[Change], shown: Shown | None) -> FeedEvent
     payloads = list(map(_encode, bodies))
     if shown is None:
         return FeedEvents(topic, payloads, keys=keys, ids=ids)
-    documents = [told(body.before, body.after) for body in bodies]
+    documents = [shown_document(body.before, body.after) for body in bodies]
     priorities = shown.priorities(documents)
     if shown.message is None:
         return FeedEvents(topic, payloads, keys=keys, ids=ids, priorities=priorities)

@@ -215,8 +215,8 @@ class MongoCapture:
             key, name = found.get("documentKey"), found["ns"]["coll"]
             if not self._is_wanted(name, [] if key is None else [key["_id"]]):
                 return
-            told = None if key is None else key_of(key["_id"])
-            yield self._change(found, name, _OPS[kind], told)
+            document_key = None if key is None else key_of(key["_id"])
+            yield self._change(found, name, _OPS[kind], document_key)
 
     def _renamed(self, found: Document) -> Iterator[Change]:
         for number, name in enumerate((found["ns"]["coll"], found["to"]["coll"])):
@@ -292,7 +292,7 @@ def opened(url: str) -> MongoClient[Any]:
             url,
             serverSelectionTimeoutMS=CONNECT_MS,
             appname="penstock cdc",
-            # Times have a zone, and what is damaged stops nobody.
+            # Times have a zone, and what is damaged stops no capture.
             tz_aware=True,
             unicode_decode_error_handler="replace",
             datetime_conversion="DATETIME_AUTO",

@@ -5,7 +5,7 @@ of the slot's beginning is in the snapshot, and nothing else is. So rows are rea
 it, by key, and changes from the slot's beginning on follow: none is missing, and none
 comes twice.
 
-A snapshot ends with its connection. Whoever was cut off makes another one, by a slot
+A snapshot ends with its connection. A run that was cut off makes another one, by a slot
 that goes with its session, and goes on behind the last key; in front of that come the
 changes of the time between the two, of rows that were told. See frontier.py.
 

@@ -185,9 +185,9 @@ class Pump:
             one.collection for one in changes if one.body.op == "insert"
         )
         events = self.events + len(changes)
-        told = {"place": place, "events": events, "inserts": inserts}
+        note_fields = {"place": place, "events": events, "inserts": inserts}
         more = {} if frontier is None else {"frontier": frontier}
-        note = json.dumps({**told, **more})
+        note = json.dumps({**note_fields, **more})
         if note != self._feed.note:
             batches = events_of(changes, self._prefix, self._shown)
             self._feed.put(batches, note=note)

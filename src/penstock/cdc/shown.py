@@ -58,7 +58,7 @@ class Shown:
             return DEFAULT_PRIORITY
 
 
-def told(before: msgspec.Raw, after: msgspec.Raw) -> msgspec.Raw:
+def shown_document(before: msgspec.Raw, after: msgspec.Raw) -> msgspec.Raw:
     """The document to look at; none with a field is as short as nothing is."""
     return before if len(after) == len(NOTHING) else after
 

@@ -2,7 +2,7 @@
 
 The publication says which tables, the slot how far the capture is: PostgreSQL keeps its
 log from there on. The slot is never told more than what is stored together with its
-place. So a slot that is further than the place has lost something: somebody else has
+place. So a slot that is further than the place has lost something: another client has
 read from it, or has made it anew.
 """
 
@@ -32,7 +32,7 @@ TableName = tuple[str, str]
 CONNECT_S = 10
 PREFIX = "penstock_"
 _NAME = re.compile(r"[a-z0-9_]{1,63}")
-# Somebody else has the slot: a predecessor whose end PostgreSQL has not noticed yet.
+# Another client has the slot: a predecessor whose end PostgreSQL has not noticed yet.
 _IN_USE = "55006"
 # Values as text, the same for every user and database.
 _TEXT = "-c datestyle=ISO -c intervalstyle=postgres -c extra_float_digits=1"

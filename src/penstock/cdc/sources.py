@@ -16,7 +16,7 @@ _MONGO = ("mongodb://", "mongodb+srv://")
 def open_capture(
     url: str, name: str, collections: Sequence[str], *, document: str | None = None
 ) -> Capture:
-    """Raises InvalidStore, MissingExtra. It is begun by whoever uses it.
+    """Raises InvalidStore, MissingExtra. It is begun by the run that uses it.
 
     ``document``: the column (PostgreSQL) or field (MongoDB) that is the document.
     """
@@ -39,7 +39,7 @@ def open_snapshot(
 ) -> Snapshot:
     """What is there already, in front of the capture of the same name.
 
-    Raises InvalidStore, MissingExtra. It is begun by whoever uses it.
+    Raises InvalidStore, MissingExtra. It is begun by the run that uses it.
     """
     if url.startswith(_POSTGRES):
         made: Snapshot = _load("penstock.cdc.postgres_snapshot").PostgresSnapshot(
@@ -62,7 +62,7 @@ def drop_capture(url: str, name: str) -> bool:
     if url.startswith(_POSTGRES):
         return bool(_load("penstock.cdc.slot").drop(url, name))
     if url.startswith(_MONGO):
-        return False  # it keeps nothing for anybody
+        return False  # it keeps nothing for a capture
     raise _unknown(url)
 
 

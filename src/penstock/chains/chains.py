@@ -1,6 +1,6 @@
 """Chains of a log: an index that follows it, and the questions that are under way.
 
-The index is filled in steps by whoever has time, and caught up when somebody asks.
+The index is filled in steps by the upkeep, and caught up when a question is asked.
 Nothing it does reaches the log: what fails costs the index, which stays behind or is
 made anew, and is said in the log records.
 """
@@ -79,7 +79,7 @@ class Chains:
         except Unusable as error:
             self._make_anew(str(error))
         except WriteFailed:
-            pass  # whoever fills the index says so
+            pass  # the filling of the index says so
         return None
 
     def close(self) -> None:

@@ -8,7 +8,7 @@ Tables (docs/formats/chains.md)::
     batches  key, run, offset, span    batches, by the key of their generated ids
 
 A *run* is one indexing of one topic from its start on. What an index says is only
-where to look: whoever follows a row reads the event and compares.
+where to look: a reader that follows a row reads the event and compares.
 
 Crash promise: rebuilt. Nothing is synced while it is filled, which SQLite survives when
 the process dies, but not when the machine does. So the file names the boot it is
@@ -39,7 +39,7 @@ from penstock.log import Layout
 logger = logging.getLogger(__name__)
 
 MEMORY = ":memory:"
-# "PNSC", so that a file of somebody else is told from an old one of ours.
+# "PNSC", so that a file of another program is told from an old one of ours.
 APPLICATION_ID = 0x504E5343
 VERSION = 1
 # The index never takes the last room on a disk: that is for events.
@@ -121,14 +121,14 @@ class ChainIndex:
     def __init__(self, path: str) -> None:
         self._path = path
         self._places: dict[str, Key] = dict.fromkeys(TABLES, _LOWEST)
-        with _told(path):
-            # Used by whoever owns the log, in whatever thread; nobody is waited for.
+        with _as_own_error(path):
+            # Used by the owner of the log, in whatever thread; no lock is waited for.
             self._db = sqlite3.connect(
                 path, timeout=0, isolation_level=None, check_same_thread=False
             )
         weakref.finalize(self, self._db.close)
         try:
-            with _told(path):
+            with _as_own_error(path):
                 self._prepare()
         except BaseException:
             self._db.close()
@@ -152,7 +152,7 @@ class ChainIndex:
     def transaction(self) -> Iterator[None]:
         """All that is done inside, or nothing."""
         self._check_room()
-        with _told(self._path):
+        with _as_own_error(self._path):
             self._db.execute("BEGIN")
             try:
                 yield
@@ -163,7 +163,7 @@ class ChainIndex:
                 raise
 
     def runs(self) -> list[IndexedTopic]:
-        with _told(self._path):
+        with _as_own_error(self._path):
             rows = self._db.execute(
                 "SELECT run, topic, next, last, rows, settled, start FROM runs"
             ).fetchall()
@@ -230,7 +230,7 @@ class ChainIndex:
         self, table: str, key: int, after: tuple[int, int], limit: int
     ) -> list[tuple[int, int]]:
         """Run and offset of rows with this key, in order, behind ``after``."""
-        with _told(self._path):
+        with _as_own_error(self._path):
             return self._db.execute(
                 f"SELECT run, offset FROM {table}"
                 " WHERE key = ? AND (run, offset) > (?, ?)"
@@ -239,7 +239,7 @@ class ChainIndex:
             ).fetchall()
 
     def count(self, table: str) -> int:
-        with _told(self._path):
+        with _as_own_error(self._path):
             found = self._db.execute(f"SELECT count(*) FROM {table}").fetchone()
         return int(found[0])
 
@@ -356,7 +356,7 @@ def boot_id() -> str:
 
 
 @contextmanager
-def _told(path: str) -> Iterator[None]:
+def _as_own_error(path: str) -> Iterator[None]:
     """SQLite's errors as ours."""
     try:
         yield

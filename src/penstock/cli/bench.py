@@ -201,7 +201,7 @@ def _taken(subscription: Subscription) -> int:
 
 @contextmanager
 def _topic(client: Client, durability: str) -> Iterator[str]:
-    """A topic that nobody else has, for as long as it takes."""
+    """A topic that no other client has, for as long as it takes."""
     name = f"penstock-bench-{secrets.token_hex(4)}"
     _check_deletes(client, name)
     client.ask("topics.create", name=name, durability=durability)

@@ -26,7 +26,7 @@ class SparkSetting(click.ParamType[tuple[str, str]]):
     ) -> tuple[str, str]:
         if isinstance(value, tuple):
             return value
-        name, equals, told = value.partition("=")
+        name, equals, given = value.partition("=")
         name = name.strip()
         if not equals or not name.startswith("spark.") or name == MASTER:
             self.fail(_wanted(name), param, ctx)
@@ -35,7 +35,7 @@ class SparkSetting(click.ParamType[tuple[str, str]]):
                 f"--conf {name}: command lines can be read by all users",
                 "put it into spark-defaults.conf, in the directory $SPARK_CONF_DIR",
             )
-        return name, told
+        return name, given
 
 
 def _wanted(name: str) -> str:

@@ -1,10 +1,18 @@
 """How commands reach a server, or its files: the options that all of them have.
 
-Who publishes or consumes needs a server. Who asks the desk does not: where none runs,
-the command opens the data directory itself, and says so.
+A command that publishes or consumes needs a server. One that asks the desk does not:
+where none runs, it opens the data directory itself, and says so.
 
 ``penstock topics --data DIR show T`` and ``penstock topics show T --data DIR`` mean the
 same: an option that a command was not given is looked for in its group.
+
+Without a server a command gets the desk over the files of the data directory, locked as
+a server would lock it. What is changed is committed before it is answered, as by a
+server.
+
+A command that names the port of a server of the same account shows it the admin token
+of the token file. Another account may have taken the port while the server was away, so
+first the system is asked who listens there.
 """
 
 from __future__ import annotations
@@ -15,15 +23,16 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 import click
 import msgspec
 
+from penstock.broker.broker import Broker
 from penstock.cli import show
 from penstock.cli.output import say, write_line
-from penstock.cli.own_token import own_token
 from penstock.cli.refusal import Refusal
 from penstock.client import Client, connect
 from penstock.client.address import (
@@ -32,28 +41,97 @@ from penstock.client.address import (
     Address,
     Local,
     Remote,
+    is_loopback,
     remote,
 )
 from penstock.client.plan import AnyPage, Plan, all_rows, drive_blocking
 from penstock.client.tls import Tls
 from penstock.config import load
-from penstock.errors import NotRunning, ServerRefused
-from penstock.log import Layout, is_locked
+from penstock.desk.desk import Desk
+from penstock.desk.verbs import Promise, call
+from penstock.errors import BadTokenFile, NotRunning, ServerRefused
+from penstock.gateway.maze import MazeState
+from penstock.http.key_file import KeyFile
+from penstock.log import Layout, Log, is_locked
 from penstock.model.printable import printable
+
+# What the system says of sockets: one line each, with the account that has it.
+TABLES = (Path("/proc/net/tcp"), Path("/proc/net/tcp6"))
+LISTENS = "0A"
+ROOT = 0
+
+
+def own_token(where: Remote, directory: str) -> str | None:
+    """The admin token of the directory, if no other account can listen at that port.
+
+    None if the port is not on this machine, or the token is not ours to read.
+    """
+    if not is_loopback(where.host):
+        return None
+    file = KeyFile(directory)
+    try:
+        token, owner = file.admin_token(), file.admin_path.stat().st_uid
+    except (OSError, BadTokenFile):
+        return None
+    listening = set(listeners(where.port))
+    trusted = listening and listening <= {ROOT, os.getuid(), owner}
+    return token if trusted else None
+
+
+def listeners(port: int) -> Iterator[int]:
+    """The accounts that listen at a port, at whichever address of this machine.
+
+    A line: number, local address:port, remote address:port, state, queues, timer,
+    retransmits, account, …; addresses and ports in hexadecimal.
+    """
+    for table in TABLES:
+        try:
+            lines = table.read_text().splitlines()[1:]
+        except OSError:
+            continue
+        for line in lines:
+            _, local, _, state, _, _, _, uid, *_ = line.split()
+            if state == LISTENS and int(local.rpartition(":")[2], 16) == port:
+                yield int(uid)
+
+
+class OfflineDesk:
+    def __init__(self, broker: Broker) -> None:
+        self._log = broker.log
+        self._desk = Desk(broker)
+
+    def ask(self, verb: str, **arguments: object) -> object:
+        """The answer as a client would get it; raises what the desk raises."""
+        found = self._desk.find(verb)
+        result = call(found, arguments)
+        if found.promise is not Promise.NOTHING:
+            self._log.commit()
+        return msgspec.to_builtins(result, builtin_types=(bytes,))
+
+
+@contextmanager
+def offline(directory: str) -> Iterator[OfflineDesk]:
+    """The desk of a directory; raises DirectoryLocked, NotADataDirectory."""
+    settings = load()
+    open_log = partial(Log.open, directory, settings.log, create=False)
+    kept = [MazeState()]
+    with Broker(open_log, settings.broker, settings.topics, kept) as broker:
+        yield OfflineDesk(broker)
+
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 View = TypeVar("View")
 Result = TypeVar("Result")
 Row = TypeVar("Row")
 
-# Who published it, unless somebody logs in.
+# Who published it, unless a user logs in.
 PROGRAM = "penstock"
 # A server that was started just before may take so long until it listens.
 START_S = 5.0
 # After this the person is told what is being waited for.
 SILENT_S = 1.0
 LOOK_S = 0.05
-# Passwords that were asked for, so that nobody is asked twice.
+# Passwords that were asked for, so that the user is not asked twice.
 _ASKED = "penstock.passwords"
 
 _OPTIONS = (
@@ -164,7 +242,7 @@ def no_token(who: str) -> None:
 
 
 class Asker(Protocol):
-    """Somebody who answers for a desk: a client, or the desk itself."""
+    """What answers for a desk: a client, or the desk itself."""
 
     def ask(self, verb: str, **arguments: object) -> object: ...
 
@@ -199,13 +277,13 @@ def _desk() -> AbstractContextManager[Asker]:
 
 
 def _holds_log(directory: str) -> bool:
-    """Whether somebody has kept a log there."""
+    """Whether a log has been kept there."""
     return Path(Layout(directory).journal).is_dir()
 
 
 def _offline(directory: str) -> AbstractContextManager[Asker]:
     # Here, because most commands ask a server and need no broker of their own.
-    from penstock.cli.offline import offline
+    from penstock.cli.connect import offline
 
     return offline(directory)
 
@@ -213,7 +291,7 @@ def _offline(directory: str) -> AbstractContextManager[Asker]:
 def _awaited(where: Address) -> Client:
     """A client, as soon as a server listens; raises NotRunning if none does soon."""
     began_s = time.monotonic()
-    told = False
+    announced = False
     while True:
         try:
             return _opened(where)
@@ -221,8 +299,8 @@ def _awaited(where: Address) -> Client:
             waited_s = time.monotonic() - began_s
             if waited_s >= START_S or error.reason != NOBODY:
                 raise
-        if waited_s >= SILENT_S and not told:
-            told = True
+        if waited_s >= SILENT_S and not announced:
+            announced = True
             say(f"waiting for a server at {where} …", err=True)
         time.sleep(LOOK_S)
 
@@ -239,8 +317,8 @@ def _opened(where: Address) -> Client:
 
 
 def _own_client(where: Address) -> tuple[Client, str] | None:
-    """A client with the token of our own server, if it is one and nobody logs in."""
-    # First whether both are named, before anybody is asked for a password.
+    """A client with the token of our own server, if it is one and no user logs in."""
+    # First whether both are named, before the user is asked for a password.
     if token_of() is not None or given("user") or not isinstance(where, Remote):
         return None
     token = own_token(where, load().server.data)
@@ -313,7 +391,7 @@ def show_rows(
 
 
 def confirm(question: str, *, yes: bool) -> None:
-    """Ask before something goes for good, where there is somebody to ask."""
+    """Ask before something goes for good, where there is a user to ask."""
     if yes:
         return
     if not _is_terminal():

@@ -240,7 +240,7 @@ def _read(file: str) -> bytes:
 
 
 def _edited(desk: Asker, number: int) -> bytes:
-    """The payload of a letter after somebody has had it in an editor."""
+    """The payload of a letter after the user has had it in an editor."""
     letter = ask(desk, LetterView, "dead-letters.show", number=number)
     if letter.event is None:
         raise Refusal(f"dead letter {number} has no payload to be edited")

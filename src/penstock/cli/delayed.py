@@ -1,7 +1,7 @@
 """Acks that wait: each event is settled some time after it came.
 
-Events that came together wait together, and whoever waits for more events is woken when
-the first of them are due: there is no timer for an event.
+Events that came together wait together, and the caller that waits for more events is
+woken when the first of them are due: there is no timer for an event.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class DelayedAcks:
             self._waiting.append((self._clock() + self._delay_s, offsets))
 
     def end(self) -> None:
-        """Settle what still waits: it was handled, whoever is in a hurry."""
+        """Settle what still waits: it was handled, also if the user is in a hurry."""
         while self._waiting:
             self._subscription.settle(self._waiting.popleft()[1])
         self._subscription.flush()

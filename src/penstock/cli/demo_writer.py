@@ -13,7 +13,7 @@ from penstock.log import Columns, Log
 
 TOPIC = "orders"
 PRODUCER = "demo-writer"
-# An end, should nobody kill the process.
+# An end, should the demo not kill the process.
 MAX_EVENTS = 100_000
 
 

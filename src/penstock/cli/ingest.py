@@ -85,7 +85,7 @@ def sse_command(
     How far a stream was read is stored together with its events. So nothing is lost
     and nothing comes twice, whichever side is killed, if the server gives every event
     an id and goes on behind the Last-Event-ID that it is told. If it does not, what it
-    sends while nobody reads is lost.
+    sends while the stream is not read is lost.
 
     Goes on until Ctrl-C or SIGTERM; a stream is over when its server answers 204.
 

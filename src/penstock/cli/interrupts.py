@@ -40,7 +40,7 @@ def heed_sigterm() -> None:
 
 
 def _taken(note: Callable[[int, FrameType | None], None]) -> bool:
-    """Have Ctrl-C noted, where it would be raised: somebody else may have it."""
+    """Have Ctrl-C noted, where it would be raised: another handler may have it."""
     if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
         return False
     try:

@@ -2,7 +2,7 @@
 
 Exit codes: 0 all is well; 1 ``log verify`` found damage, ``schemas check`` what does
 not fit, or ``up`` books that do not agree; 2 the command could not be carried out, the
-reason is on standard error; 130 long work was stopped by Ctrl-C; 141 whoever read the
+reason is on standard error; 130 long work was stopped by Ctrl-C; 141 the reader of the
 output has gone.
 """
 

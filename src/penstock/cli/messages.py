@@ -15,7 +15,7 @@ _formatter = logging.Formatter()
 class Messages(logging.Handler):
     """Records as lines like the command's own, with the traceback if there is one.
 
-    A line that cannot be written is lost, and harms nobody: what it is about may be
+    A line that cannot be written is lost, and harms no caller: what it is about may be
     that the disk is full which it goes to.
     """
 

@@ -1,8 +1,8 @@
 """What commands print: lines for people, and bytes for programs, all of them.
 
-Names, texts and payloads come from whoever published them. On a terminal they would
-move the cursor or pass for other lines, so nothing that a terminal obeys gets there;
-bytes that go to a pipe or a file stay as they are.
+Names, texts and payloads come from their publishers. On a terminal they would move the
+cursor or pass for other lines, so nothing that a terminal obeys gets there; bytes that
+go to a pipe or a file stay as they are.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class StandardOutput:
     """A sink that is standard output, buffered or not.
 
     Without a buffer (``python -u``) a write to a pipe may take only a part, and says
-    so to nobody but its caller.
+    so to its caller only.
     """
 
     def write(self, data: bytes, /) -> None:

@@ -75,10 +75,10 @@ class PartReport:
         self._told_s = float("-inf")
         self._status: dict[str, object] = {}
 
-    def ready(self, **told: object) -> None:
+    def ready(self, **info: object) -> None:
         """Say that it is ready, and where; what is there by now stays until the end."""
         relieve()
-        _write(self._ready_file, {"pid": os.getpid(), **told})
+        _write(self._ready_file, {"pid": os.getpid(), **info})
 
     def tell(
         self, *, events: int, lag: int | None = None, errors: int = 0, **more: object
@@ -93,8 +93,8 @@ class PartReport:
         self._told_s = time.monotonic()
         at_ms = time.time_ns() // 1_000_000
         if self._status:
-            told = {"pid": os.getpid(), "at_ms": at_ms, **self._status}
-            _write(self._status_file, told)
+            info = {"pid": os.getpid(), "at_ms": at_ms, **self._status}
+            _write(self._status_file, info)
 
     def stop(self, *_: object) -> None:
         if self.stopping.is_set():
@@ -152,9 +152,9 @@ def part(
             signal.signal(number, handler)
 
 
-def _write(path: str | None, told: dict[str, object]) -> None:
+def _write(path: str | None, info: dict[str, object]) -> None:
     if path is not None:
-        data = json.dumps(told, ensure_ascii=False).encode() + b"\n"
+        data = json.dumps(info, ensure_ascii=False).encode() + b"\n"
         replace_file(Files(), str(Path(path).absolute()), data, sync=False)
 
 

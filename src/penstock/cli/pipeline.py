@@ -102,7 +102,7 @@ def run_command(
     where, user, password = whereabouts()
     no_token("Spark")
     with part(ready_file, status_file, patience_s=PATIENCE_S) as self:
-        told = options(
+        wanted = options(
             broker=broker(
                 **_place(where),
                 user=user,
@@ -116,7 +116,7 @@ def run_command(
             available_now=available_now,
             conf=dict(conf),
         )
-        run(told, self, master=master)
+        run(wanted, self, master=master)
 
 
 def _place(where: Address) -> dict[str, object]:

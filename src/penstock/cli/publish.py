@@ -174,7 +174,7 @@ def _show(said: Said, offsets: Offsets) -> None:
 
 
 def _lines(file: str | None) -> Iterator[list[bytes]]:
-    """Lines as they come: whoever pipes into us must not wait for a full batch."""
+    """Lines as they come: the writer of a pipe must not wait for a full batch."""
     splitter = LineSplitter(MAX_LINE_BYTES)
     for data in _typed() if file in (None, "-") else _blocks(str(file)):
         lines = splitter.feed(data)

@@ -1,10 +1,16 @@
-"""``penstock serve``: the server as a process, from its flags to its exit code."""
+"""``penstock serve``: the server as a process, from its flags to its exit code.
+
+In the background the process is a fork of the command. Until it is ready it speaks
+where the command was given, and Ctrl-C ends both; then it lets go of the terminal, and
+writes to a file.
+"""
 
 from __future__ import annotations
 
 import logging
+import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from shlex import quote
 from typing import Any
@@ -13,7 +19,6 @@ import click
 
 from penstock import __version__
 from penstock.cli import show
-from penstock.cli.background import Detach, in_background
 from penstock.cli.flags import setting_flags, settings_of
 from penstock.cli.messages import limited_to
 from penstock.cli.output import say
@@ -21,11 +26,55 @@ from penstock.cli.refusal import Refusal
 from penstock.client.address import is_loopback
 from penstock.config import Settings
 from penstock.errors import DirectoryLocked, NotProtected
+from penstock.files import Files, make_file
 from penstock.http.links import dashboard
 from penstock.log import Layout, lock_holder
 from penstock.server.options import LOGIN_PORTS, ServerOptions
 from penstock.server.ready import ROLE, Ready
 from penstock.server.users import Users
+from penstock.supervisor.logs import shorten
+
+Detach = Callable[[Path], None]
+"""Called by the new process when it is ready, with the file to write to."""
+
+
+def in_background(run: Callable[[Detach], int]) -> int:
+    """Run in a process of its own; the exit code of this one.
+
+    The caller gets 0 once the new process has detached itself, or what that ended with
+    before. The new process returns from here, too, with what ``run`` returned.
+    """
+    sys.stdout.flush()
+    sys.stderr.flush()
+    ready, tell = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        os.close(ready)
+        return run(lambda log: _detach(log, tell))
+    os.close(tell)
+    with os.fdopen(ready, "rb") as pipe:
+        if pipe.read():
+            return 0
+    _, status = os.waitpid(pid, 0)
+    code = os.waitstatus_to_exitcode(status)
+    return code if code >= 0 else 128 - code
+
+
+def _detach(log: Path, tell: int) -> None:
+    shorten(log)
+    make_file(Files(), str(log))
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os.setsid()
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    said = os.open(log, os.O_WRONLY | os.O_APPEND)
+    for handle, place in ((nothing, 0), (said, 1), (said, 2)):
+        os.dup2(handle, place)
+    os.close(nothing)
+    os.close(said)
+    os.write(tell, b"ready")
+    os.close(tell)
+
 
 logger = logging.getLogger(__name__)
 
@@ -174,7 +223,7 @@ def _run(
             say(line)
         if detach is not None:
             detach(Path(ready.data, LOG))
-            # From now on nobody is bothered by what a file may well tell.
+            # From now on the user is not bothered by what a file may well tell.
             click.get_current_context().with_resource(limited_to(logging.INFO))
 
     try:

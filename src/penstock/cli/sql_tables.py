@@ -1,14 +1,19 @@
-"""What answers a query: DuckDB in this process, or Spark, over the same tables."""
+"""What answers a query: DuckDB in this process, or Spark, over the same tables.
+
+DuckDB works in a thread of its own, so that Ctrl-C is heard: it looks for signals only
+now and then, and not at all while it sorts or counts.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import AbstractContextManager, contextmanager, suppress
+from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from penstock import sql
 from penstock.cli.connect import (
@@ -20,7 +25,6 @@ from penstock.cli.connect import (
     no_token,
     whereabouts,
 )
-from penstock.cli.sql_interrupt import InterruptibleEngine
 from penstock.client import Client
 from penstock.client.address import Local
 from penstock.client.tls import Tls
@@ -30,8 +34,55 @@ from penstock.errors import NotAllowed, ServerRefused, UnknownSchema
 from penstock.spark import missing
 
 if TYPE_CHECKING:
-    from penstock.sql.engine import SqlEngine
+    from penstock.sql.engine import SqlEngine, SqlResult
     from penstock.table.connection import BrokerAccess
+
+
+T = TypeVar("T")
+
+# An interrupt is lost on a query that is about to begin: it is told again.
+AGAIN_S = 0.1
+
+
+class InterruptibleEngine:
+    """An engine whose work a KeyboardInterrupt ends; raised when it has ended."""
+
+    def __init__(self, engine: SqlEngine) -> None:
+        self._engine = engine
+        self._thread = ThreadPoolExecutor(1, "penstock-sql")
+
+    def names(self) -> Sequence[str]:
+        return self._engine.names()
+
+    def statements(self, query: str) -> list[str]:
+        return self._engine.statements(query)
+
+    def answer(self, query: str) -> SqlResult:
+        """Raises InvalidQuery."""
+        found = self._done(lambda: self._engine.answer(query))
+        return replace(found, batches=self._each(found.batches))
+
+    def write_parquet(self, query: str, file: str, most: int | None) -> None:
+        """Raises InvalidQuery."""
+        self._done(lambda: self._engine.write_parquet(query, file, most))
+
+    def _each(self, batches: Iterator[Any]) -> Iterator[Any]:
+        while (batch := self._done(lambda: next(batches, None))) is not None:
+            yield batch
+
+    def _done(self, work: Callable[[], T]) -> T:
+        doing = self._thread.submit(work)
+        try:
+            return doing.result()
+        finally:
+            self._end(doing)
+
+    def _end(self, doing: Future[Any]) -> None:
+        while not doing.done():
+            self._engine.interrupt()
+            with suppress(KeyboardInterrupt):
+                wait([doing], AGAIN_S)
+
 
 # A broker that is away is waited for, but a person does not wait long.
 RETRY_S = 5.0
@@ -132,7 +183,7 @@ class BrokerTables:
 
 @dataclass(frozen=True, slots=True)
 class DirectoryTables:
-    """What a directory holds that no broker runs on; nobody else writes it here."""
+    """What a directory holds that no broker runs on; no other process writes it."""
 
     topics: list[str]
     schemas: dict[str, str]

@@ -47,9 +47,9 @@ def run_command(
     """Run a PostgreSQL, on this machine only, until Ctrl-C or SIGTERM.
 
     It needs nothing but the packages of penstock[pipeline]. The URL that is printed
-    opens it; the password is in a file that the URL names, and whoever can read that
-    file can connect. The port stays the same from start to start. Run by root, it
-    becomes another user, as PostgreSQL demands.
+    opens it; the password is in a file that the URL names, and every account that can
+    read that file can connect. The port stays the same from start to start. Run by
+    root, it becomes another user, as PostgreSQL demands.
 
     If this command is killed, PostgreSQL goes on; the next start ends it and goes on
     with its data.
@@ -106,8 +106,8 @@ def show_command(url: str, collection: str, limit: int | None) -> None:
             names = ", ".join(there) or "none"
             raise Refusal(f"there is no collection {collection}", f"there is: {names}")
         for key, version, doc in opened.read(collection, limit=limit):
-            told = {"key": key, "version": version, "doc": doc}
-            write_line(json.dumps(told, ensure_ascii=False).encode())
+            row = {"key": key, "version": version, "doc": doc}
+            write_line(json.dumps(row, ensure_ascii=False).encode())
 
 
 def _watch(self: PartReport, server: OwnPostgres, watch: DocumentWatch) -> None:

@@ -174,7 +174,7 @@ def seek_command(subscriber: str, topic: str, start: str, **_: object) -> None:
 def resume_command(subscriber: str, topic: str, **_: object) -> None:
     """Let a subscription go on that was suspended, as its consumer did not answer.
 
-    It waits for whoever consumes it next. One that is not suspended stays as it is.
+    It waits for its next consumer. One that is not suspended stays as it is.
 
     \b
     Example:

@@ -31,7 +31,7 @@ from penstock.model.printable import printable
 LOOK_S = 1.0
 # Topics that are asked for: more do not fit on any screen.
 TOPICS = 200
-# Where nobody says how wide the terminal is.
+# Where it is not known how wide the terminal is.
 SIZE = (100, 40)
 
 _ENTER = "\x1b[?1049h\x1b[?25l"
@@ -124,7 +124,7 @@ class _Keys:
         self._descriptor = descriptor
 
     def __call__(self, seconds: float) -> bool:
-        """Wait so long; whether somebody wants to end. Any other key looks again."""
+        """Wait so long; whether the user wants to end. Any other key looks again."""
         ready, _, _ = select.select([self._descriptor], [], [], seconds)
         if not ready:
             return False

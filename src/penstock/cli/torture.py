@@ -53,7 +53,7 @@ def torture(directory: Path, seconds: float, seed: int | None) -> None:
     synced, stopped, refused room on its disk, has its clock set and bits of its files
     flipped. The other part they talk to a broker in memory on a disk that loses power
     at any of its calls. After each accident all that was promised is compared with
-    what is stored, and at the end everybody has to have everything, once.
+    what is stored, and at the end every client has to have everything, once.
 
     A server is started in a new directory in DIR, the current one by default, on free
     ports of this machine; nothing else is touched. The new directory is removed unless

@@ -124,7 +124,7 @@ def up(
     logger_stats, tweets_stats, users_stats and hashtag_stats. A part that dies is
     started again. Ctrl-C ends everything in order.
 
-    With --resting no tweet comes until somebody says twitter at the control port, and
+    With --resting no tweet comes until a client says twitter at the control port, and
     the time of --for counts from then.
 
     With --for the exit code is 0 only if every stage has processed events and nothing

@@ -1,4 +1,4 @@
-"""What the commands about users share: the file, a name, and somebody not there."""
+"""What the commands about users share: the file, a name, and a user not there."""
 
 from __future__ import annotations
 

@@ -109,7 +109,7 @@ def check_plain(where: str, secure: Tls | None) -> None:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach the address; of a name nobody knows."""
+    """Whether only this machine can reach the address; of a name it is not known."""
     if host.lower() == "localhost":
         return True
     try:
@@ -132,7 +132,7 @@ def socket_path(directory: str) -> Iterator[str]:
 
 
 def not_running(where: Address, error: OSError) -> NotRunning | TlsFailed:
-    """The error for an address that nobody answers at, or nobody to be trusted."""
+    """The error for an address that no server answers at, or none to be trusted."""
     if (untrusted := tls.failed(where, error)) is not None:
         return untrusted
     if isinstance(error, FileNotFoundError | ConnectionRefusedError):

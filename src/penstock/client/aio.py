@@ -281,7 +281,7 @@ class AsyncClient:
         """The answer to what was just put into the session."""
         future = self._answers[seq] = asyncio.get_running_loop().create_future()
         try:
-            # Whoever asks in this turn of the loop shares a write.
+            # Callers that ask in this turn of the loop share a write.
             await asyncio.sleep(0)
             self._session.flush_acks()
             await self._send()
@@ -326,14 +326,14 @@ class AsyncClient:
             raise self._error
 
     async def _read(self) -> None:
-        """Read for everybody, until the connection ends."""
+        """Read for all callers, until the connection ends."""
         try:
             while data := await self._reader.read(READ_BYTES):
                 for seq in self._session.receive(data):
                     if seq in self._answers:
                         _wake(self._answers[seq], None)
                     else:
-                        self._session.forget(seq)  # whoever asked has gone
+                        self._session.forget(seq)  # the caller has gone
                 for inbox, arrived in self._arrivals.items():
                     if inbox.batches or inbox.ended is not None:
                         arrived.set()

@@ -109,7 +109,7 @@ class AsyncSubscription:
         return message.result is True
 
     def when_moved(self, call: Callable[[], None]) -> None:
-        """Have this called when somebody moves the subscription.
+        """Have this called when the subscription is moved.
 
         What came before counts for nothing: acks of it are not sent.
         """

@@ -255,7 +255,7 @@ class Client:
         """Stage events and commit their epoch; what ``sinks.commit`` answers.
 
         All in one go, if each part is one piece: a commit fails for a part that is not
-        there. Of several pieces some may be missing, which nobody would notice.
+        there. Of several pieces some may be missing, which would not be noticed.
         Raises InvalidBatch, ServerRefused, ConnectionLost.
         """
         parts = [(one, list(one.events.pieces())) for one in stages]

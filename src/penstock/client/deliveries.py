@@ -139,7 +139,7 @@ class Inbox:
         return None
 
     def unbegun(self, waiting: Sequence[Delivery]) -> list[int]:
-        """Offsets that nobody began with, with those that wait to be read."""
+        """Offsets that the consumer has not begun with, also those not read yet."""
         unread = [offset for batch in self.batches for offset in batch.offsets]
         return [*self.put_back, *(one.offset for one in waiting), *unread]
 

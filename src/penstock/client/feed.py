@@ -6,9 +6,10 @@
             feed.put([Events("orders", changes)], note=place)
 
 The note is stored in one step with the events: after a crash of the program or of the
-server both are there, or neither is, so whoever goes on from the note loses nothing and
-doubles nothing. A feed has one writer at a time; a second one ends the first, which is
-told so (FeedMoved) as soon as it puts something else than the other has put.
+server both are there, or neither is, so a program that goes on from the note loses
+nothing and doubles nothing. A feed has one writer at a time; a second one ends the
+first, which is told so (FeedMoved) as soon as it puts something else than the other has
+put.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Ranges of a topic as a server sends them: frames, verified before anybody looks."""
+"""Ranges of a topic as a server sends them: frames, verified before they are used."""
 
 from __future__ import annotations
 

@@ -94,7 +94,7 @@ class RedrivePace:
         left_s = self._next_s - self._clock()
         if self._rate is not None and left_s > 0:
             yield Pause(left_s)
-        # Whoever is late may catch up a little, not all of it at once.
+        # A redrive that is late may catch up a little, not all of it at once.
         self._next_s = max(self._next_s, self._clock() - SLICE_S)
 
     def spend(self, letters: int) -> None:

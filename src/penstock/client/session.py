@@ -261,11 +261,11 @@ class NativeSession:
         return self.inboxes[channel]
 
     def forget(self, seq: int) -> None:
-        """Nobody waits for this answer any more."""
+        """The caller does not wait for this answer any more."""
         self._answers.pop(seq, None)
 
     def give_up(self, seq: int) -> None:
-        """Nobody will wait for this answer, whenever it comes."""
+        """The caller will not wait for this answer, whenever it comes."""
         if self._answers.pop(seq, None) is None:
             self._given_up.add(seq)
 

@@ -1,8 +1,8 @@
 """An event apart from its topic: copied into a letter, or amended by a person.
 
 An amended event is a batch frame of one event, with the offset and id of the stored
-one: whoever consumes it cannot tell the difference. It is kept with the subscription
-that owes it, and with nothing else.
+one: its consumer cannot tell the difference. It is kept with the subscription that
+owes it, and with nothing else.
 """
 
 from __future__ import annotations

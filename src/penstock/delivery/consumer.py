@@ -10,7 +10,7 @@ from penstock.errors import InvalidOption, TakenInOrder
 
 
 class Outlet(Protocol):
-    """Whoever sends deliveries on: it is woken when there may be some."""
+    """The sender of deliveries: it is woken when there may be some."""
 
     def released(self, consumer: Consumer, owed: list[Owed]) -> None:
         """PUBREL is due again for these."""
@@ -56,7 +56,7 @@ class Consumer:
         self.outlet = outlet
         self.prefetch = prefetch
         self.ready: dict[Consumer, None] | None = None
-        """Where it is put when there may be something to take, if anybody asks."""
+        """Where it is put when there may be something to take, if a session asks."""
         self.payer: Payer | None = None
         """On whose account it consumes."""
         self.away = False
@@ -76,7 +76,7 @@ class Consumer:
     def take(self, now_s: float, limit: int) -> list[Portion]:
         """Events to send now; a fair share if others consume with this one.
 
-        Whoever says how much it can have at hand gets that, and no share.
+        A consumer that says how much it can have at hand gets that, and no share.
         """
         subscription = self.subscription
         others = len(subscription.consumers)

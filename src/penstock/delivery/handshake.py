@@ -11,8 +11,9 @@ or is the wrong answer to one that is, which ends a connection of MQTT.
 
 The promise of QoS 2 hangs on one rule: **PUBREL leaves only when the disk knows of the
 PUBREC.** After a PUBREL the consumer forgets the message id, so a broker that forgot
-the PUBREC in a crash would send the event again and nobody could tell. For the same
-reason a reconnect resends PUB for what is SENT and PUBREL for what is RELEASED.
+the PUBREC in a crash would send the event again and the consumer could not tell. For
+the same reason a reconnect resends PUB for what is SENT and PUBREL for what is
+RELEASED.
 
 From a publisher (inbound), a message is PENDING from its PUB, durable before PUBREC,
 until its PUBREL, which publishes it and forgets the id in one atomic step. A PUBREL of

@@ -3,7 +3,7 @@
 Delivery by priority needs, per level, the next event at or behind an offset. A list of
 all offsets would grow with the backlog; this index keeps, per level, the numbers of
 the blocks (of BLOCK offsets) that hold it, two bytes per thousand events or so, and
-reads a block's priorities when somebody gets there. The lists of the newest block are
+reads a block's priorities when a consumer gets there. The lists of the newest block are
 kept up as events arrive; those of some older ones are remembered.
 
 A topic has no index until its first event with a priority: then everything in front

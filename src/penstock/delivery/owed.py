@@ -54,7 +54,7 @@ class JournalNotes:
         self.dirty: dict[Subscription, None] = {}
         """Those that have changed."""
         self.urgent = False
-        """Whether somebody waits for it to be written."""
+        """Whether a client waits for it to be written."""
         self.sync = False
         """Whether it has to be synced."""
 

@@ -5,8 +5,8 @@ until the client answers; with QoS 2 RELEASED from its PUBREC to its PUBCOMP. A 
 that is released is settled for its subscription: the client has it, and only the id is
 still in use. Inwards an id of QoS 2 is *received* from its PUBLISH to its PUBREL.
 
-For the journal every change is an entry of ``trail``, in order, so that whoever reads
-them again has the same ids in use. Ids are 16 bits and never 0.
+For the journal every change is an entry of ``trail``, in order, so that a broker that
+reads them again has the same ids in use. Ids are 16 bits and never 0.
 """
 
 from __future__ import annotations

@@ -483,7 +483,7 @@ class Subscription:
         """Events have expired unsent, of a topic that wants to know."""
         lapsed, self.fresh.lapsed = self.fresh.lapsed, []
         if self.temporary or not self.policy.qos:
-            return  # nobody looks at letters of those
+            return  # no operator looks at letters of those
         why = Failure(0, 0, EXPIRED, "it expired before it was sent").noted(0, now_s)
         self._gone += [
             Failed(offset, 0, [why], "dead-letter", level) for offset, level in lapsed

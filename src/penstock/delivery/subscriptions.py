@@ -135,7 +135,7 @@ class Subscriptions(Kept):
         return self._by_number.get(number)
 
     def by_topic(self) -> Iterator[tuple[str, Iterable[Subscription]]]:
-        """The topics that anybody subscribes to, with those who do."""
+        """The topics that have subscriptions, each with its own."""
         for topic, found in self._by_topic.items():
             yield topic, found.values()
 
@@ -147,7 +147,7 @@ class Subscriptions(Kept):
 
     @property
     def urgent(self) -> bool:
-        """Whether anything waits that was promised to somebody."""
+        """Whether anything waits that was promised to a client."""
         return self._notes.urgent or self._unsaid_anything
 
     @property

@@ -1,10 +1,10 @@
 """What may be asked of the desk, and by whom: one table of verbs.
 
-Everybody may ask for what only shows something (``READING``), what is about one topic,
-make topics, and commit what a query of theirs has staged. Users with rules need a rule
-for the topic: which kind is in the table; what is about all topics is not for them.
-Whatever else there is changes what others rely on, and needs an administrator; so does
-a verb that is in no table.
+All clients may ask for what only shows something (``READING``), what is about one
+topic, make topics, and commit what a query of theirs has staged. Users with rules need
+a rule for the topic: which kind is in the table; what is about all topics is not for
+them. Whatever else there is changes what others rely on, and needs an administrator; so
+does a verb that is in no table.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ ABOUT_A_TOPIC: Mapping[str, tuple[str, Callable[[Grants, str], None]]] = {
     "logs": ("topic", Grants.check_read),
     "mqtt.retained.show": ("topic", Grants.check_read),
 }
-# Of a query that writes: it is nobody else's, and all that is staged has to be its
+# Of a query that writes: it is no other user's, and all that is staged has to be its
 # user's to publish.
 ABOUT_A_QUERY = frozenset({"sinks.last", "sinks.commit", "sinks.abort"})
 CREATE = "topics.create"
@@ -71,10 +71,10 @@ OPEN_TO_ALL = READING | ABOUT_A_TOPIC.keys() | ABOUT_A_QUERY | {CREATE, PROGRESS
 CHANGES = {
     "topics.describe": "text",
     "schemas.mode": "mode",
-    # Work on a schema of somebody's own: for who may have it stored.
+    # Work on a schema of the user's own: for users who may have it stored.
     "schemas.check": "schema",
 }
-# What whoever makes a topic says of it, and the argument that is the topic.
+# What the maker of a topic says of it, and the argument that is the topic.
 REGISTER, DESCRIBE = "schemas.register", "topics.describe"
 BEGINNING = {REGISTER: "topic", DESCRIBE: "name"}
 
@@ -99,12 +99,12 @@ def check_verb(grants: Grants, broker: Broker, verb: str, said: Arguments) -> No
 
 
 def owner_of(grants: Grants) -> str:
-    """Whose a query is that they begin; empty is nobody's. No user has such a name."""
+    """Whose a query is that they begin; empty: no owner. No user has such a name."""
     return grants.user or (AN_ADMINISTRATOR if grants.admin else "")
 
 
 def check_owner(grants: Grants, broker: Broker, query: str) -> None:
-    """Whether a query is theirs, or nobody's; raises NotAllowed."""
+    """Whether a query is theirs, or has no owner; raises NotAllowed."""
     owner = broker.sinks.owner(query)
     if owner and owner != grants.user and not grants.admin:
         action = "write with the query of somebody else,"
@@ -133,7 +133,7 @@ def _check_rules(grants: Grants, broker: Broker, verb: str, said: Arguments) -> 
 
 
 def _begins(broker: Broker, verb: str, said: Arguments) -> bool:
-    """Whether it is the first word on a topic that nobody uses yet, or no change.
+    """Whether it is the first word on a topic that no client uses yet, or no change.
 
     Programs say what their topics are like whenever they start.
     """
@@ -149,7 +149,7 @@ def _begins(broker: Broker, verb: str, said: Arguments) -> bool:
 
 
 def _check_ordinary(grants: Grants, broker: Broker, verb: str, said: Arguments) -> None:
-    """Everybody else waits while payloads are checked; raises NotAllowed.
+    """All other clients wait while payloads are checked; raises NotAllowed.
 
     What is no schema is left to the verb, which says what is wrong with it.
     """

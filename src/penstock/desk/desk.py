@@ -281,7 +281,7 @@ class Desk:
     def resume(self, *, subscriber: str, topic: str) -> SubscriptionRow:
         """Let a subscription that was suspended go on; others stay as they are.
 
-        It waits for whoever consumes it next. Raises UnknownSubscription.
+        It waits for its next consumer. Raises UnknownSubscription.
         """
         one = self._broker.subscription(subscriber, topic)
         if one.suspended:
@@ -295,7 +295,7 @@ class Desk:
     ) -> MovedSubscription:
         """Note where a reader stands that keeps its place itself.
 
-        Raises UnknownTopic, NotMoved if somebody consumes the subscription.
+        Raises UnknownTopic, NotMoved if a client consumes the subscription.
         """
         one = progress(self._broker, subscriber, topic, offset)
         return MovedSubscription(
@@ -351,7 +351,7 @@ def _count(things: Iterable[object]) -> int:
 
 
 def progress(broker: Broker, subscriber: str, topic: str, offset: int) -> Subscription:
-    """Make or move a subscription that nobody consumes; it stands at ``offset`` then.
+    """Make or move a subscription that has no consumer; it stands at ``offset`` then.
 
     A reader that keeps its own place (a Spark query has its checkpoint) is sent
     nothing. It tells where it is, so that its lag is seen like that of any subscriber.

@@ -1,4 +1,4 @@
-"""The broker at work, for whoever looks: made when somebody asks, and only then.
+"""The broker at work, for clients that look: made when one asks, and only then.
 
 What is counted all the time is in broker/traffic.py. Sums over subscriptions are made
 once for all who look until something has passed again.
@@ -86,7 +86,7 @@ _NOBODY = Standing(0, 0, 0)
 class Figures:
     def __init__(self, broker: Broker, process: ProcessInfo | None = None) -> None:
         self.process = process
-        """None: nobody has said what is around the broker."""
+        """None: it is not known what is around the broker."""
         self._broker = broker
         self.flow = FlowWatch(self, broker)
         self._letters = LetterCount(broker)
@@ -95,7 +95,7 @@ class Figures:
         self._asked = False
         self._made: object = None
         self._lags: deque[tuple[int, int]] = deque(maxlen=HISTORY)
-        """The lag of all at slots in which somebody looked."""
+        """The lag of all at slots in which a client looked."""
         self._names: list[str] = []
         self._named: tuple[int, int] = (0, 0)
 
@@ -138,8 +138,8 @@ class Figures:
     def pipeline(self) -> Pipeline:
         """What ``penstock up`` has told last, if it runs this broker."""
         nothing = Pipeline(running=False, stages=[], at_ms=None)
-        told = nothing if self.process is None else self.process.pipeline()
-        return replace(told, asked=self._asked)
+        status = nothing if self.process is None else self.process.pipeline()
+        return replace(status, asked=self._asked)
 
     def ask_for_stream(self) -> None:
         """Have a resting pipeline begin, the next time that it looks."""

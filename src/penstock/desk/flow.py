@@ -72,20 +72,22 @@ class FlowWatch:
         self._looked_ms = now_ms
         names = self._figures.most_active(LOOK_TOPICS)
         self._sampler.look([self._broker.log.topic(name) for name in names])
-        return self._told(names, limit)
+        return self._flow(names, limit)
 
-    def _told(self, names: list[str], limit: int) -> Flow:
+    def _flow(self, names: list[str], limit: int) -> Flow:
         rates = self._broker.traffic.sent_by_subscription()
         takers, all_takers = self._takers(rates, limit)
         edges = [*self._sampled_edges(names), *_deliveries(takers, rates)]
         found = nlargest(limit, edges, key=_busy)
-        told = {edge.to for edge in found if edge.kind == "deliver"}
+        delivered = {edge.to for edge in found if edge.kind == "deliver"}
         sampler = self._sampler
         return Flow(
             nodes=[
                 *self._topics(names, found),
                 *self._publishers(found),
-                *_subscribers([one for one in takers if _node(one) in told], rates),
+                *_subscribers(
+                    [one for one in takers if _node(one) in delivered], rates
+                ),
             ],
             edges=found,
             sampled=Sampled(

@@ -1,7 +1,7 @@
 """Finding dead letters, what became of them, and the events they tell of.
 
 Most questions need the head of a letter only; its tries, with their tracebacks, and
-the copy of its event are decoded when somebody looks at that one.
+the copy of its event are decoded when a client looks at that one.
 """
 
 from __future__ import annotations

@@ -75,7 +75,7 @@ class LetterDesk:
         """Open letters from ``start`` on, those that are alike counted together.
 
         Groups of several pages are to be merged. ``end`` is behind the last letter
-        there was: whoever goes on says it, and does not run after new ones.
+        there was: a client that goes on says it, and does not run after new ones.
         """
         end = self._book.end if end is None else end
         page = self._book.scan(filter, start, end, MAX_GROUPED)

@@ -114,7 +114,7 @@ class RedriveDesk:
         head = self._book.head(number)
         judged = self._judge_edit(number, head, payload)
         if isinstance(judged, Done) or dry_run:
-            return _told([judged], "would be edited and republished")[0]
+            return _outcomes([judged], "would be edited and republished")[0]
         old = self._book.event(number, head)
         assert old is not None, "or it would not have been judged possible"
         entry = edit_of(
@@ -129,7 +129,7 @@ class RedriveDesk:
         )
         self._audit.note([entry])
         self._do([judged], "edited", by, reason)
-        return _told([judged], "edited and republished")[0]
+        return _outcomes([judged], "edited and republished")[0]
 
     @verb("dead-letters.drop", Promise.STORED)
     def drop(
@@ -262,7 +262,7 @@ class RedriveDesk:
             at_ms = self._broker.log.now_ms()
             self._audit.note(_entries(acts, action, by, reason, at_ms))
             self._do(acts, action, by, reason)
-        return _told(judged, f"would be {action}" if dry_run else action)
+        return _outcomes(judged, f"would be {action}" if dry_run else action)
 
     def _do(self, acts: list[_Act], action: Action, by: str, reason: str) -> None:
         for act in acts:
@@ -358,7 +358,7 @@ def _entries(
         )
 
 
-def _told(judged: list[Judged], text: str) -> list[Done]:
+def _outcomes(judged: list[Judged], text: str) -> list[Done]:
     return [
         one
         if isinstance(one, Done)

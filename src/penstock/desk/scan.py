@@ -1,7 +1,7 @@
 """Reading Penstock's own topics for an answer: in both directions, and never too much.
 
-Everybody waits while the desk looks, so a look has a budget. Where it ends, the answer
-says where to go on.
+All clients wait while the desk looks, so a look has a budget. Where it ends, the
+answer says where to go on.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ from penstock.errors import InvalidArgument, TooLarge, TooMuchWork
 from penstock.schema import Checker, Mode, canonical, mock, parsed
 
 MAX_ROWS = 1000
-# Made up while everybody waits; who wants more takes the schema and makes them.
+# Made up while all clients wait; one that wants more takes the schema and makes them.
 MAX_MOCKS = 100
 MAX_MOCK_BYTES = 1 << 20
 # Payloads that are checked, and those that do not fit, in one answer.

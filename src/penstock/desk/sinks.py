@@ -123,7 +123,7 @@ def _check_note(note: str) -> None:
 
 
 def _check_gateway(gateway: str) -> None:
-    """Nobody takes a letter of a sink for one of the broker's own."""
+    """No reader takes a letter of a sink for one of the broker's own."""
     word = _WORD.match(gateway.lower())
     if word is not None and word[0] in OWN_GATEWAYS:
         raise InvalidOption("gateway", gateway, "a name that the broker has not itself")

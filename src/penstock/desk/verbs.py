@@ -25,7 +25,7 @@ from penstock.errors import InvalidArgument, TooLarge, UnknownVerb
 Method = TypeVar("Method", bound=Callable[..., object])
 
 _MARK = "_penstock_verb"
-# The argument that says who asks, and the verbs of all desks that have it.
+# The argument that says which user asks, and the verbs of all desks that have it.
 BY = "by"
 SIGNED: set[str] = set()
 
@@ -160,6 +160,6 @@ def _shape_of(arguments: type[msgspec.Struct]) -> type[msgspec.Struct]:
     fields: list[Any] = []
     for one in msgspec.structs.fields(arguments):
         kind = Raw if hints[one.name] is object else hints[one.name]
-        # Nobody looks at a default here.
+        # No caller looks at a default here.
         fields.append((one.name, kind) if one.required else (one.name, kind, None))
     return msgspec.defstruct("Shape", fields, kw_only=True, forbid_unknown_fields=True)

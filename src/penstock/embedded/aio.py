@@ -12,13 +12,16 @@ run finish, stores everything, and closes.
 from __future__ import annotations
 
 import asyncio
+import getpass
+import os
 import signal
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack, overload
 
 from penstock.client.plan import Plan, drive
-from penstock.embedded.author import author, signed
+from penstock.desk import desk as _desk  # noqa: F401
+from penstock.desk.verbs import BY, SIGNED
 from penstock.embedded.domain import Domain
 from penstock.embedded.handler import Handler
 from penstock.embedded.link import Link
@@ -30,6 +33,27 @@ from penstock.errors import BrokerClosed, NotSettled, StartedTwice
 
 if TYPE_CHECKING:
     from penstock.tracing.spans import Tracing
+
+
+# The desk is what fills the list of verbs.
+
+
+def author(name: str) -> str:
+    """The name of the program, or else the user of this machine that runs it."""
+    if name:
+        return name
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError):
+        return f"uid {os.getuid()}"
+
+
+def signed(verb: str, arguments: Mapping[str, object], by: str) -> Mapping[str, object]:
+    """The arguments of an order with who gives it, if it is written down."""
+    if arguments.get(BY) or verb not in SIGNED:
+        return arguments
+    return {**arguments, BY: by}
+
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -180,7 +204,7 @@ class AsyncBroker:
         # Before the handlers run: the first of them may already ask for the end.
         for number in (signal.SIGINT, signal.SIGTERM):
             before = signal.getsignal(number)
-            # Signals are for the main thread; elsewhere somebody calls stop().
+            # Signals are for the main thread; elsewhere the program calls stop().
             with suppress(NotImplementedError, RuntimeError, ValueError):
                 self._loop.add_signal_handler(number, self.stop)
                 caught[number] = before

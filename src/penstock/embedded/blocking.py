@@ -58,7 +58,7 @@ class LoopThread:
         except CancelledError:
             raise BrokerClosed from None
         except BaseException:
-            future.cancel()  # Ctrl-C perhaps: nobody waits for it any more
+            future.cancel()  # Ctrl-C perhaps: no caller waits for it any more
             raise
 
     def stop(self) -> None:

@@ -59,7 +59,7 @@ class Channel(Protocol):
         """
 
     def put_back(self, jobs: list[Job]) -> None:
-        """These were never begun: somebody else, or later, without a try counted."""
+        """These were never begun: another consumer, or later, without a try counted."""
 
     def wake(self) -> None:
         """There is room for more events."""

@@ -64,7 +64,7 @@ class LocalChannel:
             if self in self._link.engine.members:
                 self._done.append((jobs, intents))
                 self.wake()
-            else:  # it has ended: nobody publishes for these any more
+            else:  # it has ended: nothing is published for these any more
                 self._runner.let_go(jobs)
             return
         if not self._plain:  # told once for all of this turn

@@ -84,7 +84,7 @@ class HandlerOptions:
         if self.batch and self.order in ("key", "strict"):
             limit = "'parallel' or 'priority' for a handler of batches"
             raise InvalidOption("order", self.order, limit)
-        # Copies: whoever changes what was given does not change the handler.
+        # Copies: a caller that changes what was given does not change the handler.
         object.__setattr__(self, "keys", _accepted_keys(self.keys))
         object.__setattr__(self, "headers", _accepted_headers(self.headers))
         self.policy(1)  # which checks the others
@@ -149,7 +149,7 @@ def _check_start(start: object) -> None:
     accepted_start(start)
 
 
-# What follows takes anything: a program need not have been checked by anybody.
+# What follows takes anything: a program need not have been type-checked.
 
 
 def _accepted_keys(keys: object) -> frozenset[bytes] | None:

@@ -32,8 +32,8 @@ class ContextOptions(TypedDict, total=False):
 
     Times are milliseconds since 1970, or a ``datetime`` with its time zone; lengths of
     time are seconds, or a ``timedelta``. From ``expires`` on, or ``expires_in`` from
-    now, the event is delivered to nobody new; before ``not_before``, or until after
-    ``delay``, to nobody.
+    now, the event is delivered to no new subscriber; before ``not_before``, or until
+    after ``delay``, to none.
     """
 
     key: bytes | None
@@ -160,7 +160,7 @@ def by_topic(intents: Iterable[Intent]) -> dict[str, list[Intent]]:
 
 
 class Posting:
-    """Events of one topic that are stored together, for everybody who published one."""
+    """Events of one topic that are stored together, for every publisher of one."""
 
     __slots__ = ("_ids", "_offsets", "_waiters", "errors", "intents", "topic")
 
@@ -191,7 +191,7 @@ class Posting:
         self._offsets, self._ids = offsets, ids
 
     def stored(self, id_at: Callable[[str, int], str]) -> None:
-        """They are on disk: tell everybody."""
+        """They are on disk: tell every publisher."""
         if self._ids is None:
             self._ids = [id_at(self.topic, offset) for offset in self._offsets]
         for waiter in self._waiters:
@@ -199,7 +199,7 @@ class Posting:
                 waiter.set_result(None)
 
     def lost(self, error: PenstockError) -> None:
-        """They are not: tell everybody."""
+        """They are not: tell every publisher."""
         for waiter in self._waiters:
             if not waiter.done():
                 waiter.set_exception(error)

@@ -5,7 +5,7 @@ and plain values through msgspec, pydantic models through their own methods (the
 recognised by having them: pydantic is never imported here), with the aliases of their
 fields. JSON has no NaN and no infinity: they are refused.
 
-Text is a JSON string where the type says ``str``. It is read more freely, as somebody
+Text is a JSON string where the type says ``str``. It is read more freely, as a client
 may have published plain text by the name of the topic: whatever is no JSON string is
 the text it is.
 """

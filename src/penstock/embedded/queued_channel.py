@@ -18,7 +18,7 @@ from penstock.model.failure import Failure
 
 logger = logging.getLogger(__name__)
 
-# Pause before somebody who waits asks again.
+# Pause before a handler that waits asks again.
 TAKEN_S = 1.0
 
 
@@ -74,7 +74,7 @@ class QueuedChannel:
         """There are none."""
 
     def wake(self) -> None:
-        """It is somebody else who wakes this one."""
+        """It is not the runner that wakes this one."""
 
     def owes(self, offset: int) -> bool:
         return False

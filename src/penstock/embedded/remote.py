@@ -110,7 +110,7 @@ class RemoteLink:
         self._channels = [one for one in self._channels if one.runner is not runner]
 
     def mark(self, topic: str) -> object:
-        return self._client  # what happens to it meanwhile nobody tells
+        return self._client  # what happens to it meanwhile the server does not tell
 
     async def ask(self, verb: str, arguments: Mapping[str, object]) -> object:
         client = await self.connected()

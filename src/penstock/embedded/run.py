@@ -134,7 +134,7 @@ class HandlerRun:
 
 
 class TracedCalls:
-    """Whoever makes calls, and has them traced if somebody wants that."""
+    """A maker of calls, which are traced if the program wants that."""
 
     tracer: Tracing | None = None
 

@@ -1,7 +1,7 @@
 """One handler at work: what it has at hand, what runs, and what became of it.
 
 Events are asked for as there is room for them, and room is what the handler gets
-through in a moment: an event at hand has a try counted, which nobody should waste. So
+through in a moment: an event at hand has a try counted, which should not be wasted. So
 a slow handler has as many events at hand as it handles at once; a fast one has more,
 or it would wait for each of them.
 """
@@ -285,7 +285,7 @@ class Runner(TracedCalls):
             self._pool.wake()
 
     def _fail(self, run: HandlerRun, failures: list[Failure]) -> None:
-        # In a batch nobody knows which event was meant: each is tried alone.
+        # In a batch it is not known which event was meant: each is tried alone.
         final = isinstance(run.error, GiveUp) and len(run.jobs) == 1
         for job, failure in zip(run.jobs, failures, strict=True):
             self._refuse(job, failure, final=final)
@@ -328,7 +328,7 @@ class Runner(TracedCalls):
     async def reset(self) -> None:
         """The subscription is lost: forget what was not begun, wait for what was.
 
-        It all comes again, to whoever subscribes next.
+        It all comes again, to the next subscriber.
         """
         self._drain()
         while self._pool.busy:
@@ -357,8 +357,8 @@ class Runner(TracedCalls):
     def _refuse(self, job: Job, failure: Failure, *, final: bool) -> None:
         self.failed += 1
         self.at_hand -= 1
-        told = self.channel.refuse(job, failure, final=final)
-        if not told and self.is_last(job, final=final):
+        refused = self.channel.refuse(job, failure, final=final)
+        if not refused and self.is_last(job, final=final):
             self._lanes.finish(job)
 
     def is_last(self, job: Job, *, final: bool) -> bool:
@@ -371,7 +371,7 @@ class Runner(TracedCalls):
         return not self.at_hand and not self._lanes.paused
 
     async def abandon(self) -> None:
-        """Stop at once, and tell nobody: as if the process had been killed."""
+        """Stop at once; the broker is not told: as if the process had been killed."""
         self._closing = True
         self._drain()
         for run in self._pool.running():

@@ -40,7 +40,7 @@ class ThreadPool:
         self._name = name
         self._inbox: SimpleQueue[HandlerRun | None] = SimpleQueue()
         self._done: deque[tuple[HandlerRun, bool]] = deque()
-        self._told = False
+        self._announced = False
         self._runs: dict[HandlerRun, None] = {}
         self._threads = 0
         """Threads that take calls."""
@@ -101,8 +101,8 @@ class ThreadPool:
             run.call_blocking()
             retired = run.given_up
             self._done.append((run, retired))
-            if not self._told:
-                self._told = True
+            if not self._announced:
+                self._announced = True
                 try:
                     self._loop.call_soon_threadsafe(self._collect)
                 except RuntimeError:
@@ -111,7 +111,7 @@ class ThreadPool:
                 return
 
     def _collect(self) -> None:
-        self._told = False
+        self._announced = False
         while self._done:
             run, retired = self._done.popleft()
             if run.given_up:

@@ -1,6 +1,6 @@
-"""The control gateway: ``twitter`` starts a stream of tweets for whoever says it.
+"""The control gateway: ``twitter`` starts a stream of tweets for a client saying it.
 
-One pipeline runs for all, whether anybody looks or not; a session shows what it does,
+One pipeline runs for all, whether a client looks or not; a session shows what it does,
 from now on. One that rests is asked to begin, and where there is none, or only a part
 of it, the session says so and shows what comes all the same. Nothing is promised and
 nothing is owed: what was sent is settled, and when the connection ends its subscription
@@ -24,7 +24,7 @@ from penstock.wire import control
 from penstock.wire.lines import LineSplitter
 
 _connections = count(1)
-# Events that are rendered at once; whoever reads slowly gets no more.
+# Events that are rendered at once; a client that reads slowly gets no more.
 _MANY = 500
 _NOBODY = "a pipeline, penstock up runs one; shown is what others publish to {topic}"
 _NO_SPARK = "Spark: penstock up runs with --no-spark, tweets come to firehose only"
@@ -105,7 +105,7 @@ class ControlGateway(Gateway):
         try:
             self._show()
         except PenstockError as error:
-            self._out.append(control.failed(error.told))
+            self._out.append(control.failed(error.for_client))
             return
         self._out.append(control.STARTED)
         self._begin(self._figures.pipeline())

@@ -16,18 +16,19 @@ from typing import NamedTuple
 from penstock.access.grants import OPEN, Grants
 from penstock.errors import PenstockError
 
-# What a connection may hold before its peer has said who it is: anybody can open one. A
-# login is a few hundred bytes, a CONNECT with a will a few thousand.
+# What a connection may hold before its peer has said who it is: any peer can open one.
+# A login is a few hundred bytes, a CONNECT with a will a few thousand.
 LOGIN_BYTES = 16 << 10
 
 
-# Lines of one read that are no commands: each earns an answer, which perhaps nobody
-# reads. Whoever sends more of them at once speaks another language, and is closed.
+# Lines of one read that are no commands: each earns an answer, which the peer perhaps
+# does not read. One that sends more of them at once speaks another language, and is
+# closed.
 WRONG_LINES = 1_000
 
 
 class LoginRequest(NamedTuple):
-    """Somebody at the door: a user with a password, or whoever has a token."""
+    """A client at the door: a user with a password, or one that has a token."""
 
     user: str
     password: str

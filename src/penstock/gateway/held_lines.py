@@ -1,4 +1,4 @@
-"""Lines that wait: for a login, or for a turn of everybody else.
+"""Lines that wait: for a login, or for a turn of all other connections.
 
 A topic that is made is work on disk, and one read has room for many thousands of lines
 that each make one. After some of them the rest waits for the connection's next turn.

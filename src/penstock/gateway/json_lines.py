@@ -1,18 +1,74 @@
-"""What both sides of the JSON gateway have in common: lines, logins, refusals."""
+"""What both sides of the JSON gateway have in common: lines, logins, refusals.
+
+Lines that make no sense go to the topic for them, and to the dead letters. A client
+that may not publish to that topic gets a dead letter alone.
+"""
 
 from __future__ import annotations
 
+import logging
+from contextlib import suppress
 from typing import Generic, TypeVar
 
+import msgspec
+
+from penstock.access.grants import Grants
 from penstock.broker.broker import Broker
-from penstock.errors import PenstockError
+from penstock.errors import InvalidPayload, PenstockError
 from penstock.gateway.gateway import LOGIN_BYTES, WRONG_LINES
 from penstock.gateway.held_lines import NEW_TOPICS, HeldLines
-from penstock.gateway.json_letters import RawLetters
 from penstock.gateway.options import JsonOptions
 from penstock.gateway.outbox import Outbox
+from penstock.log import Columns
 from penstock.wire.jsonq import LineRefusal, Login, parse_login, replies
 from penstock.wire.lines import TOO_LONG, LineSplitter
+
+logger = logging.getLogger(__name__)
+
+_REASONS = {
+    LineRefusal.INVALID_JSON: "invalid JSON",
+    LineRefusal.UNKNOWN_COMMAND: "unknown command",
+}
+
+
+class RawLetters:
+    """Keeps the raw lines of one connection."""
+
+    def __init__(self, broker: Broker, options: JsonOptions) -> None:
+        self._broker = broker
+        self._topic = options.dead_letter_topic
+        self._limit = options.max_line_bytes
+        broker.bound(self._topic)
+
+    def add(self, line: bytes, side: str, refusal: LineRefusal, sender: Grants) -> None:
+        """Keep a line that could not be understood."""
+        self._keep(line, side, _REASONS[refusal], sender)
+
+    def add_overlong(self, side: str, sender: Grants) -> None:
+        """Keep the fact of a line that was too long to be kept."""
+        self._keep(b"", side, f"line exceeds {self._limit} bytes", sender)
+
+    def _keep(self, line: bytes, side: str, reason: str, sender: Grants) -> None:
+        raw = line.rstrip(b"\r\n")
+        payload = msgspec.json.encode(raw.decode(errors="replace"))
+        headers = {"reason": reason, "gateway": f"json {side}"}
+        columns = Columns([payload], self._broker.log.now_ms(), headers=[headers])
+        try:
+            if sender.may_publish(self._topic):
+                # No account has the topic; if that is too much, the letter is enough.
+                with self._broker.accounts.acting(None), suppress(InvalidPayload):
+                    self._broker.publish(self._topic, columns)
+            self._broker.dead_letter(gateway=f"json {side}", reason=reason, raw=raw)
+        except PenstockError as error:
+            # The sender is answered anyway; it knows what it sent.
+            self._broker.seldom.log(
+                logger,
+                logging.ERROR,
+                "a line that makes no sense is not kept: %s",
+                error,
+                extra={"action": "letter_lost"},
+            )
+
 
 Packet = TypeVar("Packet")
 Mark = TypeVar("Mark")
@@ -48,7 +104,7 @@ class JsonGateway(HeldLines, Generic[Packet, Mark]):
         """Lines of this read that were no packets."""
         self._held: list[bytes] = []
         self._helped = False
-        """Whether somebody who is not logged in has been told how to."""
+        """Whether a client that is not logged in has been told how to."""
 
     def receive(self, data: bytes, now_s: float) -> None:
         self._wrong = 0
@@ -129,7 +185,7 @@ class JsonGateway(HeldLines, Generic[Packet, Mark]):
                 self._try_login(parse_login(line), now_s)
 
     def _help(self) -> bool:
-        """List the commands; once only to somebody who has not logged in."""
+        """List the commands; once only to a client that has not logged in."""
         if self.settled:
             self._outbox.now(self.commands)
             self._wrong += 1
@@ -155,4 +211,4 @@ class JsonGateway(HeldLines, Generic[Packet, Mark]):
         try:
             self._packet(packet, now_s)
         except PenstockError as error:
-            self._outbox.now(replies.error(error.told))
+            self._outbox.now(replies.error(error.for_client))

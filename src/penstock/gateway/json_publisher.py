@@ -103,7 +103,7 @@ class PublisherGateway(JsonGateway[PublisherPacket, None]):
             try:
                 self._broker.release(message, now_s)
             except InvalidPayload as error:
-                return replies.error(f"{_given_up(msg_id)}: {error.told}")
+                return replies.error(f"{_given_up(msg_id)}: {error.for_client}")
         elif self._broker.pending.was_given_up(msg_id):
             return replies.error(_given_up(msg_id))
         return replies.pubcomp(msg_id)

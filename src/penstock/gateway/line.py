@@ -42,7 +42,7 @@ from penstock.wire.line import (
 from penstock.wire.lines import TOO_LONG, LineSplitter
 
 _connections = count(1)
-# Lines of somebody unknown that are no login: each earns an answer, which nobody may
+# Lines of an unknown client that are no login: each earns an answer, which it may not
 # read. A person who finds out how to log in needs fewer.
 STRAY_LINES = 16
 
@@ -257,7 +257,7 @@ class LineGateway(HeldLines):
         except RemoteProtocolError as error:
             self._outbox.now(replies.error(error.text))
         except PenstockError as error:
-            self._outbox.now(replies.error(error.told))
+            self._outbox.now(replies.error(error.for_client))
 
     def _as(self, parts: list[bytes]) -> None:
         if self._shares:

@@ -68,7 +68,7 @@ class LinePublishing:
             self.grants.check_publish(topic)
             outcome = self._broker.accept(topic, _columns(decoded, now_s))
         except PenstockError as error:
-            self._outbox.now(replies.error(_told(error)) * count)
+            self._outbox.now(replies.error(_text(error)) * count)
             return
         if outcome.refused:
             answers = _Answers(count)
@@ -128,7 +128,7 @@ class LinePublishing:
                 outcomes[name] = self._broker.accept(name, whole.pick(mine))
             except PenstockError as failure:
                 for row in mine:
-                    answers.said[row] = replies.error(_told(failure))
+                    answers.said[row] = replies.error(_text(failure))
         for name, outcome in outcomes.items():
             if self.confirm:  # others are promised nothing
                 take_out_failed(self._broker, outcome)
@@ -148,7 +148,7 @@ class LinePublishing:
             answers.said[rows[place]] = (
                 _LOST
                 if isinstance(refusal, WriteFailed)
-                else replies.error(_told(refusal))
+                else replies.error(_text(refusal))
             )
         if not self.confirm:
             return
@@ -165,8 +165,8 @@ class LinePublishing:
                 )
 
 
-def _told(error: PenstockError) -> str:
-    return str(error.at(0)) if isinstance(error, InvalidPayload) else error.told
+def _text(error: PenstockError) -> str:
+    return str(error.at(0)) if isinstance(error, InvalidPayload) else error.for_client
 
 
 def _columns(decoded: Decoded, now_s: float) -> Columns:

@@ -5,11 +5,11 @@ Answers keep the order of what they answer, but for fetches, which are answered 
 there is room for what they bring.
 
 A question may take a while, and many of them fit into one read: each waits for its
-turn, with all that follows it, and between two of them everybody else is served.
+turn, with all that follows it, and between two of them all other peers are served.
 
 Promises: Published leaves after the commit of the events, Subscribed and answers to
 Unsubscribe and Ask after the commit of what they changed. Settle and Refuse have no
-answer; whoever has to know that they count unsubscribes, or asks for ``settled``.
+answer; a client that has to know that they count unsubscribes, or asks for ``settled``.
 """
 
 from __future__ import annotations
@@ -30,10 +30,9 @@ from penstock.desk.desk import Desk
 from penstock.desk.verbs import Promise, Verb, call, unpacked
 from penstock.errors import LoginRefused, PenstockError, RemoteProtocolError
 from penstock.gateway.gateway import LOGIN_BYTES, Gateway, LoginRequest
-from penstock.gateway.native_events import messages
+from penstock.gateway.native_events import messages, stage
 from penstock.gateway.native_fetch import Fetcher
 from penstock.gateway.native_pub import NativePublishing, not_stored, problem
-from penstock.gateway.native_stage import stage
 from penstock.gateway.options import NativeOptions
 from penstock.gateway.outbox import Outbox
 from penstock.model.failure import REFUSED, Failure
@@ -95,7 +94,7 @@ class NativeGateway(Gateway):
         grants: Grants = OPEN,
         login_bytes: int = LOGIN_BYTES,
     ) -> None:
-        """``grants``: of whoever comes in without a login."""
+        """``grants``: of a client that comes in without a login."""
         self.settled = False
         self.grants = grants
         self._broker = broker
@@ -400,7 +399,8 @@ class NativeGateway(Gateway):
             if number == message.channel:
                 consumer.subscription.put_back(message.unbegun, consumer)
             self._broker.detach(consumer)
-            # Also what settles by being sent: whoever leaves in order knows it counts.
+            # Also what settles by being sent: a client that leaves in order knows it
+            # counts.
             consumer.subscription.note(urgent=True)
         done = encode(Answer(message.seq, None))
         self._outbox.after(self._broker.promised, done)
@@ -445,7 +445,7 @@ class NativeGateway(Gateway):
 
 
 def _refusal(request: LoginRequest, grants: Grants) -> LoginRefused:
-    """Why somebody is not let in; ``grants`` are those of a token that counts."""
+    """Why a client is not let in; ``grants`` are those of a token that counts."""
     if request.token is None:
         return LoginRefused(f"wrong password for {request.user[:80]}")
     if grants.token:

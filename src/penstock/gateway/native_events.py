@@ -15,12 +15,47 @@ from typing import Any
 
 import msgspec
 
+from penstock.broker import epochs
+from penstock.broker.broker import Broker
 from penstock.delivery.owed import Portion
 from penstock.delivery.pages import Page
+from penstock.desk.access import check_owner, check_writes, owner_of
+from penstock.errors import InvalidBatch
+from penstock.gateway.native_pub import NativePublishing, check_given, columns_of
 from penstock.log import Batch, Column
 from penstock.model.event import FIELDS
 from penstock.model.ids import event_id
-from penstock.wire.native import EVENTS_COLUMNS, Events, encode
+from penstock.wire.native import EVENTS_COLUMNS, Events, Stage, encode
+
+
+def stage(broker: Broker, message: Stage, by: NativePublishing, now_s: float) -> bool:
+    """Keep the events of a message; False if their epoch is committed already.
+
+    Raises what publishing them would be refused for, NotAllowed if the query is of
+    another user, MissingStage, LimitReached.
+    """
+    check_owner(by.grants, broker, message.query)
+    publish = message.publish
+    if publish.payloads:
+        by.grants.check_publish(publish.topic)
+    else:  # an empty part is of no topic
+        check_writes(by.grants, message.query)
+    if publish.dedup_ids is not None:
+        raise InvalidBatch("dedup ids", "given", "none: an epoch is once anyway")
+    check_given(publish)
+    events = columns_of(publish, now_s, by.producer)
+    return epochs.stage(
+        broker,
+        message.query,
+        message.epoch,
+        (message.partition, message.attempt),
+        message.piece,
+        publish.topic,
+        events,
+        now_s,
+        owner_of(by.grants),
+    )
+
 
 # From here on a portion is worth a message of its own.
 LARGE = 64
@@ -117,7 +152,7 @@ def _columns(page: Page, lo: int, hi: int) -> Columns:
 
 
 def _generated(batch: Batch) -> list[str]:
-    """Ids that nobody gave, many at once: only the counter at their end differs."""
+    """Ids that no client gave, many at once: only the counter at their end differs."""
     text = event_id(batch.header.id_base, 0)
     fixed, first = text[:-8], int(text[-8:], 16) - batch.header.base_offset
     counters = array("I", [first + offset for offset in batch.offsets()])

@@ -14,7 +14,7 @@ from penstock.errors import InvalidBatch, PenstockError, WriteFailed
 from penstock.gateway.outbox import Outbox
 from penstock.log import Columns
 from penstock.model.event import SETTABLE
-from penstock.model.remote_errors import fields_told
+from penstock.model.remote_errors import public_fields
 from penstock.wire.native import (
     Answer,
     Finish,
@@ -162,8 +162,10 @@ def _published(run: list[Publish], piece: StoredPiece) -> list[bytes]:
 
 def problem(seq: int, error: PenstockError) -> bytes:
     """The answer to what was not done."""
-    name, fields = type(error).__name__, fields_told(error)
-    return encode(RequestRefused(seq, name, error.told, error.hint, fields or None))
+    name, fields = type(error).__name__, public_fields(error)
+    return encode(
+        RequestRefused(seq, name, error.for_client, error.hint, fields or None)
+    )
 
 
 def not_stored(seq: int) -> bytes:

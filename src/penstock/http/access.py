@@ -1,4 +1,4 @@
-"""Who asks, and what that lets one do.
+"""The sender of a request, and what it may do.
 
 A route needs one kind of access. ``admin`` has all of them; ``use`` has all but ADMIN;
 ``read`` has SEE, READ and FOLLOW; ``topics`` has what its patterns say, of the topic
@@ -49,11 +49,11 @@ _ACTIONS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Who:
-    """Somebody who was let in.
+    """A token, user or peer that was let in.
 
     ``name`` is that of the token or user. ``open``: a peer on this machine, where the
-    settings let everybody in, to do everything. Patterns are those of a ``topics``
-    token; ``grants`` are those of a user.
+    settings let every such peer in, to do everything. Patterns are those of a
+    ``topics`` token; ``grants`` are those of a user.
     """
 
     name: str
@@ -104,7 +104,7 @@ class Who:
 
 
 def user(grants: Grants) -> Who:
-    """Somebody of the users file."""
+    """A user of the users file."""
     if grants.admin:
         return Who(name=grants.user, scope="admin", grants=grants)
     scope: Scope = "use" if grants.rules is None else "topics"

@@ -28,5 +28,5 @@ _encode = msgspec.json.Encoder().encode
 
 
 def json_answer(value: object, status: int = 200) -> Response:
-    """A value as JSON; what it is at another moment nobody knows."""
+    """A value as JSON; what it is at another moment is not known."""
     return Response(_encode(value), status, _NOT_STORED, JSON)

@@ -23,10 +23,9 @@ from penstock.http.asking import Asking
 from penstock.http.call import Call, Handle, SocketCall, Special, SpecialSocket
 from penstock.http.guard import Guard
 from penstock.http.house import House
-from penstock.http.names import segments_of
 from penstock.http.openapi import document
 from penstock.http.pages import StaticFiles
-from penstock.http.router import Router
+from penstock.http.router import Router, segments_of
 from penstock.http.routes import ROUTES, SPECIAL
 
 logger = logging.getLogger(__name__)
@@ -118,7 +117,7 @@ class App:
         return await handle(call)
 
     async def _openapi(self, call: Call) -> Response:
-        # Made when somebody asks for it: it takes a while, and most never do.
+        # Made when a client asks for it: it takes a while, and most never do.
         self._document = self._document or document(self._asking, SPECIAL)
         headers = {"cache-control": "no-cache"}
         return Response(self._document, 200, headers, "application/json")

@@ -1,6 +1,6 @@
 """A range of a topic as an Arrow stream, a record batch at a time.
 
-Arrow is an extra: without it whoever asks is told what to install.
+Arrow is an extra: without it the client is told what to install.
 """
 
 from __future__ import annotations

@@ -17,9 +17,23 @@ from penstock.http.access import Access
 from penstock.http.answers import json_answer
 from penstock.http.bodies import is_said
 from penstock.http.call import Call
-from penstock.http.letter_json import LetterJson, letter_json
+from penstock.http.event_json import EventJson, view_json
 from penstock.http.reading import MAX_QUESTION_BYTES, json_body, query_of, typed
 from penstock.http.routes import Route
+
+
+class LetterJson(LetterView, frozen=True, kw_only=True):
+    """All of the letter; ``event`` as in pages and streams, and always whole."""
+
+    event: EventJson | None  # type: ignore[assignment]
+
+
+def letter_json(letter: LetterView) -> LetterJson:
+    fields = msgspec.structs.asdict(letter)
+    found = letter.event
+    fields["event"] = None if found is None else view_json(letter.topic or "", found)
+    return LetterJson(**fields)
+
 
 # The argument whose fields stand in a query by themselves.
 FILTER = "filter"

@@ -38,7 +38,7 @@ class Call:
         """The whole body, within the limits; raises TooLarge, TooSlow.
 
         What is declared too large is refused before any of it is read. ``most``: this
-        route takes even less than the settings say. Whom nobody knows has no more time
+        route takes even less than the settings say. An unknown sender has no more time
         for it than for its headers.
         """
         options = self.house.options
@@ -103,7 +103,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SocketCall:
-    """A WebSocket that is not accepted yet, of somebody who may have it."""
+    """A WebSocket that is not accepted yet, of a client that may have it."""
 
     house: House
     guard: Guard

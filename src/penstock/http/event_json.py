@@ -77,7 +77,7 @@ def events_json(batch: Batch, cut_bytes: int | None = None) -> list[bytes]:
 
 
 def portion_json(portion: Portion) -> list[bytes]:
-    """The events of a portion; those of a whole page are made once for everybody."""
+    """The events of a portion; those of a whole page are made once for all clients."""
     page, lo, hi = portion.page, portion.lo, portion.hi
     known = page.rendered.get(_FORMAT)
     if known is None:

@@ -67,7 +67,7 @@ class LiveResponse(Response):
             await send({"type": "http.response.body", "body": b""})
 
     async def _stream(self, receive: Receive, send: Send) -> bool:
-        """Write while there is somebody to read; whether the client has gone."""
+        """Write while the client is there to read; whether it has gone."""
         notifier, idle_s = self._looker.notifier, self._house.options.stream_idle_s
         async with watched(receive, self._guest, notifier) as watch:
             await watch.write(send, RETRY, idle_s)

@@ -1,4 +1,4 @@
-"""Who follows a topic: a named subscriber, or somebody who is gone tomorrow."""
+"""Who follows a topic: a named subscriber, or one that is gone tomorrow."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from penstock.http.house import House
 
 Window = Annotated[int, Meta(ge=1, le=MAX_WINDOW)]
-# Of deliveries that nobody has said a number for.
+# Of deliveries that the client has said no number for.
 WINDOW = 1000
 
 
@@ -35,7 +35,7 @@ class FollowTerms(msgspec.Struct, frozen=True, kw_only=True):
     def policy(self, known: Subscription | None, default: Policy) -> Policy:
         """What is said here counts, then what was said before; raises InvalidOption.
 
-        Whoever acknowledges needs a subscription that waits for it.
+        A client that acknowledges needs a subscription that waits for it.
         """
         before = default if known is None else known.policy
         said = msgspec.structs.asdict(self)

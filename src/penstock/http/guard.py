@@ -4,8 +4,8 @@ In this order: ``Authorization: Bearer`` with a token, ``Authorization: Basic`` 
 user of the users file, the cookie of a session, a certificate that names a user, and
 where the settings say so, a peer on this machine. What a browser sends by itself (the
 cookie, the certificate, or nothing at all) counts only from our own pages: the request
-must not come from another site, and whoever changes something by a cookie has to send
-the word of the session as well.
+must not come from another site, and a client that changes something by a cookie has to
+send the word of the session as well.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ FORWARDED = ("forwarded", "via", "x-forwarded-for", "x-forwarded-host", "x-real-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Visitor:
-    """Somebody at the door; with a session if a cookie said who it is."""
+    """A client at the door; with a session if a cookie said who it is."""
 
     who: Who
     session: WebSession | None = None
@@ -71,7 +71,7 @@ class Guard:
         return entry
 
     async def recognise(self, scope: Scope) -> Visitor | None:
-        """Who it is; None if nobody says so. Raises as ``enter`` does."""
+        """Who it is; None if nothing says so. Raises as ``enter`` does."""
         headers = Headers(scope=scope)
         if scope["type"] == "websocket":
             self.check_origin(headers)
@@ -111,7 +111,7 @@ class Guard:
         return self._house.sessions.begin(who_has(key), key)
 
     def still(self, who: Who, session: WebSession | None = None) -> bool:
-        """Whether somebody who was let in would be let in now, with that session."""
+        """Whether a client that was let in would be let in now, with that session."""
         house = self._house
         if session is not None and not house.sessions.has(session):
             return False

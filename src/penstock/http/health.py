@@ -1,4 +1,4 @@
-"""Whether the server lives, and whether it can be given work; nobody is asked who."""
+"""Whether the server lives, and can be given work; no client is asked who it is."""
 
 from __future__ import annotations
 

@@ -39,8 +39,8 @@ class Incoming(msgspec.Struct, forbid_unknown_fields=True, gc=False):
 
     ``payload`` is any JSON value; in its place may be ``text``, or ``base64`` for any
     bytes. Times are milliseconds since 1970, or text as RFC 3339 has it.
-    ``key_encoding``: the key is base64 text. Whoever gives a ``dedup_id`` may
-    publish again: the event is stored once.
+    ``key_encoding``: the key is base64 text. A publisher that gives a ``dedup_id``
+    may publish again: the event is stored once.
     """
 
     payload: Raw = msgspec.field(default_factory=_absent)
@@ -71,7 +71,7 @@ class _Counted(Incoming):
     """One of an array that may be too long, which is known as soon as it is.
 
     A decoder looks at the length of an array when all of it is there, and an event may
-    have two bytes. Nobody else decodes meanwhile.
+    have two bytes. No other body is decoded meanwhile.
     """
 
     left: ClassVar[int] = 0

@@ -159,7 +159,7 @@ class KeyFile:
             return self._put_admin({}, now_ms)
 
     def _close(self) -> None:
-        """Keep others out of files that somebody has copied here, or opened."""
+        """Keep others out of files that the operator has copied here, or opened."""
         for path in (self.path, self.admin_path):
             with suppress(FileNotFoundError, PermissionError):
                 path.chmod(MODE)

@@ -120,7 +120,7 @@ class LineIntake:
         refusals: dict[int, bytes] = {}
         for first in range(0, len(lines), SLICE):
             await self._house.promises.room()
-            # Of lines that are stored in part nobody is told to come again.
+            # Of lines that are stored in part no client is told to come again.
             await paced(self._account, None if first else self._most_s)
             part = lines[first : first + SLICE]
             rows = self._read(part, refusals)
@@ -257,7 +257,7 @@ def said(offsets: Sequence[int], ids: list[str | None]) -> list[str]:
 def refusal(error: PenstockError, line: int) -> bytes:
     """The line for one that was not stored."""
     refused = Refused(
-        error=type(error).__name__, detail=error.told, line=line, hint=error.hint
+        error=type(error).__name__, detail=error.for_client, line=line, hint=error.hint
     )
     return msgspec.json.encode(refused) + b"\n"
 

@@ -1,9 +1,9 @@
-"""What changes, once a second, for everybody who looks.
+"""What changes, once a second, for every client that looks.
 
-A frame is made once for all of them, while there is anybody, and not at all otherwise.
-Whoever begins to look gets everything; then only rows of topics that have changed since
-the frame before, the most active first. Who is slow and misses frames gets everything
-again in place of them, so nothing is kept for anybody.
+A frame is made once for all of them, while there is one, and not at all otherwise. A
+client that begins to look gets everything; then only rows of topics that have changed
+since the frame before, the most active first. One that is slow and misses frames gets
+everything again in place of them, so nothing is kept for any client.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 class LiveView(msgspec.Struct, frozen=True, kw_only=True):
-    """What somebody looks at besides the numbers of all together."""
+    """What a client looks at besides the numbers of all together."""
 
     topics: bool = True
     flow: bool = False
@@ -86,7 +86,7 @@ class Live:
                 self._rest()
 
     def _rest(self) -> None:
-        """Nobody looks any more."""
+        """No client looks any more."""
         assert self._task is not None, "it runs while somebody looks"
         self._task.cancel()
         self._task = self._now = self._changed = None
@@ -104,11 +104,11 @@ class Live:
             try:
                 self._make()
             except Exception:
-                # A mistake of ours: who looks misses a frame, and nobody is harmed.
+                # A mistake of ours: every client misses a frame, and none is harmed.
                 logger.exception("no figures", extra={"action": "figures_failed"})
 
     def _make(self) -> None:
-        """Make the next frame, and wake everybody for it."""
+        """Make the next frame, and wake every looker for it."""
         before = self._rows
         self._now = now = self._figures.overview()
         self._rows = {row.name: row for row in now.topics}
@@ -120,7 +120,7 @@ class Live:
             looker.notifier.notify()
 
     def text(self, wanted: LiveView, *, whole: bool) -> bytes:
-        """The current frame for somebody."""
+        """The current frame for a client."""
         text = self._part("topics" if wanted.topics else "totals", whole=whole)
         return text + self._part("flow", whole=True) if wanted.flow else text
 
@@ -133,13 +133,13 @@ class Live:
     def _rendered(self, what: str, *, whole: bool) -> bytes:
         if what == "flow":
             return self._event("flow", self._figures.flow.look())
-        told = self._now if whole else self._changed
-        assert told is not None, "made before anybody is told"
+        payload = self._now if whole else self._changed
+        assert payload is not None, "made before anybody is told"
         if what == "totals":
-            told = replace(told, topics=[])
-        return self._event("overview", told)
+            payload = replace(payload, topics=[])
+        return self._event("overview", payload)
 
-    def _event(self, name: str, told: object) -> bytes:
+    def _event(self, name: str, payload: object) -> bytes:
         # JSON has no line breaks, so one line of data is enough.
         head = f"id: {self.number}\nevent: {name}\ndata: ".encode()
-        return head + _encode(told) + b"\n\n"
+        return head + _encode(payload) + b"\n\n"

@@ -1,6 +1,6 @@
 """``/metrics``: the broker's figures as Prometheus has them; see docs/metrics.md.
 
-Everything is read when somebody asks. Labels are bounded: so many topics have series of
+Everything is read when a client asks. Labels are bounded: so many topics have series of
 their own, those that got the most when there was room, and keep them while they exist;
 all others are one, ``_other``.
 """
@@ -202,7 +202,7 @@ class ChosenTopics:
         self._ends: dict[int, int] = {}
         """Of the others, as they were the last time."""
         self.other_total = 0.0
-        """What the others got, ever growing whoever is among them."""
+        """What the others got, ever growing whichever topics they are."""
 
     def choose(
         self, catalog: list[StoredTopic]

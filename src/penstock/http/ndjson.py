@@ -6,9 +6,9 @@ as they arrive, a read of the socket at a time, and what one commit has made tru
 said in one write. A line that its sender did not end counts only if the body was
 ended: of a torn request nothing is guessed.
 
-Whoever sends very many lines has to read answers meanwhile: when those of so many lines
-wait, no more are taken in. What waits is where the events are, and costs little; the
-answers themselves are made when they can be sent.
+A client that sends very many lines has to read answers meanwhile: when those of so many
+lines wait, no more are taken in. What waits is where the events are, and costs little;
+the answers themselves are made when they can be sent.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ GATHER_BYTES = 1 << 20
 MOST_WAITING = 100_000
 # About what is sent at once.
 WRITE_BYTES = 1 << 18
-# How often somebody who waits for answers looks whether it is still needed.
+# How often a task that waits for answers looks whether it is still needed.
 PATIENCE_S = 60.0
 
 
@@ -74,7 +74,7 @@ class LinesResponse(Response):
         self._lines = 0
         """How many lines they are about."""
         self._alive = False
-        """Whether something came since somebody looked."""
+        """Whether something came since the writer looked."""
         self._more = Notifier()
         """Rings when there are answers to wait for, or no more will be."""
         self._fewer = Notifier()
@@ -90,7 +90,7 @@ class LinesResponse(Response):
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         with self._open:
             async with asyncio.TaskGroup() as tasks:
-                # Before we answer: who asked whether to send its body is told so.
+                # Before we answer: a client asking whether to send its body is told so.
                 reader = tasks.create_task(self._read(receive))
                 await asyncio.sleep(0)
                 await send(
@@ -107,7 +107,7 @@ class LinesResponse(Response):
                 self._ended = True
                 self._more.notify()
                 if not reader.cancelled() and not reader.result():
-                    writer.cancel()  # nobody is there to be answered
+                    writer.cancel()  # no client is there to be answered
             if self._unread:
                 return  # an answer that is not whole must not look so
             rest = b""

@@ -16,7 +16,7 @@ Still = Callable[[], bool]
 
 
 class Guest:
-    """Whoever has something open. ``ended`` is set when there is no reason to go on."""
+    """A client with something open. ``ended`` is set if there is no reason to go on."""
 
     __slots__ = ("ended", "revoked", "still")
 
@@ -37,7 +37,7 @@ class OpenStreams:
         with house.opened.one(call.still, call.account) as guest:
             while not guest.over: ...
 
-    When the server drains, whoever streams says goodbye, and a long poll answers with
+    When the server drains, a stream says goodbye, and a long poll answers with
     what it has. ``check`` is called every second: no stream needs a timer of its own.
     """
 

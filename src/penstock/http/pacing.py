@@ -13,7 +13,7 @@ LEAST_S = 0.001
 async def paced(account: Account | None, most_s: float | None = None) -> None:
     """Return when the user may publish; raises QuotaReached after ``most_s``.
 
-    At once, if it would take longer: nobody waits in vain.
+    At once, if it would take longer: no user waits in vain.
     """
     if account is None or not account.paced or not account.wait_s():
         return

@@ -100,11 +100,11 @@ def _page(path: Path, keep: str) -> StaticFile:
     return StaticFile(data, _TYPES.get(path.suffix, guess), etag, keep)
 
 
-def _answer(page: StaticFile, headers: Headers) -> Response:
-    told = {"cache-control": page.keep, "etag": page.etag}
-    if headers.get("if-none-match") == page.etag:
-        return Response(status_code=304, headers=told)
-    return Response(page.data, 200, told, page.media_type)
+def _answer(page: StaticFile, asked: Headers) -> Response:
+    headers = {"cache-control": page.keep, "etag": page.etag}
+    if asked.get("if-none-match") == page.etag:
+        return Response(status_code=304, headers=headers)
+    return Response(page.data, 200, headers, page.media_type)
 
 
 def _not_built() -> Response:

@@ -11,7 +11,7 @@ from starlette.responses import Response
 
 from penstock import errors
 from penstock.errors import PenstockError
-from penstock.model.remote_errors import fields_told
+from penstock.model.remote_errors import public_fields
 
 MEDIA_TYPE = "application/problem+json"
 # Of a value, in a problem: enough to recognise it.
@@ -116,14 +116,14 @@ def problem_of(error: PenstockError, status: int | None = None) -> Problem:
         type=f"urn:penstock:error:{name}",
         title=HTTPStatus(status).phrase,
         status=status,
-        detail=error.told,
+        detail=error.for_client,
         error=name,
         hint=error.hint,
         field=_field(error),
         value=_value(error),
         limit=_limit(error),
         retriable=error.retriable,
-        fields=fields_told(error),
+        fields=public_fields(error),
     )
 
 

@@ -1,9 +1,9 @@
 """Consuming by long polls: a request brings acks, the answer brings events.
 
-Whoever pulls under a name shares one consumer, which stays attached for a while after
-each pull; then what was not acknowledged goes back. An answer promises that the acks of
-its request are on disk. Events that an answer could not bring to its client come again
-when their time to be acknowledged has passed.
+Clients that pull under a name share one consumer, which stays attached for a while
+after each pull; then what was not acknowledged goes back. An answer promises that the
+acks of its request are on disk. Events that an answer could not bring to its client
+come again when their time to be acknowledged has passed.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from penstock.model.policy import MAX_WINDOW, Order, Policy
 MAX_EVENTS = 10_000
 # Of a body: a window of acks with the longest offsets, or nacks with their errors.
 MAX_BYTES = 4 << 20
-# Events that nobody acknowledges go to others after this.
+# Events that no client acknowledges go to others after this.
 ACK_TIMEOUT_S = 30.0
 
 _DEFAULT = Policy(window=WINDOW, ack_timeout_s=ACK_TIMEOUT_S)
@@ -138,7 +138,7 @@ async def _pull(
             if watch.gone:
                 raise ClientDisconnect
         except BaseException:
-            # Nobody gets them: they are for the next one who asks.
+            # The client does not get them: they are for the next pull.
             consumer.put_back(offsets_of(portions))
             raise
     events = [Raw(event) for one in portions for event in _events(one)]

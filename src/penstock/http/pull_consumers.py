@@ -1,4 +1,4 @@
-"""Consumers that outlive a request: whoever pulls comes back to its own."""
+"""Consumers that outlive a request: a client that pulls comes back to its own."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from penstock.model.policy import Policy
 if TYPE_CHECKING:
     from penstock.http.house import House
 
-# How often it is looked for those that nobody comes back to.
+# How often it is looked for those that no client comes back to.
 SWEEP_S = 1.0
 
 
@@ -77,14 +77,14 @@ class PullConsumers:
             account=account,
         )
         if (other := self._known(subscriber, topic)) is not None:
-            consumer.close()  # somebody else was faster
+            consumer.close()  # another request was faster
             return other
         made = self._pullers[subscriber, topic] = PullConsumer(consumer)
         self._sweep_later()
         return made
 
     def close(self) -> None:
-        """Detach everybody: what they held goes back."""
+        """Detach every consumer: what they held goes back."""
         for puller in self._pullers.values():
             puller.consumer.close()
         self._pullers.clear()
@@ -116,7 +116,7 @@ class PullConsumers:
         self._sweep_later()
 
     def _patience_s(self, puller: PullConsumer) -> float:
-        """Whoever has events at hand has the time to acknowledge them."""
+        """A client that has events at hand has the time to acknowledge them."""
         one = puller.consumer.subscription
         if not one.owed.count_of(puller.consumer.attached):
             return self._idle_s

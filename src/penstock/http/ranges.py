@@ -1,7 +1,7 @@
 """A range of a topic as a stream: JSON lines, or Arrow; memory does not grow with it.
 
-A piece is read, made and sent before the next one is read: whoever reads slowly slows
-down the reading, and nobody else.
+A piece is read, made and sent before the next one is read: a client that reads slowly
+slows down the reading, and no other client.
 """
 
 from __future__ import annotations
@@ -151,7 +151,7 @@ async def _chosen(
 ) -> AsyncIterator[Batch]:
     async for batch in batches(house.broker.log, name, *range_):
         views = picked(batch, event_filter.indexes(batch)) if event_filter else [batch]
-        if not views:  # so that whoever has gone is noticed
+        if not views:  # so that a client that has gone is noticed
             yield Batch(batch.topic, batch.body, batch.header, batch.lo, batch.lo)
         for view in views:
             view.hi = min(view.hi, view.lo + limit)

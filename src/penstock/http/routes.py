@@ -2,7 +2,8 @@
 
 ``{name}`` is one segment of the path; ``topic`` is the argument ``name`` of verbs about
 topics. What else a verb takes comes from the query of a GET or DELETE, where filters
-are flat, and from the body of a POST or PUT. Who asks is never taken from the request.
+are flat, and from the body of a POST or PUT. The name of the sender is never taken from
+the request.
 
 ``SPECIAL`` are the routes that are more than that; add to it what has a module of its
 own.

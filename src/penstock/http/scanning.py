@@ -1,7 +1,7 @@
 """Looking through a topic from an offset on, or back from one, a little at a time.
 
 A look begins where it is told to, by the index of the log, and never at the start of
-the topic. Between two reads everybody else has a turn.
+the topic. Between two reads all other tasks have a turn.
 """
 
 from __future__ import annotations

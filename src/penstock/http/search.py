@@ -6,7 +6,8 @@
     items.0.price>10     also >=, <, <= and !=; numbers as numbers, others as text
 
 All of them have to be there. A payload that is not JSON has words only, and so has one
-that is large: each of its bytes could be a value, and nobody else has a turn meanwhile.
+that is large: each of its bytes could be a value, and no other task has a turn
+meanwhile.
 """
 
 from __future__ import annotations

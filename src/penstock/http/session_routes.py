@@ -14,7 +14,7 @@ from penstock.http.reading import json_body
 from penstock.http.sessions import COOKIE, WebSession
 
 PATH = "/v1/session"
-# Of a login, which anybody may try.
+# Of a login, which any client may try.
 MAX_BYTES = 1 << 14
 
 

@@ -50,7 +50,7 @@ class WebSessions:
         return len(self._sessions)
 
     def begin(self, who: Who, key: Key | None) -> WebSession:
-        """Log somebody in; if there are too many, the one unused for longest goes."""
+        """Log a client in; if there are too many, the one unused for longest goes."""
         while len(self._sessions) >= self._options.max_sessions:
             del self._sessions[next(iter(self._sessions))]
         session = WebSession(
@@ -70,7 +70,7 @@ class WebSessions:
         session = self._sessions.pop(id_, None)
         if session is None or session.expires_ms <= self._now_ms():
             return None
-        if session.key is not None:  # of a user nobody says that he may still come
+        if session.key is not None:  # it is not known whether a user may still come
             session.expires_ms = self._expiry_ms()
         self._sessions[id_] = session  # last in the row
         return session

@@ -176,23 +176,23 @@ class _Serving:
             self._wrong = str(error)
         except WebSocketDisconnect:
             self._gone = True
-        except Exception as error:  # a mistake of ours: whoever talks closes with it
+        except Exception as error:  # a mistake of ours: ``_talk`` closes with it
             self._failure = error
         finally:
             consumer.notifier.notify()
 
     async def _settle(self, said: str | bytes) -> None:
-        told = _decode(said)
-        if told.nack and not self._may_refuse:  # it would leave dead letters
+        message = _decode(said)
+        if message.nack and not self._may_refuse:  # it would leave dead letters
             raise ValueError("this token may not refuse events")
-        if told.nack:  # each is written
+        if message.nack:  # each is written
             await paced(self._account)
         if self._consumer.moves:
             return  # it was about what counts no more
-        self._consumer.settle(told.ack)
+        self._consumer.settle(message.ack)
         now_s = self._house.promises.now_s()
         with self._house.broker.accounts.acting(self._account):
-            for nack in told.nack:
+            for nack in message.nack:
                 refused(self._house, self._consumer, nack, now_s)
 
     async def _until_ended(self, notifier: Notifier) -> None:

@@ -1,4 +1,4 @@
-"""Questions in SQL over the topics that whoever asks may read.
+"""Questions in SQL over the topics that the client may read.
 
 Which topics there are for a question is decided here, before anything looks at it: one
 that may not be read is answered as one that does not exist. What answers is a process
@@ -48,8 +48,8 @@ class Questions(Protocol):
     ) -> bytes:
         """An ``SqlAnswer`` as JSON, over these topics alone; ends if it is cancelled.
 
-        ``asker``: who leaves places for others; nobody has to where all are let in.
-        Raises InvalidQuery, TooMuchAsked, LimitReached, MissingExtra.
+        ``asker``: the token or user that leaves places for others; none has to where
+        all are let in. Raises InvalidQuery, TooMuchAsked, LimitReached, MissingExtra.
         """
 
 
@@ -110,7 +110,7 @@ async def sql(call: Call) -> Response:
     began_s = asyncio.get_running_loop().time()
     with call.house.opened.one(call.still, call.account) as guest:
         names = await _readable(call)
-        if not names:  # work for nobody who may read nothing
+        if not names:  # no work for a client that may read nothing
             call.need(Access.READ)
         schemas = await _schemas(call, said.query, names)
         asked = asyncio.ensure_future(
@@ -122,7 +122,7 @@ async def sql(call: Call) -> Response:
 
 
 async def _watched(call: Call, guest: Guest, asked: asyncio.Future[bytes]) -> bytes:
-    """What comes of it, unless nobody may have it any more."""
+    """What comes of it, unless the client may not have it any more."""
     notifier = Notifier()
     asked.add_done_callback(lambda _: notifier.notify())
     try:

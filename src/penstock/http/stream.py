@@ -34,7 +34,7 @@ from penstock.model.policy import Policy
 from penstock.wire.sse.rendering import KEEP_ALIVE
 
 MEDIA_TYPE = "text/event-stream"
-# Silence is broken after this, so that nobody takes it for death.
+# Silence is broken after this, so that no client takes it for death.
 KEEP_ALIVE_S = 15.0
 # When a browser that lost us comes again.
 RETRY = b"retry: 1000\n\n"
@@ -42,7 +42,7 @@ MAX_PACE_MS = 10_000
 _FORMAT = "http stream"
 
 _NAMED = Policy(window=WINDOW)
-# Nobody asks for an answer: it is settled by being sent.
+# No answer is asked for: it is settled by being sent.
 _READER = Policy(window=WINDOW, qos=0)
 
 
@@ -134,7 +134,7 @@ async def _go_on_behind(house: House, consumer: StreamConsumer, offset: int) -> 
     if one.fresh.delayed or house.broker.delays.mark(one.topic) != BEGINNING:
         return  # events did not come in the order of their offsets
     if one.amended or any(not owed.tries for owed in one.owed.singles()):
-        return  # sent again by somebody: the client cannot have seen these
+        return  # sent again on request: the client cannot have seen these
     if one.position() != offset or one.owed:
         house.broker.seek(one.subscriber, one.topic, offset)
         house.promises.kick()
@@ -192,7 +192,7 @@ class StreamResponse(Response):
                 if not await consumer.notifier.wait(KEEP_ALIVE_S):
                     await watch.write(send, self._keep_alive(), idle_s)
                 continue
-            # Whoever is behind is not slowed down on top of that.
+            # A consumer that is behind is not slowed down on top of that.
             pause_s = 0.0 if consumer.subscription.cursor.unsent() else self._pace_s
             if data := self._frames(portions):
                 await watch.write(send, data, idle_s)
@@ -226,7 +226,7 @@ class StreamResponse(Response):
 
 
 def frames(portion: Portion) -> bytes:
-    """The events of a portion; those of a whole page are made once for everybody."""
+    """The events of a portion; those of a whole page are made once for all clients."""
     page = portion.page
     if portion.hi - portion.lo < len(page):
         return _rendered(portion)

@@ -1,7 +1,7 @@
 """A consumer of the broker that a coroutine takes events from.
 
 The broker wakes it once a turn, whatever the turn brought; the coroutine then takes
-what its reader has room for. Nobody asked is all there is to back-pressure: what is
+what its reader has room for. Not asking is all there is to back-pressure: what is
 not taken stays in the log.
 """
 
@@ -26,7 +26,7 @@ _numbers = count(1)
 
 
 def temporary_name() -> str:
-    """A subscriber for whoever gives no name; it is gone with its connection."""
+    """A subscriber for a client that gives no name; it is gone with its connection."""
     return f"$http-{next(_numbers)}"
 
 
@@ -69,7 +69,7 @@ class StreamConsumer:
         return settled
 
     def put_back(self, offsets: list[int]) -> None:
-        """Let events that were taken, and never sent, go to whoever is next."""
+        """Let events that were taken, and never sent, go to the next consumer."""
         if self.ended_by is None:
             self.subscription.put_back(offsets, self.attached)
             self._house.broker.wake(self.subscription)

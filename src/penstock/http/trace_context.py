@@ -2,7 +2,7 @@
 
 After W3C Trace Context: ``traceparent`` and ``tracestate`` of the request become
 headers of the events, whether this server makes spans or not; an event that says its
-own keeps it. What is not valid is not passed on, and nobody is refused for it.
+own keeps it. What is not valid is not passed on, and no request is refused for it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Whether somebody who gets a stream is still there, and whether it may go on.
+"""Whether the client of a stream is still there, and whether it may go on.
 
 Two tasks a stream, none a message: one waits for the client to go, one for the server
 or the login to end.

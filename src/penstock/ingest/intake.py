@@ -54,7 +54,7 @@ class StreamBuffer:
             self._first_s = _now_s()
         self._events.extend(events)
         self._bytes += sum([len(event.data) for event in events])
-        # In between nobody needs to know: who stores waits for the first event, and
+        # In between the storing task need not know: it waits for the first event, and
         # then for a full batch or the time.
         if first or self._fills(1):
             self._changed.set()

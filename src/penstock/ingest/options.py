@@ -74,8 +74,8 @@ def addresses(urls: Sequence[str], names: Sequence[str], topic: str) -> list[Add
     for url in urls:
         if not _is_http(url):
             # A password may be in it, wherever it is wrong.
-            told = _LOGIN.sub(r"\1", url)
-            raise InvalidOption("URL", told, "http://… or https://…")
+            shown = _LOGIN.sub(r"\1", url)
+            raise InvalidOption("URL", shown, "http://… or https://…")
     if names and len(names) != len(urls):
         raise InvalidOption("name", ", ".join(names), "given once for each URL")
     given = names or [f"{topic}:{_place(url)}" for url in urls]

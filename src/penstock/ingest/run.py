@@ -2,6 +2,9 @@
 
 Each stream has a task that reads and one that stores in a thread, with an intake
 between them. When it is told to end, what was read is stored.
+
+What the broker refuses (too large, not of the schema) is looked for by halves, so that
+everything else is stored, in its order, and what is refused becomes a dead letter.
 """
 
 from __future__ import annotations
@@ -22,11 +25,62 @@ from penstock.client import connect
 from penstock.client.address import Address as Place
 from penstock.client.feed import RETRY_S, Feed
 from penstock.client.lasting import PAUSE_S
-from penstock.errors import ConnectionLost, NotRunning
+from penstock.errors import (
+    ConnectionLost,
+    InvalidBatch,
+    InvalidPayload,
+    NotRunning,
+    TooLarge,
+)
 from penstock.ingest.intake import StreamBuffer
 from penstock.ingest.options import Address, SseOptions
+from penstock.ingest.sorting import Sorted, Sorter, StreamNote
 from penstock.ingest.source import StreamSource
-from penstock.ingest.storing import Storer
+from penstock.wire.sse import ServerSentEvent
+
+# Errors of a broker that lie in an event, and not in what surrounds it.
+UNFIT = (InvalidBatch, InvalidPayload, TooLarge)
+# What remains of an event when even its dead letter is too large.
+STUB_BYTES = 256
+
+
+class Storer:
+    """Stores what comes; blocking, for one thread at a time."""
+
+    def __init__(self, feed: Feed, options: SseOptions, source: str) -> None:
+        self.note = StreamNote.of(feed.note)
+        self._feed = feed
+        self._options = options
+        self._sorter = Sorter(options, source)
+
+    def store(self, events: Sequence[ServerSentEvent]) -> None:
+        """It is on disk when this returns. Raises what ``Feed.put`` does."""
+        try:
+            self._put(self._sorter.sort(events, self.note))
+        except UNFIT as error:
+            if len(events) == 1:
+                self._bury(events[0], str(error))
+                return
+            half = len(events) // 2
+            self.store(events[:half])
+            self.store(events[half:])
+
+    def _bury(self, event: ServerSentEvent, reason: str) -> None:
+        try:
+            self._put(self._sorter.refused(event, self.note, reason))
+        except UNFIT:
+            stub = event._replace(data=event.data[:STUB_BYTES])
+            self._put(self._sorter.refused(stub, self.note, reason))
+
+    def _put(self, batch: Sorted) -> None:
+        at_ms = time.time_ns() // 1_000_000
+        self._feed.put(
+            batch.batches(self._options, at_ms),
+            note=batch.note.text(),
+            letters=batch.letters,
+        )
+        self.note = batch.note
+
 
 logger = logging.getLogger(__name__)
 
@@ -42,8 +96,8 @@ class IngestReport(Protocol):
 
     @property
     def stopping(self) -> threading.Event: ...
-    def ready(self, **told: object) -> None: ...
-    def tell(self, *, events: int, **told: object) -> None: ...
+    def ready(self, **info: object) -> None: ...
+    def tell(self, *, events: int, **info: object) -> None: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -102,7 +102,7 @@ def write_parquet(sink: ByteSink, topic: str, batches: Iterable[Batch]) -> None:
 
 
 class ArrowPieces:
-    """Batches as an Arrow IPC stream, in pieces for whoever sends them on."""
+    """Batches as an Arrow IPC stream, in pieces for the caller to send on."""
 
     def __init__(self, topic: str) -> None:
         self._parts: list[bytes] = []

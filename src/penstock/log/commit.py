@@ -90,7 +90,7 @@ class Commit:
 
     @property
     def blocks(self) -> bool:
-        """Whether it may take long: then nobody's thread but a worker's runs it."""
+        """Whether it may take long: then no thread but a worker's runs it."""
         return self.sync or self._journal.blocks
 
     def run(self) -> None:

@@ -131,7 +131,7 @@ class _SegmentWork:
         """Leave nothing behind."""
 
     def _frames(self, handle: int) -> Iterator[FoundFrame]:
-        """Good frames; damage is reported by whoever reads the segment otherwise."""
+        """Good frames; damage is reported by other readers of the segment."""
         return frames(
             self._files,
             handle,

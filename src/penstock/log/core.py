@@ -12,7 +12,7 @@ reads or rewrites sealed segments is done between ``begin_upkeep`` and ``end_upk
 
 ``begin_…`` and ``end_…`` belong to the thread that owns the log; ``run`` may happen
 in another one, so that the next group collects while this one syncs. ``commit``,
-``sync`` and ``checkpoint`` do all three steps at once for everybody else.
+``sync`` and ``checkpoint`` do all three steps at once for all other callers.
 
 A group is *written* when the operating system has it and *synced* when the disk has
 it; its number is what callers hold on to, ``outcome`` tells what became of it.
@@ -84,9 +84,9 @@ class LogCore:
         """Whether it is the turn of files that are to be erased."""
         self._ended: list[TakeCheckpoint] = []
         self._keep: int | None = None
-        """How many checkpoints are to be kept with one that somebody waits for."""
+        """How many checkpoints are to be kept with one that a caller waits for."""
         self.checkpoint_error: WriteFailed | None = None
-        """Why the last one that somebody waited for failed, if it did."""
+        """Why the last one that a caller waited for failed, if it did."""
         self._steps: Steps | None = None
         """The round of retention and compaction that is under way."""
         self._upkeep: StoreWork | None = None
@@ -131,7 +131,7 @@ class LogCore:
 
     @property
     def doubt(self) -> InDoubt | None:
-        """Why nobody knows what became of the commit under way, if that is so."""
+        """Why it is not known what became of the commit under way, if that is so."""
         doubted = self.intake.doubted
         return None if doubted is None else doubted.doubt
 
@@ -225,7 +225,7 @@ class LogCore:
         """
         self.check_open()
         if not self.intake.idle:
-            return self.intake.doubted  # whoever began it has left it
+            return self.intake.doubted  # the caller that began it has left it
         self._tell_journal()
         self.on_close()
         self._collect()
@@ -391,7 +391,7 @@ class LogCore:
 
     @property
     def checkpoint_wanted(self) -> bool:
-        """Whether somebody waits for a checkpoint, which comes with a commit."""
+        """Whether a caller waits for a checkpoint, which comes with a commit."""
         return self._keep is not None
 
     def checkpoint_soon(self, keep: int) -> None:
@@ -399,7 +399,7 @@ class LogCore:
         self._keep = keep
 
     def call_checkpoint_off(self) -> None:
-        """Nobody waits for one any more."""
+        """No caller waits for one any more."""
         self._keep = None
 
     def checkpoint(self, *, keep: int = KEPT) -> None:
@@ -444,7 +444,7 @@ class LogCore:
         """Raises Backlogged while a commit or other work is under way."""
         self.check_open()
         if self._due is not None and self.intake.idle:
-            self.store()  # planned by the last commit, and nobody has begun with it
+            self.store()  # planned by the last commit, and not begun yet
         busy = self._upkeep is not None
         if busy or not self.intake.idle or not self.flusher.idle:
             raise Backlogged(self.intake.group.size, 0)
@@ -465,8 +465,8 @@ class LogCore:
 
 
 def _ignore_close() -> None:
-    """Nobody has anything to add."""
+    """No listener has anything to add."""
 
 
 def _ignore(commit: GroupCommit) -> None:
-    """Nobody wants to know."""
+    """No listener wants to know."""

@@ -243,7 +243,7 @@ class Flusher:
             self._unsynced.purge()
 
     def close(self) -> None:
-        """Let go of all files, unless somebody is at work on them."""
+        """Let go of all files, unless work on them is under way."""
         if self.idle:
             self._unsynced.close()
 

@@ -5,7 +5,7 @@ change is synced, memory changes in one step with the commit's end, then the fil
 crash in between is made up for by replaying the entry.
 
 What takes long is done in steps, beside the commits and write-outs of a log at work
-(see ``LogCore.begin_upkeep``); whoever has an idle log has all steps done at once.
+(see ``LogCore.begin_upkeep``); the owner of an idle log has all steps done at once.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from math import inf
+from typing import NamedTuple
 
 from penstock.errors import OffsetOutOfRange, WriteFailed
 from penstock.files import write_error
@@ -22,10 +23,43 @@ from penstock.log.compaction import compaction
 from penstock.log.core import LogCore, Steps
 from penstock.log.cutting import erase, forget_before, forget_behind, length_behind
 from penstock.log.journal.group import START, TRUNCATE, EntryKind
-from penstock.log.retention import SegmentFacts, new_start
+from penstock.log.options import TopicOptions
 from penstock.log.store import is_aged
 from penstock.log.survey import Survey
 from penstock.log.topic import Segment, TopicLog
+
+
+class SegmentFacts(NamedTuple):
+    end_offset: int
+    length: int
+    max_timestamp_ms: float
+
+
+def new_start(
+    sealed: Sequence[SegmentFacts],
+    active_length: int,
+    options: TopicOptions,
+    now_ms: int,
+) -> int | None:
+    """Behind the sealed segments that have to go, oldest first; None: all stay."""
+    size = active_length + sum(facts.length for facts in sealed)
+    start = None
+    for facts in sealed:
+        if not (_too_old(facts, options, now_ms) or _too_large(size, options)):
+            break
+        start = facts.end_offset
+        size -= facts.length
+    return start
+
+
+def _too_old(facts: SegmentFacts, options: TopicOptions, now_ms: int) -> bool:
+    age_s = options.retention_age_s
+    return age_s is not None and facts.max_timestamp_ms < now_ms - age_s * 1000
+
+
+def _too_large(size: int, options: TopicOptions) -> bool:
+    return options.retention_bytes is not None and size > options.retention_bytes
+
 
 logger = logging.getLogger(__name__)
 
@@ -276,7 +310,7 @@ def _old_in_memory(topic: TopicLog, now_ms: int) -> bool:
 
 
 def _youngest_ms(topic: TopicLog, segment: Segment) -> float:
-    """When the youngest event of a segment is from; what nobody knows yet is young.
+    """When the youngest event of a segment is from; what is not known yet is young.
 
     The next round's survey finds it out: to do that here may take a while.
     """

@@ -24,7 +24,7 @@ from penstock.model.columns import MAX_BATCH_BYTES, Columns
 
 logger = logging.getLogger(__name__)
 
-# Runs of failed groups remembered; whoever asks after that many has lost interest.
+# Runs of failed groups remembered; a caller asking after that many has lost interest.
 _FAILURES_KEPT = 10_000
 
 
@@ -50,7 +50,7 @@ class Intake:
 
     @property
     def doubted(self) -> Commit | None:
-        """The commit under way, if nobody knows what became of it."""
+        """The commit under way, if it is not known what became of it."""
         commit = self._commit
         return commit if commit is not None and commit.doubt is not None else None
 

@@ -1,7 +1,7 @@
 """The log as other rooms see it: a broker and its gateways ask for nothing else.
 
-Who puts a broker together opens a ``Log``; everybody else is handed a ``BrokerLog`` and
-depends on what is written here, not on how it is done.
+The code that puts a broker together opens a ``Log``; all other code is handed a
+``BrokerLog`` and depends on what is written here, not on how it is done.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ class GroupCommit(Protocol):
     def error(self) -> WriteFailed | None: ...
     @property
     def doubt(self) -> InDoubt | None:
-        """Set while nobody knows: ``run`` it again later instead of ending it."""
+        """Set while in doubt: ``run`` it again later instead of ending it."""
 
     @property
     def blocks(self) -> bool:

@@ -54,7 +54,7 @@ def holder_pid(path: str) -> int | None:
 
 
 def is_locked(path: str) -> bool:
-    """Whether the lock itself is taken, whoever is named; takes it for a moment."""
+    """Whether the lock is taken, whichever process it names; takes it for a moment."""
     try:
         handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except FileNotFoundError:

@@ -171,7 +171,7 @@ class Log(LogCore):
         """Add events to a topic; they count when their group is committed.
 
         The bytes of a Batch are not copied: they must not change until then.
-        ``relaxed``: nobody is promised that they are on disk, whatever the topic says.
+        ``relaxed``: it is not promised that they are on disk, whatever the topic says.
         ``create``: make the topic with these options, if the events can be stored.
 
         Raises UnknownTopic, InvalidBatch, Backlogged, or DiskFull while events

@@ -4,7 +4,7 @@ A reader sees what is synced, never more: segments up to the lengths of the last
 checkpoint, and the journal behind it up to the published position. It takes no lock
 and writes nothing. ``refresh`` follows a living log.
 
-When nobody writes the directory, the journal may hold good groups behind the
+When no process writes the directory, the journal may hold good groups behind the
 published position, written but not synced before a crash. The reader syncs them
 itself before it shows them: the next writer will keep them.
 

@@ -1,4 +1,4 @@
-"""Looking for damage before somebody reads it: segments verified newest first."""
+"""Looking for damage before a client reads it: segments verified newest first."""
 
 from __future__ import annotations
 

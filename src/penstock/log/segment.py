@@ -109,7 +109,7 @@ OnDamage = Callable[[int, int, str, int], None]
 
 
 def ignore_damage(position: int, length: int, reason: str, behind: int) -> None:
-    """For those whose damage is reported by whoever reads the frames themselves."""
+    """For those whose damage is reported by the reader of the frames themselves."""
 
 
 def frames(
@@ -135,7 +135,7 @@ def frames(
     while position < end:
         at = position - base
         header = frame.peek(block, at) if at < len(block) else None
-        # One that says it is of another segment is damaged: nobody ends there.
+        # One that says it is of another segment is damaged: no reader ends there.
         if (
             header is not None
             and go_on is not None

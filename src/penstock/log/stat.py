@@ -1,4 +1,4 @@
-"""What a data directory holds: gathered once, for whoever wants to show it."""
+"""What a data directory holds: gathered once, for the callers that show it."""
 
 from __future__ import annotations
 

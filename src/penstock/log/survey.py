@@ -1,8 +1,8 @@
 """What retention has to know of segments and memory does not, read from their files.
 
-After a restart nobody knows when a segment was begun and how young its youngest event
-is. To find out takes a read of each file, or of all of it if its index is gone: work
-for another thread than the owner's.
+After a restart it is not known when a segment was begun and how young its youngest
+event is. To find out takes a read of each file, or of all of it if its index is gone:
+work for another thread than the owner's.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Survey:
             try:
                 self._find(finding)
             except (OSError, CorruptRecord):
-                continue  # gone by now, or damaged: whoever reads it meets that too
+                continue  # gone by now, or damaged: its reader meets that too
             except Exception as error:
                 # A mistake of ours: the thread has other work to do.
                 self.error = WriteFailed(finding.segment.path, "reading", repr(error))

@@ -263,7 +263,7 @@ class TopicLog:
     def written_frame(self, offset: int) -> Batch | None:
         """The frame in a segment that covers ``offset``, or the next one behind it.
 
-        Raises OSError if it cannot be read: then nobody knows.
+        Raises OSError if it cannot be read: then it is not known.
         """
         for segment in self.segments:
             if segment.end_offset <= offset:
@@ -277,7 +277,7 @@ class TopicLog:
         """Where in a segment the last frame in front of ``offset`` ends.
 
         A file that was cut there already is no damage. Raises OSError if it cannot
-        be read: then nobody knows, and nothing must be cut.
+        be read: then it is not known, and nothing must be cut.
         """
         end = self.header_length
         for found in self._readable_frames(segment):
@@ -310,7 +310,7 @@ class TopicLog:
                 Damage(file=file, position=0, length=len(data), reason=error.reason)
             )
         except OSError:
-            return  # whoever reads the frames meets it too
+            return  # the reader of the frames meets it too
 
     def _load_index(self, segment: Segment) -> Index:
         self._check_header(segment)

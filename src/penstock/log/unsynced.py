@@ -1,13 +1,13 @@
 """Handles of segments that were written and are not synced yet.
 
 The kernel writes back when it likes. If that fails, it says so to the handles that are
-open on the file, once each; a file that nobody has open may leave memory, and the error
-with it. A handle that is opened for the sync alone might be told that all is well. So
-the one that wrote stays open until its file is synced. If there are more files than
-``MANY_FILES``, all are synced by a handle of their folder that was open all the time:
-since Linux 5.8 it is told of every failed write-back of its file system. When that has
-failed, files are synced one by one, and one that nobody has watched is written again
-before.
+open on the file, once each; a file that no process has open may leave memory, and the
+error with it. A handle that is opened for the sync alone might be told that all is
+well. So the one that wrote stays open until its file is synced. If there are more files
+than ``MANY_FILES``, all are synced by a handle of their folder that was open all the
+time: since Linux 5.8 it is told of every failed write-back of its file system. When
+that has failed, files are synced one by one, and one that no handle has watched is
+written again before.
 
 Belongs to the work that is under way, else to the owner's thread; only ``give_up`` may
 be called at any time.
@@ -35,7 +35,7 @@ class Unsynced:
         """Be there before anything is written.
 
         The folder's handle stays until all is synced: one that comes later might not be
-        told of an error that somebody else has heard of.
+        told of an error that another handle has heard of.
         """
         self.purge()
         if self._whole is None:

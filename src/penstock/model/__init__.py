@@ -1,4 +1,4 @@
-"""Words everybody uses: event, topic name, generated ids."""
+"""Words all packages use: event, topic name, generated ids."""
 
 from __future__ import annotations
 

@@ -28,8 +28,8 @@ MESSAGE_FIELD = "message-field"
 class Event(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """One event of a topic. ``priority``: higher first. Times are milliseconds.
 
-    From ``expires_ms`` on it is delivered to nobody new, before ``not_before_ms`` to
-    nobody.
+    From ``expires_ms`` on it is delivered to no new consumer, before ``not_before_ms``
+    to none.
     """
 
     topic: str

@@ -85,6 +85,6 @@ class Policy:
 
     @property
     def counts_losses(self) -> bool:
-        """Whether a try that nobody answered for, because its consumer went away, is a
-        failed one: so it is where tries are counted and end in a dead letter."""
+        """Whether a try without an answer, because its consumer went away, is a failed
+        one: so it is where tries are counted and end in a dead letter."""
         return self.tries is not None and self.exhausted == "dead-letter"

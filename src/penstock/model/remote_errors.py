@@ -53,7 +53,7 @@ _Scalar = str | int | float | bool | None
 _encode = msgspec.msgpack.Encoder().encode
 
 
-def fields_told(error: PenstockError) -> dict[str, object]:
+def public_fields(error: PenstockError) -> dict[str, object]:
     """The fields of an error that a client may know; too large ones are left out."""
     if type(error).__name__ not in KNOWN:
         return {}
@@ -61,7 +61,7 @@ def fields_told(error: PenstockError) -> dict[str, object]:
     return {
         name: shown[name]
         for name in error.fields
-        if name in shown and _is_told(shown[name])
+        if name in shown and _is_public(shown[name])
     }
 
 
@@ -108,18 +108,18 @@ def _types(name: str) -> dict[str, object]:
     return {field: _Scalar if t is object else t for field, t in types.items()}
 
 
-def _checked(name: str, told: Mapping[str, object]) -> dict[str, object]:
+def _checked(name: str, given: Mapping[str, object]) -> dict[str, object]:
     """Fields as the class of the name has them; raises ValueError for others."""
     found: dict[str, object] = {}
     for field, type_ in _types(name).items():
-        if field in told:
-            found[field] = msgspec.convert(told[field], type_)
+        if field in given:
+            found[field] = msgspec.convert(given[field], type_)
             if len(_encode(found[field])) > MAX_FIELD_BYTES:
                 raise ValueError(field)
     return found
 
 
-def _is_told(value: object) -> bool:
+def _is_public(value: object) -> bool:
     if not isinstance(value, str | int | float | list | tuple | Mapping | None):
         return False
     try:

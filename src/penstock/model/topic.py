@@ -14,7 +14,7 @@ MAX_TOPIC_NAME_BYTES = 1024
 
 def topic_name(text: str) -> TopicName:
     """``text`` as a topic name; raises InvalidName if it cannot be one."""
-    if not isinstance(text, str):  # whoever does not check types
+    if not isinstance(text, str):  # a caller that does not check types
         raise InvalidName(str(text), f"is no text but of {type(text).__name__}")
     if not text:
         raise InvalidName(text, "is empty")

@@ -1,4 +1,4 @@
-"""Topic filters: which topic names somebody wants, in MQTT's notation.
+"""Topic filters: which topic names a subscriber wants, in MQTT's notation.
 
 Names and filters are levels with slashes between them. In a filter the level ``+``
 stands for any one level, and ``#``, which must be the last, for any number of them,

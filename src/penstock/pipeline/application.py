@@ -77,7 +77,7 @@ class Application:
         for name, value in SETTINGS.items():
             self._spark.conf.set(name, self._options.conf.get(name, value))
         make_topics(self._options.broker, [self._options.topic, SAMPLES])
-        totals = summed(told(self._firehose(), self._opener))
+        totals = summed(summed_tweets(self._firehose(), self._opener))
         writer = totals.writeStream.outputMode("update").foreachBatch(self.batch)
         checkpoint = checkpoint_of(self._options.checkpoint)
         writer = writer.queryName(NAME).option("checkpointLocation", checkpoint)
@@ -86,7 +86,9 @@ class Application:
         else:
             writer = writer.trigger(processingTime=f"{self._pause_ms} milliseconds")
         self.query = writer.start()
-        self._outlet.told(self.query.id)  # a run before may have left a window open
+        self._outlet.last_note(
+            self.query.id
+        )  # a run before may have left a window open
 
     def stop(self) -> None:
         if self.query is not None:
@@ -120,7 +122,7 @@ def checkpoint_of(directory: str) -> str:
     return f"{directory.rstrip('/')}/{NAME}"
 
 
-def told(events: DataFrame, opener: Opener) -> DataFrame:
+def summed_tweets(events: DataFrame, opener: Opener) -> DataFrame:
     """What tasks tell of events that they have written; see task.py.
 
     Spark is told that it does not always say the same, and so asks once for every row.

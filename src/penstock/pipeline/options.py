@@ -35,7 +35,7 @@ class BrokerAddress:
             raise InvalidOption("server", self.server, "given, or else data")
 
     def format_options(self) -> dict[str, str]:
-        """For ``format("penstock")``; whoever logs in has his password travel."""
+        """For ``format("penstock")``; a user who logs in has his password travel."""
         named = {
             "servers": self.server,
             "path": self.data,

@@ -48,7 +48,7 @@ class QueryFeed:
     turn: threading.RLock = field(default_factory=threading.RLock, init=False)
     _feed: Feed | None = field(default=None, init=False)
 
-    def told(self, query: str | None = None) -> FeedNote | None:
+    def last_note(self, query: str | None = None) -> FeedNote | None:
         """How far it is; None if nothing is known and no query is given."""
         with self.turn:
             if self._feed is None:
@@ -58,14 +58,14 @@ class QueryFeed:
             return FeedNote.of(self._feed.note)
 
     def put_letters(
-        self, told: FeedNote, batch: int, letters: Iterable[Letter]
+        self, note: FeedNote, batch: int, letters: Iterable[Letter]
     ) -> None:
         """Tell letters of a batch, but for those that are; their offsets ascend."""
-        begun = told.letters_to if told.batch == batch else None
+        begun = note.letters_to if note.batch == batch else None
         left = (one for one in letters if begun is None or one.offset > begun)
         for part in parts(left):
             note = msgspec.structs.replace(
-                told, batch=batch, letters_to=part[-1].offset
+                note, batch=batch, letters_to=part[-1].offset
             )
             self.put([], note, [(one.reason, one.raw) for one in part])
 
@@ -79,7 +79,7 @@ class QueryFeed:
         try:
             self._feed.put(events, note=str(note), letters=letters)
         except ClientError:
-            # It may be stored, or not: whoever goes on asks again how far it is.
+            # It may be stored, or not: a query that goes on asks again how far it is.
             self.close()
             raise
 

@@ -14,8 +14,17 @@ from dataclasses import dataclass, field
 import msgspec
 
 from penstock.pipeline.documents import tweet_document, user_document
-from penstock.pipeline.engagement import engagement
 from penstock.pipeline.tweet import TakenEvent, Tweet, Unfit, read
+
+
+def engagement(tweet: Tweet) -> float:
+    """(favorite_count + retweet_count) / followers_count, by 1 for who has none.
+
+    Counts that are missing are 0.
+    """
+    likes = float(tweet.favorite_count or 0) + float(tweet.retweet_count or 0)
+    return likes / (tweet.author.followers_count or 1)
+
 
 Row = tuple[str, int, bytes]
 """Key, version, and the document as JSON."""

@@ -34,12 +34,12 @@ class Windows(msgspec.Struct, array_like=True):
     """Windows that are open, by their beginning; each has a tweet. Kept as JSON."""
 
     open: dict[int, Window] = {}
-    told_to_ms: int = 0
+    reported_to_ms: int = 0
     """The end of the last one that is told."""
 
     def add(self, begin_ms: int, took: Took) -> None:
         """Add what tweets took that are of the window that begins there."""
-        begin_ms = max(begin_ms, self.told_to_ms)
+        begin_ms = max(begin_ms, self.reported_to_ms)
         if begin_ms not in self.open:
             self.open[begin_ms] = Window(Took({}, {}, {}))
         known = self.open[begin_ms].took
@@ -58,8 +58,8 @@ class Windows(msgspec.Struct, array_like=True):
         for begin_ms in sorted(self.open):
             if begin_ms + WINDOW_MS > to_ms:
                 break
-            self.told_to_ms = begin_ms + WINDOW_MS
-            yield from _told(begin_ms, self.open.pop(begin_ms))
+            self.reported_to_ms = begin_ms + WINDOW_MS
+            yield from _statistics_of(begin_ms, self.open.pop(begin_ms))
 
     @property
     def reached_ms(self) -> int:
@@ -72,7 +72,7 @@ class Windows(msgspec.Struct, array_like=True):
         return self.reached_ms + WINDOW_MS if self.open else 0
 
 
-def _told(begin_ms: int, window: Window) -> Iterator[Statistic]:
+def _statistics_of(begin_ms: int, window: Window) -> Iterator[Statistic]:
     took = window.took
     shares = _shares(took.processing)
     text = f"[{WORKER} - LoggerWorker execution time] Percentile stats {_text(shares)}"

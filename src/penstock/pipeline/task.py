@@ -69,10 +69,10 @@ class Task:
         context = TaskContext.get()
         part = context.partitionId() if context is not None else 0
         for number, (values, offsets, timestamps) in enumerate(batches):
-            rows = self.told(f"{part}.{number}", values, offsets, timestamps)
+            rows = self.rows_of(f"{part}.{number}", values, offsets, timestamps)
             yield _array(rows, len(values))
 
-    def told(
+    def rows_of(
         self, part: str, values: pa.Array, offsets: pa.Array, timestamps: pa.Array
     ) -> list[Sum]:
         """Write what the events come to; the sums of it, and the note."""
@@ -101,8 +101,8 @@ def _sums(found: TweetPortion) -> Iterator[Sum]:
 
 def _last(engaged: Engaged) -> Last:
     last = engaged.last
-    told = LastTweet(last.engagement, last.tweet.key, last.tweet.author.screen_name)
-    return last.version, -last.position, _encode(told).decode()
+    value = LastTweet(last.engagement, last.tweet.key, last.tweet.author.screen_name)
+    return last.version, -last.position, _encode(value).decode()
 
 
 def _array(rows: Sequence[Sum], length: int) -> pa.Array:

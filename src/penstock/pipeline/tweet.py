@@ -134,7 +134,7 @@ def read(payload: bytes) -> TakenEvent:
 
 
 def text_bytes(tweet: Tweet) -> int:
-    """How much text of anybody there is in a tweet."""
+    """How much text of its author there is in a tweet."""
     user = tweet.author
     texts = (tweet.text, tweet.created_at, tweet.lang)
     own = (user.screen_name, user.name, user.lang, user.location)

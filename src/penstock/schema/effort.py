@@ -1,7 +1,7 @@
-"""How much work a schema of somebody else may take: steps, and a time to be done by.
+"""How much work a schema of a client may take: steps, and a time to be done by.
 
 Steps are counted, so that the same schema is refused everywhere; the time is for
-machines on which steps are slow. Whoever works on a schema spends as it goes.
+machines on which steps are slow. The code that works on a schema spends as it goes.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from math import inf
 
 from penstock.errors import TooMuchWork
 
-# Of whoever says nothing: far more than a schema that a person reads.
+# Of a caller that says nothing: far more than a schema that a person reads.
 MAX_STEPS = 2_000_000
 # Steps between two looks at the clock.
 _LOOK = 100

@@ -1,4 +1,4 @@
-"""What a schema has to stay below before anybody works with it."""
+"""What a schema has to stay below before it is worked with."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 ATTEMPTS = 50
 # A string for a pattern, which mostly is as long as it should be at once.
 _PATTERN_ATTEMPTS = 5
-# Values in one document, and sizes that somebody may ask for.
+# Values in one document, and sizes that a schema may ask for.
 MAX_VALUES = 20_000
 MAX_ITEMS = 1000
 # Levels that are filled freely; below them the shortest way out is taken.

@@ -1,8 +1,8 @@
 """Accepting connections: one way for all listeners, HTTP among them.
 
 A connection has its place among the others from the moment it is accepted, before a
-byte was read or a TLS handshake has begun, and a handshake has its time. So nobody is
-here uncounted, and nobody for ever. Of those whom nobody knows there are so many at
+byte was read or a TLS handshake has begun, and a handshake has its time. So no peer is
+here uncounted, and none for ever. Of those that are not known there are so many at
 most, see strangers.py: the rest waits in the backlog.
 """
 
@@ -25,7 +25,7 @@ logger = logging.getLogger(__name__)
 # Accepted in one turn of the loop, so that a crowd at the door does not keep those
 # inside waiting.
 AT_ONCE = 64
-# Without descriptors the next attempt fails too; whoever waits is in the backlog.
+# Without descriptors the next attempt fails too; a peer that waits is in the backlog.
 PAUSE_S = 1.0
 # How often that is said, however long it lasts.
 SAY_S = 60.0
@@ -102,7 +102,7 @@ class Acceptor:
                 return  # the next one who leaves makes room at another port
 
     def _rest(self, error: OSError) -> None:
-        """Wait for descriptors, which whoever leaves gives back."""
+        """Wait for descriptors, which a peer that leaves gives back."""
         if error.errno not in _EXHAUSTED:
             raise error
         self._say(error)
@@ -158,4 +158,4 @@ class Acceptor:
         else:
             place.ends_by(transport.abort)
             if tls is not None and transport.is_closing():
-                place.leave()  # gone within the handshake: nobody else is told
+                place.leave()  # gone within the handshake: nothing else is told

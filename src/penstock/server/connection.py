@@ -39,7 +39,7 @@ LOGIN_READ_BYTES = 1 << 10
 _MORE_BYTES = 1 << 16
 # How long a peer that was sent the last word may go on.
 LINGER_S = 2.0
-# How long somebody who was cut off may take to read why.
+# How long a peer that was cut off may take to read why.
 CUT_OFF_S = 0.5
 # How long one may take nothing of the last output, before it is cut off.
 CLOSE_S = 5.0
@@ -52,7 +52,7 @@ class Door(Protocol):
     """Who is let in."""
 
     def named(self, peercert: PeerCertificate, peer: Peer) -> UserEntry | None:
-        """The user that a certificate names; raises LoginRefused if nobody knows it."""
+        """The user that a certificate names; raises LoginRefused if it is not known."""
 
     def check(self, request: LoginRequest, answer: Answer, peer: Peer) -> None:
         """Have a password checked; ``answer`` is called in the loop."""
@@ -76,7 +76,7 @@ class Connection(asyncio.BufferedProtocol):
         self.since_s = engine.now_s()
         self.active_s = self.since_s
         self.peer = Peer("", self.since_s)
-        """For whoever wants to know who is connected."""
+        """For the list of who is connected."""
         self.user: UserEntry | None = None
         """Who has logged in, as the users file had it then."""
         self._options = options
@@ -144,7 +144,7 @@ class Connection(asyncio.BufferedProtocol):
         room = options.output_buffer_bytes
         high = room if self._known else min(room, options.login_bytes)
         transport.set_write_buffer_limits(high=high)
-        # TLS takes in on its own what nobody has asked for yet; so do WebSockets.
+        # TLS takes in on its own what was not asked for yet; so do WebSockets.
         if hasattr(transport, "set_read_buffer_limits"):
             transport.set_read_buffer_limits(high=max(size, LOGIN_READ_BYTES))
         if self._known and hasattr(transport, "let_in"):
@@ -280,7 +280,7 @@ class Connection(asyncio.BufferedProtocol):
         """
         transport = self._transport
         if self._shut_s is None and self.gateway.closing:
-            self._shut_s = now_s  # perhaps nobody reads the last word
+            self._shut_s = now_s  # perhaps the peer does not read the last word
         if self._shut_s is None or transport is None:
             return False
         if self._taking is None:
@@ -312,7 +312,7 @@ class Connection(asyncio.BufferedProtocol):
     def _resume_reading(self) -> None:
         if not self._reading and self._transport is not None:
             self._reading = True
-            self.active_s = self.engine.now_s()  # until now nobody listened
+            self.active_s = self.engine.now_s()  # until now we did not listen
             self._transport.resume_reading()
 
     def stop_reading(self) -> None:
@@ -543,7 +543,7 @@ class Connection(asyncio.BufferedProtocol):
             self._fail()
 
     def _fail(self) -> None:
-        """A mistake of ours: it costs this connection, and nobody else."""
+        """A mistake of ours: it costs this connection, and no other."""
         logger.exception(
             "connection of %s failed",
             self.address,

@@ -4,22 +4,29 @@ One turn of the pump follows every read and every commit that has ended, however
 connections took part:
 
     go on with retention and compaction, if it is time for that
-    begin a commit if somebody waits for one and none is under way
+    begin a commit if one is waited for and none is under way
     write out segments if that is due
     let every connection that was woken send what it has
     answer questions for a moment, one of each connection in turn
 
-So the next group collects while this one syncs, and everybody who published meanwhile
-shares one sync. When more is under way than memory should hold, the connections stop
-reading until it is less.
+So the next group collects while this one syncs, and all clients that published
+meanwhile share one sync. When more is under way than memory should hold, the
+connections stop reading until it is less.
+
+Syncs and segment writes, which would hold up the event loop, run in threads: one piece
+of work at a time each, and no queue grows, as the engine waits for the answer before it
+hands over again.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import threading
 import time
+from collections.abc import Callable
 from contextlib import suppress
+from queue import SimpleQueue
 from typing import TYPE_CHECKING, Protocol
 
 from penstock.broker.broker import Broker
@@ -28,23 +35,52 @@ from penstock.delivery.consumer import Member
 from penstock.errors import InDoubt
 from penstock.gateway.gateway import Gateway
 from penstock.log import GroupCommit, StoreWork
-from penstock.server.workers import Worker
 
 if TYPE_CHECKING:
     from penstock.server.connection import Connection
+
+
+Work = Callable[[], None]
+
+
+class Worker:
+    """One thread. ``submit`` from the loop; ``done`` is called in the loop."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, name: str) -> None:
+        self._loop = loop
+        self._queue: SimpleQueue[tuple[Work, Work] | None] = SimpleQueue()
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+        self._thread.start()
+
+    def submit(self, work: Work, done: Work) -> None:
+        self._queue.put((work, done))
+
+    def stop(self) -> None:
+        """Let the thread end when it has nothing to do."""
+        self._queue.put(None)
+        self._thread.join()
+
+    def _run(self) -> None:
+        while (item := self._queue.get()) is not None:
+            work, done = item
+            try:
+                work()
+            finally:
+                self._loop.call_soon_threadsafe(done)
+
 
 logger = logging.getLogger(__name__)
 
 
 class Resting(Protocol):
-    """Whoever has stopped until there is room again."""
+    """A connection or request that has stopped until there is room again."""
 
     def resume(self) -> None: ...
 
 
 # Pause after a failed commit, so that a full disk does not keep a core busy.
 RETRY_S = 1.0
-# What may be lost in a crash without anybody having been promised anything (the
+# What may be lost in a crash without any client having been promised anything (the
 # counting of tries) waits this long for a commit that happens anyway.
 LAZY_S = 0.2
 TICK_S = 0.1
@@ -254,7 +290,7 @@ class Engine:
             self._ended.set()
 
     def _answer(self) -> None:
-        """Let those who asked go on in turn; who is left has the next turn."""
+        """Let connections that asked go on in turn; those left have the next turn."""
         until_s = time.perf_counter() + QUESTIONS_S
         while self._asking:
             connection = next(iter(self._asking))
@@ -306,7 +342,7 @@ class Engine:
         self._after_work()
 
     def _doubt(self, doubt: InDoubt) -> None:
-        """Nobody knows what became of the group: nothing is told, it is tried again."""
+        """What became of the group is not known: nothing is told, it is tried again."""
         self._doubted = True
         self._held_until_s = self.now_s() + RETRY_S
         logger.error("nothing is confirmed: %s", doubt, extra={"action": "in_doubt"})

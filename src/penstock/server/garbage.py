@@ -17,7 +17,7 @@ from penstock.collector import relieve
 from penstock.model.moment import is_due
 
 # Looking may cost a hundredth of the time, and a thousandth if one look takes so long
-# that somebody might notice.
+# that a client might notice.
 REST = 100
 LONG_REST = 1_000
 LONG_S = 0.1

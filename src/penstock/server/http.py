@@ -3,8 +3,8 @@
 uvicorn is driven by hand: it gets a bound socket, catches no signals, logs nothing, and
 ends as the server does: nothing new is accepted, streams are told to end, what was
 begun is answered. Connections count among all others; one that takes its time with a
-request, or does not take its answer, is closed. Whom nobody knows is sent a little at a
-time, as it takes it: what waits for it would be held here.
+request, or does not take its answer, is closed. A stranger is sent a little at a time,
+as it takes it: what waits for it would be held here.
 """
 
 from __future__ import annotations
@@ -47,15 +47,15 @@ from penstock.server.websocket import WebSocket, silent
 LINGER_S = 2.0
 HEADERS_TOO_LARGE = HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE.value
 DRAIN_TICK_S = 0.05
-# Most bytes of a read, of anybody and of whoever has its body taken by an application:
-# that one was asked who it is.
+# Most bytes of a read, of any peer and of one that has its body taken by an
+# application: that one was asked who it is.
 READ_BYTES = 16 << 10
 BODY_READ_BYTES = 256 << 10
-# What one whom nobody knows is sent at a time, and how much the system may have for it
-# before there is more: so next to nothing of it waits here, over TLS neither.
+# What a stranger is sent at a time, and how much the system may have for it before
+# there is more: so next to nothing of it waits here, over TLS neither.
 PIECE_BYTES = 16 << 10
 UNTAKEN_BYTES = 32 << 10
-# Nobody says when it was taken: it is looked at, more and more seldom.
+# Nothing says when it was taken: it is looked at, more and more seldom.
 LOOK_S = 0.002
 LOOK_MOST_S = 0.5
 # Who takes nothing for so long while the server ends does not keep it from ending.
@@ -169,7 +169,7 @@ class HttpServer:
         while self._connections:
             for connection in list(self._connections):
                 connection.taking.check(self._loop.time(), write_s)
-                # WebSockets are streams: whoever serves one says goodbye.
+                # WebSockets are streams: the application says goodbye there.
                 if isinstance(connection, _Http) and not connection.leaving:
                     connection.shutdown()
             await asyncio.sleep(DRAIN_TICK_S)
@@ -178,7 +178,7 @@ class HttpServer:
             await asyncio.wait(set(tasks))
 
     async def abort(self) -> None:
-        """Cut off whoever is left, and wait until that has ended."""
+        """Cut off every client that is left, and wait until that has ended."""
         for connection in list(self._connections):
             connection.transport.abort()
         tasks = set(self._server.server_state.tasks)
@@ -208,7 +208,7 @@ class _Http(H11Protocol):
         super().connection_made(transport)
         self.taking = Taking(transport)
         self.app = self._answer
-        # For whoever asks who it is.
+        # For the application, which asks who it is.
         shown = transport.get_extra_info("peercert")
         self.app_state = {
             **self.app_state,
@@ -241,10 +241,10 @@ class _Http(H11Protocol):
     def on_response_complete(self) -> None:
         self._since_s = self.loop.time()
         self.taken = 0
-        self.cycle.body = bytearray()  # nobody takes it any more
+        self.cycle.body = bytearray()  # the application takes it no more
         super().on_response_complete()
         if self._idle or self.cycle.more_body:
-            self.place.waits()  # nothing, if somebody has found out who it is
+            self.place.waits()  # nothing, if it is known who it is
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Have a request answered: to a stranger in pieces, each when there is room."""
@@ -394,4 +394,4 @@ def _headers_too_large() -> bool:
 
 
 def _nothing() -> None:
-    """Whoever was to be told has gone."""
+    """The connection that was to be told has gone."""

@@ -35,8 +35,8 @@ BACKLOG = 1024
 SOCKET_NAME = "penstock.sock"
 # Of one user from one address, that may fail within a minute.
 LOGIN_ATTEMPTS = 10
-# Places at the local socket when all others are taken: whoever administers the server
-# has to come in just then.
+# Places at the local socket when all others are taken: the operator has to come in just
+# then.
 LOCAL_RESERVE = 16
 # After this time without a sign the system asks whether a peer is still there. One that
 # has said all and closed is told from one that goes on reading by nothing else.
@@ -56,7 +56,7 @@ class Port:
     tls: Callable[[], ssl.SSLContext | None] = no_tls
     """Asked for every connection; None is plain."""
     http_answer: bytes | None = None
-    """To those who speak HTTP where lines are spoken; None where nobody looks."""
+    """To those who speak HTTP where lines are spoken; None: it is not looked for."""
 
 
 def bind(host: str, port: int, name: str) -> socket.socket:
@@ -186,7 +186,7 @@ class Listeners:
             make=make,
             tls=tls,
             handshake_s=self._options.login_s,
-            # Whoever may open the local socket owns the data.
+            # A client that may open the local socket owns the data.
             strangers=None if sock.family == socket.AF_UNIX else self._strangers,
         )
 
@@ -209,13 +209,13 @@ class Listeners:
         self._strangers.close()
 
     def end(self) -> None:
-        """Check no more logins: nobody is left who could need it."""
+        """Check no more logins: no client is left that could need it."""
         self.logins.close()
 
     # The door
 
     def named(self, peercert: PeerCertificate, peer: Peer) -> UserEntry | None:
-        """The user that a certificate names; None if it names nobody.
+        """The user that a certificate names; None if it names none.
 
         Raises LoginRefused if the users file does not know the user.
         """

@@ -1,19 +1,23 @@
 """Logins: every password that any gateway is shown is checked here.
 
-A check is slow on purpose (``password.py``). A few threads do them, and whoever waits
-gets its turn (``turns.py``); who has failed too often is told to wait, without a check
-(``attempts.py``). A name that no user has needs no check, and keeps nobody waiting: it
-gets its turn when a real one would, which takes as long as a check lately took, so that
-time tells nothing.
+A check is slow on purpose (``password.py``). A few threads do them, and a client that
+waits gets its turn (``turns.py``); one that has failed too often is told to wait,
+without a check (``attempts.py``). A name that no user has needs no check, and keeps no
+client waiting: it gets its turn when a real one would, which takes as long as a check
+lately took, so that time tells nothing.
 
 A password that was right a moment ago is right without another check, so that a
 thousand clients of one user come back as fast as one.
+
+Failed logins are logged once per address at once, and what follows within a minute as
+one line at its end. Addresses beyond so many share a line.
 """
 
 from __future__ import annotations
 
 import asyncio
 import hashlib
+import logging
 import os
 import random
 from collections import deque
@@ -24,17 +28,99 @@ from functools import partial
 from time import perf_counter
 from typing import NamedTuple
 
-from penstock.access.attempts import TOKENS, Attempts, place_of
+from penstock.access.attempts import TOKENS, WINDOW_S, Attempts, place_of
 from penstock.access.grants import Grants
 from penstock.access.peer import Peer
 from penstock.broker.traffic import Traffic
 from penstock.errors import Busy, LoginRefused, PenstockError, TooManyAttempts
 from penstock.gateway.gateway import LoginRequest
-from penstock.server.login_log import LoginLog
 from penstock.server.password import NoPassword, Password
 from penstock.server.turns import Key, Turns
 from penstock.server.users import Users
 from penstock.server.users_file import MAX_NAME_BYTES, MAX_PASSWORD_BYTES, UserEntry
+
+logger = logging.getLogger(__name__)
+
+# Addresses that have lines of their own.
+MAX_ADDRESSES = 50
+# User names that a line has, and characters of each.
+MAX_NAMES = 5
+MAX_CHARACTERS = 80
+OTHERS = "other addresses"
+
+
+class LoginLog:
+    def __init__(self) -> None:
+        self._tallies: dict[str, _Tally] = {}
+
+    def failed(self, user: str, address: str, gateway: str, now_s: float) -> None:
+        """One more."""
+        if address not in self._tallies and len(self._tallies) >= MAX_ADDRESSES:
+            address = OTHERS
+        tally = self._tallies.get(address)
+        if tally is not None:
+            tally.add(user, gateway)
+            return
+        self._tallies[address] = _Tally(now_s)
+        logger.warning(
+            "a login over %s as %r from %s has failed",
+            gateway,
+            user[:MAX_CHARACTERS],
+            address,
+            extra={"action": "login_failed", "peer": address, "count": 1},
+        )
+
+    def tick(self, now_s: float) -> None:
+        """Say what a minute has brought; called every second."""
+        for address, tally in list(self._tallies.items()):
+            if 0 <= now_s - tally.since_s < WINDOW_S:
+                continue
+            if tally.count:
+                self._say(address, tally)
+                self._tallies[address] = _Tally(now_s)
+            else:
+                del self._tallies[address]
+
+    def close(self) -> None:
+        """Say what is left."""
+        for address, tally in self._tallies.items():
+            if tally.count:
+                self._say(address, tally)
+        self._tallies.clear()
+
+    def _say(self, address: str, tally: _Tally) -> None:
+        logger.warning(
+            "%d more logins over %s from %s have failed within a minute, as %s",
+            tally.count,
+            ", ".join(sorted(tally.gateways)),
+            address,
+            tally.names,
+            extra={"action": "login_failed", "peer": address, "count": tally.count},
+        )
+
+
+class _Tally:
+    """What came from an address since its last line."""
+
+    __slots__ = ("_names", "count", "gateways", "since_s")
+
+    def __init__(self, now_s: float) -> None:
+        self.since_s = now_s
+        self.count = 0
+        self.gateways: set[str] = set()
+        self._names: dict[str, None] = {}
+
+    def add(self, user: str, gateway: str) -> None:
+        self.count += 1
+        self.gateways.add(gateway)
+        if len(self._names) <= MAX_NAMES:  # one more tells that there are others
+            self._names[user[:MAX_CHARACTERS]] = None
+
+    @property
+    def names(self) -> str:
+        shown = ", ".join(repr(name) for name in list(self._names)[:MAX_NAMES])
+        return f"{shown} and others" if len(self._names) > MAX_NAMES else shown
+
 
 # Each check has a core for 50 ms, and 16 MiB.
 THREADS = min(4, os.cpu_count() or 1)
@@ -72,7 +158,7 @@ class WaitingLogin(NamedTuple):
 
 
 class Logins:
-    """``check`` and ``wrong_token`` for everybody; ``tick`` every second; ``close``."""
+    """``check`` and ``wrong_token`` for all peers; ``tick`` every second; ``close``."""
 
     def __init__(
         self,
@@ -115,8 +201,8 @@ class Logins:
     def wrong_token(self, peer: Peer) -> PenstockError:
         """Note that a token was none; what to answer.
 
-        One that is right is never held up: looking it up costs nothing, and nobody
-        guesses 32 random bytes.
+        One that is right is never held up: looking it up costs nothing, and 32 random
+        bytes cannot be guessed.
         """
         refusal = self._refusal(TOKENS, peer, known=True)
         if refusal is None:
@@ -126,7 +212,7 @@ class Logins:
         return error
 
     def unknown_user(self, name: str, peer: Peer) -> PenstockError:
-        """Note that a certificate names nobody of the users file; what to answer."""
+        """Note that a certificate names no user of the users file; what to answer."""
         error = LoginRefused(f"the certificate's user {name[:80]} is not known here")
         self._note(name, peer, error)
         return error
@@ -145,11 +231,11 @@ class Logins:
         return self._version != before
 
     def still(self, user: UserEntry) -> bool:
-        """Whether the users file says the same of somebody who has logged in."""
+        """Whether the users file says the same of a user who has logged in."""
         return self._users is None or self._users.find(user.grants.user) == user
 
     def close(self) -> None:
-        """Check no more: nobody is left who could need it."""
+        """Check no more: no client is left that could need it."""
         self._closed = True
         self._threads.shutdown(wait=False, cancel_futures=True)
         self._log.close()
@@ -181,8 +267,8 @@ class Logins:
 
     def _run(self, password: Password | NoPassword, text: str, then: Then) -> None:
         """Check in a thread; ``then`` is called in the loop."""
-        told = partial(self._tell, then, perf_counter())
-        self._threads.submit(password.matches, text).add_done_callback(told)
+        done = partial(self._tell, then, perf_counter())
+        self._threads.submit(password.matches, text).add_done_callback(done)
 
     def _tell(self, then: Then, since_s: float, done: Future[bool]) -> None:
         """In the thread that has checked: let the loop know."""

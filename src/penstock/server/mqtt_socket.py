@@ -65,7 +65,7 @@ class MqttSockets:
         await receive()  # websocket.connect
         spoken = [one for one in scope["subprotocols"] if one in SUBPROTOCOLS]
         try:
-            # A page of somebody else must not talk to a broker on this machine.
+            # A page of another site must not talk to a broker on this machine.
             self._check_origin(Headers(scope=scope))
         except PenstockError:
             spoken = []
@@ -77,7 +77,7 @@ class MqttSockets:
         state = scope.get("state", {})
         shown = state.get(PEER_CERTIFICATE)
         connection.place = state.get(PLACE, NO_PLACE)
-        # Taken out: what refers to itself is free only when somebody looks for it.
+        # Taken out: what refers to itself is free only when the collector looks for it.
         underneath = scope.get("extensions", {}).pop(UNDERNEATH, None)
         transport = SocketTransport(connection, scope.get("client"), underneath, shown)
         connection.connection_made(transport)

@@ -84,7 +84,7 @@ def _port(help_: str, number: int | None) -> int | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListenOptions:
-    """The ports. None: nobody listens."""
+    """The ports. None: there is no listener."""
 
     line_port: int | None = _port("port of the line gateway", 8000)
     consumer_port: int | None = _port("port of the JSON gateway for consumers", 4040)

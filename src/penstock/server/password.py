@@ -107,6 +107,6 @@ def _check_cost(n: int, r: int, p: int) -> None:
 def _scrypt(text: str, salt: bytes, n: int, r: int, p: int, length: int) -> bytes:
     # What scrypt needs is 128 * r * (n + p + 2); leave some room.
     memory = 128 * r * (n + p + 2) + (1 << 20)
-    # Text from a socket may hold what UTF-8 cannot; it is no password of anybody.
+    # Text from a socket may hold what UTF-8 cannot; it is no password of any user.
     secret = text.encode("utf-8", "surrogatepass")
     return hashlib.scrypt(secret, salt=salt, n=n, r=r, p=p, dklen=length, maxmem=memory)

@@ -2,14 +2,14 @@
 
 DuckDB's own limits do not hold, and a question must not cost the broker its memory, its
 loop or its life: so it is asked elsewhere, and ended by force when its time is over or
-nobody waits for it any more. The process reads the files of the data directory, as
+no client waits for it any more. The process reads the files of the data directory, as
 every reader does, and gets nothing of this one: no socket, no file, no environment.
 
 A thread talks to it. It is started by ``Popen``, which takes a millisecond, and not by
 the loop's own function for that: uvloop would copy the tables of all our memory, which
 takes a quarter of a second for 2 GiB.
 
-Whoever asks holds half of the places at most, so that there is one for somebody else.
+A token or user holds half of the places at most, so that there is one for another.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class QuestionProcesses:
         self._data = str(Path(data).absolute())
         self._options = options
         self._running: Counter[str] = Counter()
-        """Questions by who asked them."""
+        """Questions by the token or user that asked them."""
         most = max(options.sql_questions, 1)
         self._threads = ThreadPoolExecutor(most, "penstock-sql")
 
@@ -86,7 +86,7 @@ class QuestionProcesses:
         except TimeoutError:
             raise too_long(self._options.sql_s) from None
         finally:
-            self._running -= Counter([asker])  # names of nobody are let go of
+            self._running -= Counter([asker])  # names without any are let go of
 
     def _check_place(self, asker: str) -> None:
         most = self._options.sql_questions

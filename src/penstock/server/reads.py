@@ -1,7 +1,7 @@
 """Reads of a size of our choice, for protocols that take bytes as they come.
 
 A loop reads as much as there is, up to a quarter of a mebibyte, and hands that over in
-one piece: of a crowd that nobody knows that is a quarter of a mebibyte each.
+one piece: of a crowd of strangers that is a quarter of a mebibyte each.
 """
 
 from __future__ import annotations

@@ -28,13 +28,13 @@ class Ready:
 
     def to_json(self) -> bytes:
         """The content of a ready file."""
-        told: dict[str, object] = {
+        info: dict[str, object] = {
             "pid": self.pid,
             "data": self.data,
             "ports": dict(self.ports),
         }
         if self.tls:
-            told["tls"] = list(self.tls)
+            info["tls"] = list(self.tls)
         if self.login is not None:
-            told["login"] = self.login
-        return json.dumps(told, ensure_ascii=False).encode() + b"\n"
+            info["login"] = self.login
+        return json.dumps(info, ensure_ascii=False).encode() + b"\n"

@@ -70,7 +70,7 @@ def made(
 
 
 def rendered(name: str, rule: Said) -> str:
-    """The line of a rule; of None, that of somebody who may do nothing."""
+    """The line of a rule; of None, that of a user who may do nothing."""
     if rule is None:
         return f"{name} {MAY} {NOTHING}"
     return f"{name} {MAY} {shown(rule)}"

@@ -102,26 +102,26 @@ def _clear_way(path: Path) -> None:
     The data directory is ours by now, so it is one with another directory, whose lock
     names it.
     """
-    told = _told(path)
-    lock = Layout(str(told.get("data", ""))).lock
-    if told and holder_pid(lock) == told.get("pid") != os.getpid() and is_held(lock):
-        who = f"ready file {path} of the server with pid {told['pid']}"
+    ready = _read_ready(path)
+    lock = Layout(str(ready.get("data", ""))).lock
+    if ready and holder_pid(lock) == ready.get("pid") != os.getpid() and is_held(lock):
+        who = f"ready file {path} of the server with pid {ready['pid']}"
         raise OSError(errno.EEXIST, "another server runs", who)
     path.unlink(missing_ok=True)
 
 
 def _remove_own(path: Path) -> None:
     """Take back what this process said, but not what another one has said since."""
-    if _told(path).get("pid") == os.getpid():
+    if _read_ready(path).get("pid") == os.getpid():
         path.unlink(missing_ok=True)
 
 
-def _told(path: Path) -> dict[str, object]:
+def _read_ready(path: Path) -> dict[str, object]:
     try:
-        told = json.loads(path.read_bytes())
+        ready = json.loads(path.read_bytes())
     except (OSError, ValueError):
         return {}
-    return told if isinstance(told, dict) else {}
+    return ready if isinstance(ready, dict) else {}
 
 
 def _bind(settings: Settings, stack: ExitStack) -> dict[str, socket.socket]:
@@ -134,7 +134,7 @@ def _bind(settings: Settings, stack: ExitStack) -> dict[str, socket.socket]:
             try:
                 sock = bind(settings.server.host, port, name)
             except OSError:
-                # Whoever has the directory most likely has its ports, too.
+                # A server that has the directory most likely has its ports, too.
                 _check_free(settings.server.data)
                 raise
             sockets[name] = stack.enter_context(sock)
@@ -295,7 +295,7 @@ class Server:
             connection.stop_reading()
         try:
             async with asyncio.timeout(self._settings.server.drain_s):
-                # At the same time: nobody waits for somebody else's slow client.
+                # At the same time: no part waits for a slow client of another.
                 async with asyncio.TaskGroup() as parts:
                     parts.create_task(web.drain())
                     parts.create_task(self._part(engine))

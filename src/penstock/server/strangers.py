@@ -1,9 +1,9 @@
-"""Connections that nobody knows yet: in a handshake, or before they say who they are.
+"""Connections that are not known yet: in a handshake, or before they say who they are.
 
 There are so many of them at most, over all ports. When one more comes, the one that is
 here longest goes, if it had its time; if all are new, those at the door wait in the
-backlog. So a crowd costs little and keeps nobody out for long, whether it is silent or
-asks what anybody may ask, and a storm of honest clients is slowed only.
+backlog. So a crowd costs little and keeps no client out for long, whether it is silent
+or asks what any client may ask, and a storm of honest clients is slowed only.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Strangers:
         return len(self._waiting) >= self._most
 
     def keep_out(self, open_door: Callable[[], None]) -> bool:
-        """Whether nobody may come in; then the door is opened when that may be."""
+        """Whether no peer may come in; then the door is opened when that may be."""
         if not self.full:
             return False
         late_s = self._late_s()
@@ -140,7 +140,7 @@ class ConnectionSlot:
 
     @property
     def stranger(self) -> bool:
-        """Whether nobody knows it; also while it waits for us."""
+        """Whether it is not known; also while it waits for us."""
         return self._strangers is not None
 
     def ends_by(self, abort: Callable[[], object]) -> None:
@@ -182,4 +182,4 @@ def _number(place: ConnectionSlot) -> int:
 
 
 NO_PLACE = ConnectionSlot()
-"""Of a connection that nobody counts."""
+"""Of a connection that is not counted."""

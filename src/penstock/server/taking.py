@@ -1,4 +1,4 @@
-"""Whether a peer takes what it is sent, and whether it has sent what nobody read."""
+"""Whether a peer takes what it is sent, and whether it has sent what was not read."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Taking:
         return waiting + _queued(self._transport, termios.TIOCOUTQ)
 
     def hung_up(self) -> bool:
-        """Whether the peer is gone for good; nobody notices while nothing is read."""
+        """Whether the peer is gone for good; not noticed while nothing is read."""
         sock = self._transport.get_extra_info("socket")
         try:
             looking = select.poll()
@@ -60,7 +60,7 @@ class Taking:
 def has_sent(transport: asyncio.Transport) -> bool:
     """Whether something of the peer may wait to be read.
 
-    What TLS or a WebSocket has taken in already is seen by nobody: so perhaps.
+    What TLS or a WebSocket has taken in already cannot be seen: so perhaps.
     """
     if transport.get_extra_info("ssl_object") is not None:
         return True

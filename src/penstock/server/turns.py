@@ -1,9 +1,9 @@
-"""Whose turn it is: one queue in which everybody is served alike.
+"""Whose turn it is: one queue in which all clients are served alike.
 
 Addresses take turns, and at each address its names do. One name at one address has one
 turn at a time; what else it wants waits until that is over.
 
-A turn that costs nothing comes when one that does would come, and keeps nobody waiting
+A turn that costs nothing comes when one that does would come, and keeps none waiting
 but others of its own name: those wait as they would if it did cost something.
 """
 
@@ -29,8 +29,8 @@ class Turns(Generic[T]):
         self._ready: dict[str, dict[str, Items[T]]] = {}
         """By address and name; of those it is one's turn."""
         self._held_up: dict[str, dict[str, Items[T]]] = {}
-        """By name and address, until a turn of that name is over: nobody has to look
-        at them to find out whose turn it is."""
+        """By name and address, until a turn of that name is over: ``take`` does not
+        look at them to find out whose turn it is."""
         self._under_way: dict[str, dict[str, bool]] = {}
         """By name and address; whether they cost something."""
         self._busy = 0
@@ -54,7 +54,7 @@ class Turns(Generic[T]):
         self._count(key, 1, costs=costs)
 
     def take(self) -> T | None:
-        """The next one, whose turn begins; None if nobody may have one now."""
+        """The next one, whose turn begins; None if no client may have one now."""
         while self._ready and self._busy < self._most_at_once:
             address, names = next(iter(self._ready.items()))
             name = next(iter(names))

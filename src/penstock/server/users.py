@@ -42,7 +42,7 @@ class Users:
         return cls(path)
 
     def warn(self) -> None:
-        """Tell whoever runs the server what the file says otherwise than it did."""
+        """Tell the operator what the file says otherwise than it did."""
         for note in notes(self._users):
             logger.warning("%s: %s", self._path, note, extra={"action": "users_rights"})
 

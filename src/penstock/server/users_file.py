@@ -272,7 +272,7 @@ class _PrivateFiles(Files):
         os.fchmod(handle, NEW_FILE_MODE)
         if self._like.exists():
             status = self._like.stat()
-            # Only root may give a file to somebody else.
+            # Only root may give a file to another account.
             with contextlib.suppress(PermissionError):
                 os.fchown(handle, status.st_uid, status.st_gid)
             os.fchmod(handle, status.st_mode & 0o777)

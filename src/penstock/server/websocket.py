@@ -1,8 +1,8 @@
-"""A WebSocket: uvicorn's, within the limits of those whom nobody knows yet.
+"""A WebSocket: uvicorn's, within the limits of peers that are not known yet.
 
 Nothing is read before the application has accepted it. Where peers log in inside (MQTT)
 nothing is compressed, and reads are small until they have: a few bytes that unfold to
-many would be there before anybody was asked who it is.
+many would be there before the peer was asked who it is.
 
 One that we close has a moment for its goodbye, and is cut off then.
 """
@@ -86,7 +86,7 @@ class WebSocket(WebSocketsSansIOProtocol):
 
     def handle_ping(self) -> None:
         pongs = b"".join(self.conn.data_to_send())
-        # RFC 6455, 5.5.3: whoever does not read need not be sent an answer to each.
+        # RFC 6455, 5.5.3: a peer that does not read need not be sent an answer to each.
         if self.writable.is_set():
             self.transport.write(pongs)
 
@@ -134,7 +134,7 @@ class WebSocket(WebSocketsSansIOProtocol):
         self.transport.abort()
 
     def refuse_large(self, limit: int) -> None:
-        """More came than a peer may send that nobody knows."""
+        """More came than a peer may send that is not known."""
         text = f"more than {limit} bytes before the login"
         self.conn.fail(CloseCode.MESSAGE_TOO_BIG, text)
         self.handle_parser_exception()

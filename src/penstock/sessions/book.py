@@ -312,7 +312,7 @@ class Sessions(Kept):
             self._urgent = self._urgent or urgent
 
     def changed(self, session: Session, *, urgent: bool = True) -> None:
-        """Have everything about a session written, soon if somebody waits for it."""
+        """Have everything about a session written, soon if a client waits for it."""
         if session.durable and session.number in self._by_number:
             self._unsaid[session] = None
             self._urgent = self._urgent or urgent
@@ -337,7 +337,7 @@ class Sessions(Kept):
 
     @property
     def urgent(self) -> bool:
-        """Whether anything waits that was promised to somebody."""
+        """Whether anything waits that was promised to a client."""
         return self._urgent or bool(self._gone) or self._whole
 
     @property

@@ -1,4 +1,4 @@
-"""Who wants a topic, and which topics somebody wants: trees of levels.
+"""Which clients want a topic, and which topics a filter wants: trees of levels.
 
 Both trees hold texts with slashes between their levels. A node stands for the levels
 of its edge, behind those of its parents: one level where paths part, many where there

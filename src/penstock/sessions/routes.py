@@ -88,7 +88,7 @@ class Routes:
         self._broker = broker
         self._sessions = sessions
         self._routed: set[str] = set()
-        """Topics that everybody who asks for them has a share in."""
+        """Topics that every session that asks for them has a share in."""
         self._tree: FilterTree[Session | Group, TopicFilter | None] = FilterTree()
         self._groups: dict[tuple[str, str], Group] = {}
         self._withheld: tuple[str, ...] = ()
@@ -96,11 +96,11 @@ class Routes:
         """The rules of subscriptions that clients share."""
         self._steps = 0
         self._unfinished: dict[Session, Iterator[None]] = {}
-        """Looks at shares that nobody waits for."""
+        """Looks at shares that no client waits for."""
 
     @property
     def steps(self) -> int:
-        """How much was looked at so far: whoever caused too much of it has to wait."""
+        """How much was looked at so far: a client that caused too much has to wait."""
         return self._steps + self._tree.steps
 
     @steps.setter
@@ -116,7 +116,7 @@ class Routes:
                 self._broker.subscriptions.update(one)
 
     def withhold(self, filters: Iterable[str]) -> None:
-        """Let nobody hear of topics that these match, whatever a filter says."""
+        """Let no client hear of topics that these match, whatever a filter says."""
         self._withheld = tuple(filters)
         for session in self._sessions:
             for share in list(session.shares.values()):
@@ -192,7 +192,7 @@ class Routes:
             self.defer(session, self._unfinished.pop(session))
 
     def rest(self, session: Session, topic_filter: TopicFilter) -> None:
-        """Nobody is there for what is sent without an answer."""
+        """The client is not there for what is sent without an answer."""
         if topic_filter.share is None:
             self._tree.remove(topic_filter.filter, session)
 
@@ -272,7 +272,7 @@ class Routes:
         self._toughen(session, share, share.terms)
 
     def _begin_again(self, share: Share) -> None:
-        """What came while nobody subscribed to it is not sent."""
+        """What came while the session did not subscribe to it is not sent."""
         share.ending = False
         end = self._broker.log.topic(share.topic).next_offset
         share.subscription.fresh.seek(end)
@@ -313,7 +313,7 @@ class Routes:
     # Topics
 
     def closing(self) -> None:
-        """Topics have got events: see to it that everybody has a subscription."""
+        """Topics have got events: see to it that every session has a subscription."""
         routed = self._routed
         if len(self._tree):
             for topic, first in self._broker.log.touched():
@@ -445,7 +445,7 @@ class Routes:
         return self._broker.subscriptions.of_subscriber(group.subscriber)
 
     def subscribers(self) -> set[str]:
-        """The names of groups that anybody is in."""
+        """The names of groups that have members."""
         return {group.subscriber for group in self._groups.values()}
 
     # Shares: at work while the client is there, then at rest
@@ -522,13 +522,13 @@ class Routes:
             self.drop(session, share)
 
     def drop(self, session: Session, share: Share) -> None:
-        """Forget a share; and its subscription, if nobody else has a part in it."""
+        """Forget a share; and its subscription, if no other client has a part in it."""
         consumer, share.consumer = share.consumer, None
         if consumer is not None:
             session.ready.pop(consumer, None)
             if (
                 share.topic_filter is not None
-            ):  # not to be sent to anybody else: MQTT-4.8.2-5
+            ):  # not to be sent to another client: MQTT-4.8.2-5
                 offsets = session.packet_ids.drop(share.subscription.number, qos=2)
                 share.subscription.settle_all(offsets, consumer)
             self._broker.detach(consumer)

@@ -75,13 +75,13 @@ class Nobody:
     """The outlet of a consumer whose client is away."""
 
     def released(self, consumer: Consumer, owed: list[Owed]) -> None:
-        """Nobody is there to hear of it."""
+        """No client is there to hear of it."""
 
     def ended(self, consumer: Consumer, reason: str) -> None:
-        """Nobody is there to hear of it."""
+        """No client is there to hear of it."""
 
     def moved(self, consumer: Consumer) -> None:
-        """Nobody is there to hear of it."""
+        """No client is there to hear of it."""
 
 
 NOBODY = Nobody()
@@ -105,7 +105,7 @@ class Share:
         """No filter is left: what is in flight is completed, and nothing else sent."""
         self.quiet = 0
         """Events in front of it were there when the broker began: whether those of
-        QoS 0 were sent nobody knows, and at most once is what they are sent."""
+        QoS 0 were sent is not known, and at most once is what they are sent."""
 
     @property
     def topic(self) -> str:

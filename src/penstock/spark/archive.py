@@ -4,7 +4,7 @@ Reading, checking and linking twenty thousand classes is half of what a short qu
 costs. Java can keep the result (AppCDS) and map it the next time. The file is
 
 - tied to one Java, one Spark and their places: the name says which, by a hash;
-- made by a process of its own, at the lowest priority and with nobody's terminal,
+- made by a process of its own, at the lowest priority and without a terminal,
   which runs a little of everything, asks Java whether it takes the file, and then
   moves the whole directory to its place. Not every Java does: one of version 21 was
   seen to refuse a class path that names a jar twice, as Spark's does;
@@ -36,7 +36,7 @@ OFF = "classes.off"
 NEEDED_BYTES = 1 << 30
 # Not again before that, if it could not be made: a minute of work for nothing.
 AGAIN_S = 7 * 24 * 3600.0
-# Archives of other versions that nobody used for so long are removed.
+# Archives of other versions that were not used for so long are removed.
 UNUSED_S = 30 * 24 * 3600.0
 # A Java that has not ended by then does not end.
 DUMP_S = 600.0
@@ -96,7 +96,7 @@ def intact(kept: Path) -> list[Path]:
 
 
 def make_soon(java: Path, spark: Path) -> subprocess.Popen[bytes] | None:
-    """Have it made if it is missing, by a process that nobody has to wait for."""
+    """Have it made if it is missing, by a process that the caller need not wait for."""
     try:
         target = place(java, spark)
         if (target.parent / OFF).exists() or not _wanted(target):
@@ -114,7 +114,7 @@ def make_soon(java: Path, spark: Path) -> subprocess.Popen[bytes] | None:
 
 
 def make(java: Path, spark: Path) -> Path | None:
-    """The archive, made if need be; None if somebody else is at it, or it failed."""
+    """The archive, made if need be; None if another process is at it, or it failed."""
     target = place(java, spark)
     target.parent.mkdir(parents=True, exist_ok=True)
     with _alone(target) as alone:
@@ -184,7 +184,7 @@ def _wanted(target: Path) -> bool:
 
 @contextmanager
 def _alone(target: Path) -> Iterator[bool]:
-    """Is nobody else making it?"""
+    """Is no other process making it?"""
     with target.with_suffix(".lock").open("w") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -1,7 +1,7 @@
 """Directories that are made once, whole or not at all, in the user's cache.
 
-Named by what they hold, so they never change; whoever comes second, or at the same
-moment, takes what is there. All of it can be removed and is made again.
+Named by what they hold, so they never change; a process that comes second, or at the
+same moment, takes what is there. All of it can be removed and is made again.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def made(kept_in: Path, name: str, of: str, fill: Callable[[Path], None]) -> Pat
     try:
         fresh.chmod(0o755)
         fill(fresh)
-        with contextlib.suppress(OSError):  # somebody else was faster
+        with contextlib.suppress(OSError):  # another process was faster
             Files().rename(str(fresh), str(target))
         if not target.is_dir():
             raise NotADirectoryError(f"{target} is in the way")

@@ -3,17 +3,34 @@
 from __future__ import annotations
 
 import difflib
+import inspect
 from collections.abc import Iterable, Sequence
 
+import pyarrow as pa
 from pyspark.sql import types as spark
+from pyspark.sql.pandas import types as conversion
 
 from penstock.errors import InvalidOption
 from penstock.model.event import FIELDS as EVENT
 from penstock.model.event import Kind
-from penstock.spark.arrow_types import arrow_schema
 from penstock.spark.ddl import relaxed
 from penstock.table.columns import QueryColumns
 from penstock.table.naming import CORRUPT, NEVER_NULL, everything
+
+# Spark 4.3 asks for the zone, those before say that it is UTC by themselves.
+_ZONE = "timezone" in inspect.signature(conversion.to_arrow_schema).parameters
+
+
+def arrow_schema(schema: spark.StructType) -> pa.Schema:
+    """What record batches of that schema have to look like."""
+    if _ZONE:
+        return conversion.to_arrow_schema(schema, timezone="UTC")
+    return conversion.to_arrow_schema(schema)
+
+
+def arrow_type(kind: spark.DataType) -> pa.DataType:
+    return arrow_schema(spark.StructType([spark.StructField("x", kind)])).field(0).type
+
 
 _HEADER = spark.StructType(
     [

@@ -36,7 +36,7 @@ def worker(sock: Any, authenticated: bool) -> int:
     global _known
     try:
         code = _serve(sock, authenticated)
-    except BrokenPipeError:  # whoever asked has ended: nothing to be told to people
+    except BrokenPipeError:  # the caller has ended: nothing to be told to people
         return 1
     if len(sys.modules) > _known:
         _known = len(sys.modules)

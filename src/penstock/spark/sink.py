@@ -26,9 +26,15 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from penstock.client import Client
-from penstock.errors import BadRow, InvalidOption, InvalidPayload, PenstockError
-from penstock.spark.connection import SparkConnection
+from penstock.client import Client, connect, lasting
+from penstock.client.address import remote
+from penstock.errors import (
+    BadRow,
+    InvalidOption,
+    InvalidPayload,
+    NotRunning,
+    PenstockError,
+)
 from penstock.spark.options import (
     CONNECTION,
     check_names,
@@ -37,6 +43,29 @@ from penstock.spark.options import (
 )
 from penstock.spark.rows import Frame, RowBatch
 from penstock.table.connection import BrokerAccess
+
+# Who published it, unless a user logs in.
+NAME = "spark"
+
+
+class SparkConnection(lasting.LastingConnection):
+    """Opened when it is first needed; close it, or use it as a context manager."""
+
+    def __init__(self, connection: BrokerAccess) -> None:
+        super().__init__(lambda: _opened(connection), connection.retry_s)
+
+
+def _opened(where: BrokerAccess) -> Client:
+    away: NotRunning | None = None
+    places = [remote(one, where.tls) for one in where.servers]
+    for address in places or (where.path or "",):
+        try:
+            return connect(address, user=where.user, password=where.secret(), name=NAME)
+        except NotRunning as error:
+            away = error
+    assert away is not None, "there is one address at least"
+    raise away
+
 
 WRITING = ("topic", "atomic", "txnAppId", "txnVersion")
 # What is shown of a payload that was refused.
@@ -62,7 +91,7 @@ class Write:
     query: str
     epoch: int
     last: bool = False
-    """Whether the query has no other: nobody needs to remember it for long."""
+    """Whether the query has no other: the broker need not remember it for long."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +175,7 @@ class Sink:
     def commit(self, write: Write, parts: Iterable[TaskResult]) -> bool:
         """Store what is staged; False if it was done before. Raises ServerRefused.
 
-        A number that somebody gave is noted also if there is nothing to store.
+        A number that the user gave is noted also if there is nothing to store.
         """
         staged = [[part.partition, part.attempt] for part in parts if part.events]
         if not staged and self._options.version is None:

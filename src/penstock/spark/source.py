@@ -30,8 +30,8 @@ class PenstockSource(DataSource):
         return "penstock"
 
     def schema(self) -> StructType:
-        # Nobody says yet whether this is to be a stream; what would be wrong then is
-        # said then. An end is the only option that a stream does not have.
+        # Spark does not say yet whether this is to be a stream; what would be wrong
+        # then is said then. An end is the only option that a stream does not have.
         options = source_options(self._read_options(), streaming=False)
         return schema_of(
             typed_columns(options),

@@ -2,11 +2,16 @@
 
 The reader lives in a process beside the driver, which asks where batches end; copies of
 it read in the executors. Only offsets are remembered, and Spark's checkpoint has them.
+
+The broker is told where a query stands, so that its lag is seen like any other's. What
+was handled is where the next batch begins: Spark's own word for it comes one batch
+late, and not at all while nothing happens.
 """
 
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import closing
 from dataclasses import replace
@@ -21,10 +26,18 @@ from pyspark.sql.streaming.datasource import (
     SupportsTriggerAvailableNow,
 )
 
-from penstock.errors import DataLost, PenstockError
+from penstock.errors import (
+    DataLost,
+    InvalidName,
+    LoginRefused,
+    NotMoved,
+    PenstockError,
+    ReservedName,
+    ServerRefused,
+    Unreachable,
+)
 from penstock.spark.offsets import StreamOffset, plain
 from penstock.spark.options import SourceOptions
-from penstock.spark.progress import ProgressReporter
 from penstock.spark.ranges import TaskRange, share, split
 from penstock.spark.reader import MADE_AGAIN, record_batches
 from penstock.spark.selection import is_selected, placed, present, selected
@@ -34,6 +47,68 @@ from penstock.table.place import Place, RunningBroker, open_place
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+
+# A report is synced to disk: a query in a hurry makes one that often.
+INTERVAL_S = 0.5
+# A broker that files are read without is looked for again after this.
+AWAY_S = 5.0
+# The user has to choose another name.
+FATAL = (NotMoved, InvalidName, ReservedName, LoginRefused)
+
+
+class ProgressReporter:
+    """Reports under a subscriber's name; an empty one reports nothing."""
+
+    def __init__(self, name: str, *, needs_broker: bool) -> None:
+        self._name = name
+        self._needs_broker = needs_broker
+        self._said: dict[str, int] = {}
+        self._due_s = 0.0
+        self._away_s = 0.0
+
+    def report(self, place: Place, topics: Mapping[str, int], *, now: bool) -> None:
+        """Say where the query stands, if that is new; ``now``: however short ago.
+
+        Raises ServerRefused if the name is not for it.
+        """
+        news = {t: at for t, at in topics.items() if self._said.get(t) != at}
+        now_s = time.monotonic()
+        if not self._name or not news or now_s < self._away_s:
+            return
+        if not now and now_s < self._due_s:
+            return
+        self._due_s = now_s + INTERVAL_S
+        for topic, offset in news.items():
+            if not self._report(place, topic, offset):
+                self._away_s = now_s + AWAY_S
+                return
+            self._said[topic] = offset
+
+    def _report(self, place: Place, topic: str, offset: int) -> bool:
+        try:
+            place.ask(
+                "subscriptions.progress",
+                subscriber=self._name,
+                topic=topic,
+                offset=offset,
+            )
+        except FATAL:
+            raise
+        except ServerRefused as error:
+            logger.warning(
+                "progress of %s in %s is not reported: %s",
+                self._name,
+                topic,
+                error,
+                extra={"action": "progress_not_reported", "topic": topic},
+            )
+        except Unreachable:
+            if self._needs_broker:
+                raise
+            return False  # files can be read without their broker
+        return True
+
 
 logger = logging.getLogger(__name__)
 
@@ -151,7 +226,7 @@ class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             place.close()
         if self._progress is None:
             return
-        # Whoever stops does not wait for a broker that is away.
+        # A query that stops does not wait for a broker that is away.
         connection = replace(self._options.connection, retry_s=0)
         try:
             with closing(RunningBroker(connection)) as broker:
@@ -197,7 +272,7 @@ class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Whether a topic is the one that is meant; raises DataLost if it is not."""
         extent = extents.get(topic)
         if extent is None:
-            return True  # whoever reads it will say that it is gone
+            return True  # its reader will say that it is gone
         if is_another(offset.numbers.get(topic, 0), extent):
             self._lost(topic, MADE_AGAIN)
             return False

@@ -1,6 +1,6 @@
 """The process of one question: one SELECT, within limits, over the topics it is told.
 
-Whoever asks is not trusted. What keeps a question inside:
+The client that asks is not trusted. What keeps a question inside:
 
 - one statement, and that a SELECT; of functions in FROM those of ``FUNCTIONS`` alone:
   others read files, run text as SQL, or take addresses in memory;
@@ -85,7 +85,8 @@ class Box(SqlEngine):
         if isinstance(found, DataLost):
             reason = f"topic {found.topic}: {found.reason}"
             return InvalidQuery(reason, "it changed meanwhile: ask again")
-        if self._question.data in found.told:  # errors of files come with their names
+        # Errors of files come with their names.
+        if self._question.data in found.for_client:
             return InvalidQuery("a file of the topics could not be read", "ask again")
         return found
 
@@ -140,7 +141,7 @@ def functions_in(tree: object) -> list[str]:
     return found
 
 
-def told(question: SqlQuestion, found: SqlResult) -> bytes:
+def encoded(question: SqlQuestion, found: SqlResult) -> bytes:
     """The answer as JSON, as much of it as fits; raises InvalidQuery, TooMuchAsked."""
     columns = [
         {"name": name, "type": kind.strip('"')}  # "NULL" is a type
@@ -179,7 +180,7 @@ def confine(question: SqlQuestion) -> None:
     seconds = math.ceil(question.seconds) + GRACE_S
     signal.alarm(seconds)
     cpu_s = math.ceil(time.process_time()) + seconds
-    # At the first a signal that says why; the second kills whoever ignores it.
+    # At the first a signal that says why; the second kills a process that ignores it.
     resource.setrlimit(resource.RLIMIT_CPU, (cpu_s, cpu_s + 1))
     _limit(resource.RLIMIT_FSIZE, 0)
     _limit(resource.RLIMIT_CORE, 0)
@@ -206,7 +207,7 @@ def outcome(question: SqlQuestion) -> tuple[int, bytes]:
     try:
         with Box(question) as box:
             confine(question)
-            return ANSWERED, told(question, box.answer(question.query))
+            return ANSWERED, encoded(question, box.answer(question.query))
     except PenstockError as error:
         return REFUSED, encode(refusal_of(error))
     except MemoryError:

@@ -45,7 +45,7 @@ class SqlRefusal(msgspec.Struct, frozen=True, kw_only=True):
 
 def refusal_of(error: PenstockError) -> SqlRefusal:
     if not isinstance(error, KINDS):
-        error = InvalidQuery(error.told, error.hint)
+        error = InvalidQuery(error.for_client, error.hint)
     arguments = [one[:MAX_TEXT] if isinstance(one, str) else one for one in error.args]
     return SqlRefusal(error=type(error).__name__, arguments=arguments)
 

@@ -3,7 +3,7 @@
 PostgreSQL refuses to run as root. A root therefore gives its processes to another
 user, and that user may not be able to read the virtual environment, say below a home
 that is closed to others. Then what is needed of the wheel is copied once, to a place
-that everybody can read and only root can write.
+that every user can read and only root can write.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ ASK_S = 60.0
 
 @dataclass(frozen=True, slots=True)
 class SystemUser:
-    """A user that processes are given to; ``None`` is whoever runs this."""
+    """A user that processes are given to; ``None`` is the one who runs this."""
 
     uid: int | None = None
     gid: int | None = None
@@ -60,7 +60,7 @@ class Binaries:
 
 
 def account_for(folder: Path) -> SystemUser:
-    """Who shall own a data folder: its owner, or somebody harmless for a root."""
+    """Who shall own a data folder: its owner, or a harmless user for a root."""
     if os.geteuid() != 0:
         return SystemUser()
     if folder.exists() and (kept := folder.stat()).st_uid != 0:
@@ -119,7 +119,7 @@ def can_run(install: Path, account: SystemUser) -> bool:
 
 
 def copied(wheel: Path, copies: Path) -> Path:
-    """A copy of the wheel's PostgreSQL that everybody can read, made once."""
+    """A copy of the wheel's PostgreSQL that every user can read, made once."""
     server = (wheel / "bin" / "postgres").stat()
     named = f"{wheel} {server.st_size} {server.st_mtime_ns}"
     target = copies / f"postgresql-{hashlib.sha256(named.encode()).hexdigest()[:16]}"
@@ -142,7 +142,7 @@ def _rename_once(fresh: Path, target: Path) -> None:
     try:
         Files().rename(str(fresh), str(target))
     except OSError:
-        # Somebody else was faster, or it is an error indeed.
+        # Another process was faster, or it is an error indeed.
         if not target.is_dir():
             raise
 

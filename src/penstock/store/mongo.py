@@ -153,7 +153,7 @@ def _have_collection(database: Database[Document], name: str) -> None:
     except CollectionInvalid:
         _have_images(database, name)
     except OperationFailure as error:
-        # 48: somebody else created it just now.
+        # 48: another client created it just now.
         if error.code != 48:
             raise
         _have_images(database, name)

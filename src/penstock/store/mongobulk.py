@@ -1,7 +1,7 @@
 """A chunk of documents on its way into a collection of MongoDB.
 
 The versions that are there are read; what is new is inserted, what is newer updated.
-Whoever writes the same keys meanwhile is met by the conditions: an insert that comes
+A writer of the same keys meanwhile is met by the conditions: an insert that comes
 second fails with a duplicate key (E11000) and is judged again, an update only changes
 an older version. Reading first is quicker than upserts with a condition: those fail
 with an error for every document that is there already.
@@ -104,7 +104,7 @@ def _settle(kept: Collection[Document], session: ClientSession) -> None:
 def _insert(
     kept: Collection[Document], new: list[Row], session: ClientSession
 ) -> set[str]:
-    """The keys that somebody else inserted meanwhile."""
+    """The keys that another writer inserted meanwhile."""
     if not new:
         return set()
     documents = [encoded(kept.name, row) for row in new]

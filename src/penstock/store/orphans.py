@@ -3,7 +3,7 @@
 Every process of a cluster carries a mark on its command line (PostgreSQL calls it
 ``cluster_name``), a random name that one data folder has. A process counts as ours if
 it has the mark and belongs to the user who owns the data: a number in a file that was
-left behind may be anybody's by now.
+left behind may be another process's by now.
 """
 
 from __future__ import annotations
@@ -66,5 +66,5 @@ def _is_ours(entry: Path, mark: bytes, uid: int) -> bool:
         if entry.stat().st_uid != uid:
             return False
         return mark in (entry / "cmdline").read_bytes()
-    except OSError:  # gone, or nobody's business
+    except OSError:  # gone, or not to be read
         return False

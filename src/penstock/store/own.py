@@ -1,7 +1,7 @@
 """A PostgreSQL that Penstock owns: made, started, stopped, found again after a crash.
 
     DIRECTORY/
-      lock            held while somebody runs it                       (left behind)
+      lock            held while a process runs it                      (left behind)
       mark            names its processes, see orphans.py               (precious)
       password        for libpq's ``passfile``, readable by the owner   (precious)
       port            the one it had last                               (rebuilt)
@@ -16,8 +16,8 @@ If the owner was killed and PostgreSQL still runs, the next ``start`` shuts it d
 starts it again; if PostgreSQL was killed, it recovers from its own log.
 
 PostgreSQL does not run as root (see binaries.py). The user it runs as need not be able
-to reach the data folder from the root of the file system, for nobody but PostgreSQL
-looks at the path: it is given the open folder instead, as ``/proc/self/fd/N``.
+to reach the data folder from the root of the file system, for only PostgreSQL looks at
+the path: it is given the open folder instead, as ``/proc/self/fd/N``.
 """
 
 from __future__ import annotations
@@ -114,14 +114,14 @@ class OwnPostgres:
 
     @property
     def pid(self) -> int | None:
-        """The process of PostgreSQL, if it runs as far as anybody knows."""
+        """The process of PostgreSQL, if it runs as far as is known."""
         running = self._process is not None and self._process.poll() is None
         return self._process.pid if running and self._process is not None else None
 
     def start(self) -> str:
         """Have it run and accept; returns its URL.
 
-        Raises StoreNotStarted, DirectoryLocked if somebody else runs it, and
+        Raises StoreNotStarted, DirectoryLocked if another process runs it, and
         MissingExtra.
         """
         if self.pid is not None:
@@ -232,7 +232,7 @@ class OwnPostgres:
         raise StoreNotStarted(str(self.directory), f"port {ports[-1]} is in use")
 
     def _accepts(self, binaries: Binaries, handle: int, mark: str, port: int) -> bool:
-        """Whether it runs now; False if the port is somebody else's."""
+        """Whether it runs now; False if the port is another process's."""
         options = {**SETTINGS, "port": str(port), "cluster_name": mark}
         said = self.directory / LOG
         _shorten(said)
@@ -292,10 +292,10 @@ class OwnPostgres:
             )
 
     def _forget_reused_pid(self, cluster: Path) -> None:
-        """Remove a stale postmaster.pid if its number is somebody else's process now.
+        """Remove a stale postmaster.pid if its number is another process's now.
 
         None of ours runs, see ``_end_orphans``; PostgreSQL would take the other one
-        for itself. A number that nobody has it judges better on its own.
+        for itself. A number that no process has it judges better on its own.
         """
         lines = _lines(cluster / "postmaster.pid")
         if lines and lines[0].isdecimal() and Path("/proc", lines[0]).exists():

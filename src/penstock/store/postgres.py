@@ -7,8 +7,8 @@
 A chunk is copied in binary form into a temporary table, and goes from there into the
 collection in one statement and one transaction. Its rows are sorted by key, and come
 out of the temporary table in the order they were copied: writers on the same keys
-wait for each other instead of deadlocking. If they deadlock all the same (somebody
-else's transaction may be among them), it is tried again.
+wait for each other instead of deadlocking. If they deadlock all the same (a transaction
+of another program may be among them), it is tried again.
 """
 
 from __future__ import annotations

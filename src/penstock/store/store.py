@@ -9,7 +9,7 @@ Rules, the same for every backend:
   some of them may be written: write them all again.
 - A database that restarts, or other writers who are in the way, are waited for, up to
   ``retry_s``; then it is StoreUnreachable.
-- Some text cannot be stored, and must not stop anybody: the character U+0000, half of
+- Some text cannot be stored, and must not stop a writer: the character U+0000, half of
   a surrogate pair, and bytes that are no UTF-8 become U+FFFD, in keys and documents.
 - BadDocument names a document that is no JSON, or beyond a limit of documents.py.
 - No message holds a password.
@@ -33,7 +33,7 @@ Row = tuple[str, int, bytes]
 """Key, version, and the document as JSON."""
 
 # Where commands look for the URL of a store: there may be a password in it, and command
-# lines are seen by everybody.
+# lines are seen by every user.
 VARIABLE = "PENSTOCK_STORE"
 # How long a store that is away is waited for, unless told otherwise.
 RETRY_S = 60.0
@@ -103,7 +103,7 @@ open_store = open
 
 
 def place_of(url: str) -> str:
-    """Scheme, hosts and database: what may be shown to anybody.
+    """Scheme, hosts and database: what may be shown to every user.
 
     Where a password may be written in a wrong way, nothing more than the scheme.
     """

@@ -22,7 +22,7 @@ class DocumentWatch:
 
     def __init__(self, url: str) -> None:
         self.errors = 0
-        """How often nobody answered."""
+        """How often the server did not answer."""
         self._url = url
         self._connection: Connection | None = None
         self._before: int | None = None

@@ -88,7 +88,7 @@ def accounts(
             for name in COLLECTIONS
         ]
         if sums.is_whole:
-            found += _statistics(panics - sums.waiting, stored.engaged, sums.told)
+            found += _statistics(panics - sums.waiting, stored.engaged, sums.reported)
     for (who, topic), (position, lag) in sorted(counted.places.items()):
         if who.startswith("up-"):
             found.append(
@@ -97,12 +97,12 @@ def accounts(
     return found
 
 
-def _statistics(panics: int, tweets: int, told: Mapping[str, int]) -> list[Comparison]:
+def _statistics(panics: int, tweets: int, sent: Mapping[str, int]) -> list[Comparison]:
     """Tweets that were written, and panics, are told of in one window each."""
     return [
-        Comparison("tweets told by statistics", tweets, told["tweets_stats"]),
-        Comparison("users told by statistics", tweets, told["users_stats"]),
-        Comparison("panics told by statistics", panics, told["logger_stats"]),
+        Comparison("tweets told by statistics", tweets, sent["tweets_stats"]),
+        Comparison("users told by statistics", tweets, sent["users_stats"]),
+        Comparison("panics told by statistics", panics, sent["logger_stats"]),
     ]
 
 
@@ -136,8 +136,8 @@ def sent(source: Mapping[str, object], ingest: Mapping[str, object]) -> dict[str
     If it was killed it has not said the very last: then some have come that it does
     not know of.
     """
-    told = cast(Mapping[str, Any], source.get("sent") or {})
-    found = {name: int(last) for name, last in told.items()}
+    sent = cast(Mapping[str, Any], source.get("sent") or {})
+    found = {name: int(last) for name, last in sent.items()}
     for url, last in cast(Mapping[str, Any], ingest.get("sources") or {}).items():
         name = url.rpartition("/")[2]
         if str(last).isdigit():

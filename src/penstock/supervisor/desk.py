@@ -51,7 +51,7 @@ class BrokerDesk:
             self.hang_up()
 
     def wants_stream(self) -> bool:
-        """Whether somebody has asked for the stream that rests."""
+        """Whether a client has asked for the stream that rests."""
         try:
             if self._client is not None:
                 found = cast(dict[str, Any], self._client.ask("pipeline"))

@@ -170,8 +170,8 @@ def grouped(value: int) -> str:
 
 def _lag(process: Process, status: Mapping[str, object]) -> int | None:
     """What it has left to do; None if it has not said so lately, or another one has."""
-    told_s = (_number(status.get("at_ms")) or 0) / 1000
-    if status.get("pid") != process.pid or time.time() - told_s > STALE_S:
+    reported_s = (_number(status.get("at_ms")) or 0) / 1000
+    if status.get("pid") != process.pid or time.time() - reported_s > STALE_S:
         return None
     return _number(status.get("lag"))
 

@@ -11,7 +11,7 @@ import json
 from penstock.errors import OtherStore, StoreTaken
 from penstock.files import Files, replace_file
 from penstock.store.store import Store, place_of
-from penstock.supervisor.part import Places, told
+from penstock.supervisor.part import Places, read_json
 from penstock.supervisor.plan import COLLECTIONS
 
 OWN = "its own PostgreSQL"
@@ -43,7 +43,7 @@ def before(places: Places) -> dict[str, int]:
     """How many documents the store had before the first run."""
     return {
         name: count
-        for name, count in told(places.before).items()
+        for name, count in read_json(places.before).items()
         if isinstance(count, int)
     }
 
@@ -53,7 +53,7 @@ def _shown(store: str | None) -> str:
 
 
 def _kept(places: Places) -> str | None:
-    found = told(places.which_store).get("store")
+    found = read_json(places.which_store).get("store")
     if isinstance(found, str):
         return found
     # A directory from before this was written down.

@@ -18,8 +18,8 @@ class Part:
 
     ``needs``: parts that are ready before this one is started; ``after``: the same,
     but for the first time only. ``ends``: it may end by itself with exit code 0, and is
-    not started again then. ``orphaned``: the signal it gets when whoever started it is
-    killed. ``rests``: it is started when somebody asks for the stream.
+    not started again then. ``orphaned``: the signal it gets when its parent is killed.
+    ``rests``: it is started when a client asks for the stream.
     """
 
     name: str
@@ -73,7 +73,7 @@ class Places:
         return self.own / "parts.lock"
 
     @property
-    def told(self) -> Path:
+    def view(self) -> Path:
         """What the run tells of its stages; see status.py."""
         return self.own / "status.json"
 
@@ -107,14 +107,14 @@ class Places:
         Files().make_directory(str(self.scratch))
 
     def make(self) -> None:
-        """Have the folders, for nobody else: parts write what they like into them."""
+        """Have the folders, for no other user: parts write what they like into them."""
         files = Files()
         for path in (self.store, self.checkpoints, self.own / "run", self.own / "logs"):
             make_directories(files, str(path))
         files.secure(str(self.directory), (self.own.name,))
 
 
-def told(path: Path) -> dict[str, object]:
+def read_json(path: Path) -> dict[str, object]:
     """What a part has written of itself; nothing if there is nothing yet."""
     try:
         found = json.loads(path.read_bytes())

@@ -55,7 +55,7 @@ class PipelineRequest:
     ``ack_delay_s``: how long subscribers wait before each ack. ``login``: user and
     password file, if the broker asks for them. ``ca_file``: whom to trust, if the
     broker speaks TLS. ``last``: where streams end, by name. ``conf``: of Spark.
-    ``resting``: streams begin when somebody asks for them.
+    ``resting``: streams begin when a client asks for them.
     """
 
     rate: float
@@ -76,17 +76,17 @@ class PipelineRequest:
 
 
 def ports_of(
-    told: Mapping[str, Mapping[str, Any]], wanted: PipelinePorts
+    ready: Mapping[str, Mapping[str, Any]], wanted: PipelinePorts
 ) -> PipelinePorts:
     """Where the first parts are, by what they said when they were ready."""
-    broker = told["broker"]["ports"]
+    broker = ready["broker"]["ports"]
     return PipelinePorts(
         line=broker.get("line", wanted.line),
         native=broker["native"],
         control=broker.get("control", wanted.control),
         http=broker.get("http", wanted.http),
-        tweets=urlsplit(told["source"]["url"]).port or wanted.tweets,
-        store=told.get("store", {}).get("port", wanted.store),
+        tweets=urlsplit(ready["source"]["url"]).port or wanted.tweets,
+        store=ready.get("store", {}).get("port", wanted.store),
     )
 
 
@@ -96,7 +96,7 @@ def subscriber(topic: str) -> str:
 
 
 def first_parts(wanted: PipelineRequest, places: Places) -> list[Part]:
-    """Those that need nobody; where they are is known when they are ready."""
+    """Those that need no other; where they are is known when they are ready."""
     ports = wanted.ports
     broker = Part(
         name="broker",
@@ -106,7 +106,7 @@ def first_parts(wanted: PipelineRequest, places: Places) -> list[Part]:
             *("--control-port", str(ports.control), "--http-port", str(ports.http)),
             *wanted.serve,
         ),
-        environment={VIEW: str(places.told)},
+        environment={VIEW: str(places.view)},
         says_status=False,
     )
     count = () if wanted.count is None else ("--count", str(wanted.count))
@@ -151,7 +151,7 @@ def other_parts(
             *to_broker,
         ),
         needs=("broker", "source"),
-        # The source sends nothing while nobody reads: no tweet waits for Spark.
+        # The source sends nothing while it has no reader: no tweet waits for Spark.
         after=("spark",) if wanted.spark else (),
         rests=wanted.resting,
     )

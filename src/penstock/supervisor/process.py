@@ -14,7 +14,7 @@ from functools import partial
 
 from penstock.files import PRIVATE_UMASK, Files, make_file
 from penstock.model.printable import printable
-from penstock.supervisor.part import Part, Places, told
+from penstock.supervisor.part import Part, Places, read_json
 
 # Pauses before a part that died is started again: doubled each time, and forgotten
 # when it has run for a while.
@@ -85,11 +85,11 @@ class Process:
 
     @property
     def ready(self) -> dict[str, object]:
-        return told(self._places.ready(self.part.name))
+        return read_json(self._places.ready(self.part.name))
 
     @property
     def status(self) -> dict[str, object]:
-        return told(self._places.status(self.part.name))
+        return read_json(self._places.status(self.part.name))
 
     def start(self) -> None:
         """Start it now."""

@@ -2,26 +2,33 @@
 
 One thread, one look at everything five times a second. A part that dies is started
 again; one that cannot even start the first time ends everything, with its own words.
-Tweets begin to come when every other part is ready, or somebody asks for them then. At
+Tweets begin to come when every other part is ready, or a client asks for them then. At
 the end the source makes no more, each stage works off what it has, and the books are
 compared.
+
+What a run tells of its stages is a file, replaced with every look at them, which the
+broker of the run reads (server/process_info.py) and shows. Crash promise: none, it is
+as good as its last second.
 """
 
 from __future__ import annotations
 
+import json
 import signal
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import asdict, replace
 from functools import partial
+from pathlib import Path
 
 from penstock.client.address import SECURE
 from penstock.errors import PartFailed, StoreError
+from penstock.files import Files, replace_file
 from penstock.store.store import open_store, place_of
 from penstock.supervisor import kept
 from penstock.supervisor.alone import alone
-from penstock.supervisor.background import BackgroundThread
 from penstock.supervisor.comparisons import (
     Comparison,
     StoredDocuments,
@@ -33,7 +40,7 @@ from penstock.supervisor.desk import BrokerDesk
 from penstock.supervisor.figures import StageCounts, StageFigures
 from penstock.supervisor.logs import shorten
 from penstock.supervisor.outcome import Outcome, Times
-from penstock.supervisor.part import Part, Places, told
+from penstock.supervisor.part import Part, Places, read_json
 from penstock.supervisor.plan import (
     COLLECTIONS,
     ENGAGEMENTS,
@@ -45,10 +52,89 @@ from penstock.supervisor.plan import (
     ports_of,
 )
 from penstock.supervisor.process import PartState, Process
-from penstock.supervisor.quiet import Quiet
-from penstock.supervisor.status import tell
 from penstock.supervisor.sums import Sums
 from penstock.supervisor.table import Display
+
+
+def tell(
+    path: Path,
+    rows: Sequence[StageCounts],
+    processes: Sequence[Process],
+    *,
+    running: bool,
+    resting: bool = False,
+    spark: bool = True,
+) -> None:
+    """Replace the file; a disk that is full costs the view, and not the pipeline."""
+    pids = {one.part.name: one.pid for one in processes}
+    stages = [
+        {**asdict(row), "state": row.state.value, "pid": pids.get(row.name)}
+        for row in rows
+    ]
+    at_ms = time.time_ns() // 1_000_000
+    status = {
+        "running": running,
+        "resting": resting,
+        "spark": spark,
+        "at_ms": at_ms,
+        "stages": stages,
+    }
+    data = json.dumps(status, ensure_ascii=False).encode() + b"\n"
+    try:
+        replace_file(Files(), str(path), data, sync=False)
+    except OSError:
+        return
+
+
+class BackgroundThread:
+    """Begins at once, in a thread that is not waited for when the program ends."""
+
+    def __init__(self, work: Callable[[], None]) -> None:
+        self._work = work
+        self._error: BaseException | None = None
+        self._thread = threading.Thread(
+            target=self._run, name="background", daemon=True
+        )
+        self._thread.start()
+
+    @property
+    def is_done(self) -> bool:
+        return not self._thread.is_alive()
+
+    def check(self) -> None:
+        """Raises what the work has raised."""
+        if self._error is not None:
+            raise self._error
+
+    def _run(self) -> None:
+        try:
+            self._work()
+        except BaseException as error:
+            self._error = error
+
+
+class Quiet:
+    """It is quiet when it has been so for some looks."""
+
+    LOOKS = 15
+
+    def __init__(self, now_s: float) -> None:
+        self.moved_s = now_s
+        """When something happened last."""
+        self._last: list[tuple[str, int | None]] = []
+        self._same = 0
+
+    def again(self) -> None:
+        """Count the looks anew."""
+        self._same = 0
+
+    def look(self, rows: Sequence[StageCounts], now_s: float) -> bool:
+        now = [(row.name, row.events) for row in rows]
+        self._same += 1
+        if now != self._last:
+            self._last, self._same, self.moved_s = now, 0, now_s
+        return self._same >= self.LOOKS and not behind(rows)
+
 
 LOOK_S = 0.2
 ASK_S = 1.0
@@ -165,7 +251,7 @@ class Up:
         return self._resting and one.part.rests
 
     def _rest(self) -> None:
-        """Until somebody asks for the stream, if it is to wait for that."""
+        """Until a client asks for the stream, if it is to wait for that."""
         if self._is_awake() or self._stopping:
             return
         port = self._wanted.ports.control
@@ -180,8 +266,8 @@ class Up:
 
     def _stay(self) -> PipelinePorts:
         """Have the first parts where they are now, however often they are started."""
-        told = {one.part.name: one.ready for one in self._processes}
-        ports = ports_of(told, self._wanted.ports)
+        ready = {one.part.name: one.ready for one in self._processes}
+        ports = ports_of(ready, self._wanted.ports)
         self._wanted = replace(self._wanted, ports=ports)
         self._plan_again()
         return ports
@@ -259,7 +345,7 @@ class Up:
 
     def _tell(self, rows: Sequence[StageCounts], *, running: bool) -> None:
         tell(
-            *(self._places.told, rows, self._processes),
+            *(self._places.view, rows, self._processes),
             running=running,
             resting=self._resting,
             spark=self._wanted.spark,
@@ -276,7 +362,7 @@ class Up:
         """Whether the streams have an end, and it has been received."""
         if self._wanted.count is None:
             return False
-        ingest = told(self._places.status("ingest"))
+        ingest = read_json(self._places.status("ingest"))
         if ingest.get("pid") != self._process("ingest").pid:
             return False
         received, over = ingest.get("events"), ingest.get("over")
@@ -337,7 +423,7 @@ class Up:
         return self._outcome(found, behind(self._rows()))
 
     def _make_no_more(self) -> None:
-        """Start the source anew, to give what it has sent to whoever has not got it."""
+        """Start the source anew, to give what it has sent to readers that lack it."""
         source = self._process("source")
         source.tell_to_end()
         source.wait(GRACE_S)

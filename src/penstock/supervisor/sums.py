@@ -17,7 +17,7 @@ from penstock.client import Client
 from penstock.errors import OffsetOutOfRange
 from penstock.files import Files, replace_file
 from penstock.model.event import Event
-from penstock.supervisor.part import told
+from penstock.supervisor.part import read_json
 from penstock.supervisor.plan import SAMPLES
 
 # The topics of statistics, and their field that is a sum.
@@ -33,14 +33,14 @@ class Sums:
 
     def __init__(self, path: Path | None = None) -> None:
         """``path``: where they are kept, and go on from."""
-        kept: dict[str, Any] = {} if path is None else told(path)
-        self.told: Counter[str] = Counter(kept.get("told"))
+        kept: dict[str, Any] = {} if path is None else read_json(path)
+        self.reported: Counter[str] = Counter(kept.get("told"))
         """By topic."""
         self.is_whole: bool = kept.get("whole", True)
         """Whether nothing went before it was read."""
         self.waiting = 0
         """Panics behind the last window: they are told with the next one."""
-        self._told_to_ms: int = kept.get("told_to_ms", 0)
+        self._reported_to_ms: int = kept.get("told_to_ms", 0)
         self._places: dict[str, int] = dict(kept.get("places", {}))
         self._path = path
 
@@ -59,23 +59,23 @@ class Sums:
 
     def _take(self, client: Client, topic: str, place: int, end: int) -> None:
         """All that is there, or nothing: an error in between leaves no trace."""
-        found, told_to_ms = 0, self._told_to_ms
+        found, reported_to_ms = 0, self._reported_to_ms
         try:
             for event in _events(client, topic, place, end):
                 one = json.loads(event.payload)
                 found += one[STATISTICS[topic]]
-                told_to_ms = max(told_to_ms, one.get("window_end_ms", 0))
+                reported_to_ms = max(reported_to_ms, one.get("window_end_ms", 0))
         except OffsetOutOfRange:
             self.is_whole = False
-        self.told[topic] += found
-        self._told_to_ms = told_to_ms
+        self.reported[topic] += found
+        self._reported_to_ms = reported_to_ms
         self._places[topic] = end
 
     def _wait(self, client: Client, end: int) -> None:
         place, waiting = self._places.get(SAMPLES, 0), 0
         try:
             for one in _events(client, SAMPLES, place, end):
-                if one.timestamp_ms < self._told_to_ms and not waiting:
+                if one.timestamp_ms < self._reported_to_ms and not waiting:
                     place = one.offset + 1
                 else:
                     waiting += _panics(one.payload)
@@ -87,10 +87,10 @@ class Sums:
     def _keep(self) -> None:
         if self._path is not None:
             kept = {
-                "told": self.told,
+                "told": self.reported,
                 "whole": self.is_whole,
                 "places": self._places,
-                "told_to_ms": self._told_to_ms,
+                "told_to_ms": self._reported_to_ms,
             }
             data = json.dumps(kept).encode() + b"\n"
             replace_file(Files(), str(self._path), data, sync=False)

@@ -26,7 +26,7 @@ _COLOURS = {
 
 
 class Display(Protocol):
-    """Somebody who shows rows."""
+    """What shows rows."""
 
     def __enter__(self) -> Self: ...
     def __exit__(
@@ -137,9 +137,9 @@ def _rate(row: StageCounts) -> str:
 
 def _remark(row: StageCounts) -> str:
     """What is not the same all the time."""
-    told = [row.note] if row.note else []
+    notes = [row.note] if row.note else []
     if row.restarts:
-        told.append("restarted" + (f" {row.restarts}x" if row.restarts > 1 else ""))
+        notes.append("restarted" + (f" {row.restarts}x" if row.restarts > 1 else ""))
     if row.errors:
-        told.append(f"{row.errors} error{'s' if row.errors > 1 else ''}")
-    return ", ".join(told)
+        notes.append(f"{row.errors} error{'s' if row.errors > 1 else ''}")
+    return ", ".join(notes)

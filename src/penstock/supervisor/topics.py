@@ -1,4 +1,4 @@
-"""The topics that ``penstock up`` makes before anybody writes to them.
+"""The topics that ``penstock up`` makes before any part writes to them.
 
 Those that only tell how it goes are kept up to a size: the pipeline may run for days.
 By size and not by age, because what Spark has still to read must not go while nothing

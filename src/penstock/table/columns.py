@@ -1,4 +1,4 @@
-"""The columns of a topic, made from frames, of those that somebody wants.
+"""The columns of a topic, made from frames, of those that the caller wants.
 
 The arrays of a frame are its own buffers (log/arrow.py). Small frames are put together
 into larger batches, and what is wanted in another type is converted then, a column at a

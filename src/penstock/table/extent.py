@@ -13,7 +13,7 @@ class Extent:
     end: int
     bytes: int = 0
     number: int = 0
-    """Which topic it is, of all that ever had its name; 0: nobody knows."""
+    """Which topic it is, of all that ever had its name; 0: it is not known."""
 
     @property
     def bytes_per_event(self) -> float:

@@ -152,7 +152,7 @@ class DataDirectory:
 
     def ask(self, verb: str, **arguments: object) -> Any:
         if self._broker is None:
-            # Files can do without: nobody waits for it.
+            # Files can do without: no caller waits for it.
             self._broker = RunningBroker(replace(self._connection, retry_s=0))
         return self._broker.ask(verb, **arguments)
 

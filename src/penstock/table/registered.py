@@ -78,7 +78,7 @@ def _object(root: Schema, schema: dict[str, Any], room: int) -> pa.DataType | No
 
 def _struct(root: Schema, properties: Any, room: int) -> pa.DataType | None:
     kinds = {name: _type(root, one, room - 1) for name, one in properties.items()}
-    # Nobody who asks in SQL can tell names that differ in their case alone.
+    # A query in SQL cannot tell names that differ in their case alone.
     alike = Counter(name.lower() for name in kinds)
     fields = [
         pa.field(name, kind)

@@ -143,7 +143,7 @@ class Harness:
         return self._opened().events(topic)
 
     def dead_letters(self) -> list[LetterView]:
-        """Events that were given up and nobody has seen to, the oldest first."""
+        """Events that were given up and not seen to yet, the oldest first."""
         return self._opened().dead_letters()
 
     def errors(self) -> list[FailedTry]:

@@ -169,7 +169,7 @@ class AsyncHarness:
         return self._look.events(name, None if known is None else known.codec)
 
     def dead_letters(self) -> list[LetterView]:
-        """Events that were given up and nobody has seen to, the oldest first."""
+        """Events that were given up and not seen to yet, the oldest first."""
         return self._look.dead_letters()
 
     def errors(self) -> list[FailedTry]:

@@ -76,7 +76,7 @@ def generate(
 def random_events(
     random: Random, events: int, users: int, mix: Mapping[str, float] = MIX
 ) -> Iterator[Event]:
-    """Events in order. Who is unfollowed is followed, as long as anybody is."""
+    """Events in order. Who is unfollowed is followed, as long as any user is."""
     kinds = list(mix)
     weights = list(accumulate(mix.values()))
     follows: list[tuple[int, int]] = []

@@ -5,7 +5,7 @@ may be slow, fail, stay in doubt, or find that another writer has taken over::
 
     journal = MemoryJournal()
     log = Log.open(directory, journal=journal)
-    journal.doubt(stored=True)          # the next append is stored, and nobody is told
+    journal.doubt(stored=True)          # the next append is stored, the log not told
     ...
     journal = journal.reopened()        # another writer over the same groups
     log = Log.open(directory, journal=journal)

@@ -4,24 +4,115 @@ The clock moves only when everything has happened that can happen without it: th
 rests, and every handler that was called has ended, or waits for time to pass. A handler
 that waits for anything else, or computes, gets ``patience_s`` of real time; after that
 it is taken for one that hangs.
+
+Handlers are wrapped: which calls do something now, and which wait for time to pass, is
+what the harness has to know before it moves the clock.
 """
 
 from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Iterable
 from contextlib import suppress
+from dataclasses import replace
 from math import inf
 from typing import Any, TypeVar
 
+from penstock.embedded import Domain
+from penstock.embedded.handler import Handler
 from penstock.embedded.local import LocalLink
 from penstock.embedded.run import HandlerRun
 from penstock.errors import NotSettled
-from penstock.testing.calls import Calls
 from penstock.testing.clock import VirtualClock
-from penstock.testing.faults import Faults
-from penstock.testing.timers import VirtualTimers
+from penstock.testing.faults import Faults, InjectedFault, Key, Mishap
+from penstock.testing.timers import CALL, HandlerCall, VirtualTimers
+
+
+class Calls:
+    def __init__(self, timers: VirtualTimers, faults: Faults) -> None:
+        self.begun = 0
+        """Calls so far, also of handlers that failed before they began."""
+        self._timers = timers
+        self._faults = faults
+        self._closed = False
+        self._under_way: dict[int, HandlerCall] = {}
+        """By the identity of what the handler got, which a HandlerRun has as well."""
+
+    def watched(self, domain: Domain) -> Domain:
+        """The domain, with handlers that are watched."""
+        twin = Domain(domain.name)
+        for handler in domain:
+            twin.add(self._watched(handler, (domain.name, handler.topic)))
+        return twin
+
+    def awake(self, runs: Iterable[HandlerRun]) -> list[HandlerCall | None]:
+        """Calls that do something now, or are about to begin or to be noted."""
+        runs = list(runs)
+        if not runs:
+            return []
+        asleep = self._timers.sleepers()
+        found = []
+        for run in runs:
+            call = self._call_of(run)
+            if call is None or not (call.hangs or call in asleep):
+                found.append(call)
+        return found
+
+    def close(self) -> None:
+        """Let nothing begin any more, not even what sleeps now."""
+        self._closed = True
+
+    def _watched(self, handler: Handler, key: Key) -> Handler:
+        function = handler.function
+
+        async def call(first: Any, *more: Any) -> Any:
+            begun = self._begin(first)
+            CALL.set(begun)
+            try:
+                mishap = self._faults.next(key)
+                if mishap.delay_s:
+                    await asyncio.sleep(mishap.delay_s)
+                self._check(mishap)
+                return await function(first, *more)
+            finally:
+                CALL.set(None)
+                self._end(first)
+
+        def call_blocking(first: Any, *more: Any) -> Any:
+            begun = self._begin(first)
+            try:
+                mishap = self._faults.next(key)
+                if mishap.delay_s:
+                    self._timers.sleep_blocking(begun, mishap.delay_s)
+                self._check(mishap)
+                return function(first, *more)
+            finally:
+                self._end(first)
+
+        watched = call if handler.is_async else call_blocking
+        return replace(handler, function=watched)
+
+    def _check(self, mishap: Mishap) -> None:
+        if self._closed:
+            raise InjectedFault("the harness was closed meanwhile")
+        if mishap.error is not None:
+            raise mishap.error
+
+    def _begin(self, first: object) -> HandlerCall:
+        self.begun += 1
+        call = self._under_way[id(first)] = HandlerCall(self._timers)
+        self._timers.stir()
+        return call
+
+    def _end(self, first: object) -> None:
+        self._under_way.pop(id(first), None)
+
+    def _call_of(self, run: HandlerRun) -> HandlerCall | None:
+        events = run.context.events  # what a handler of batches got; others the first
+        found = self._under_way.get(id(events))
+        return found or (self._under_way.get(id(events[0])) if events else None)
+
 
 R = TypeVar("R")
 
@@ -93,7 +184,7 @@ class VirtualPace:
             self._move(until_s)
 
     def close(self) -> None:
-        """Let nothing begin any more; whoever sleeps in a thread wakes up and ends."""
+        """Let nothing begin any more; handlers asleep in a thread wake up and end."""
         self.calls.close()
         self.timers.fire(inf)
 
@@ -104,7 +195,7 @@ class VirtualPace:
     async def _calm(self, most: int) -> None:
         """Return when nothing happens any more unless time passes."""
         if self._clock.now_s() != self._ticked_s:
-            self._tick()  # somebody has moved the clock
+            self._tick()  # the test has moved the clock
         calm = 0
         while calm < _CALM:
             await asyncio.sleep(0)
@@ -125,14 +216,14 @@ class VirtualPace:
         """Return when something may have changed; False if nothing did for long."""
         self._stirred.clear()
         self._link.broker.awake[self] = None  # be told of the pump's next turn
-        told = False  # somebody else who waits may clear it
+        stirred = False  # another call that waits may clear it
         with suppress(TimeoutError):
             async with asyncio.timeout(patience_s):
-                told = await self._stirred.wait()
+                stirred = await self._stirred.wait()
         # A machine that was busy elsewhere: what came meanwhile is seen to now.
         for _ in range(_CALM):
             await asyncio.sleep(0)
-        return told or self._stirred.is_set()
+        return stirred or self._stirred.is_set()
 
     def _runs(self) -> list[HandlerRun]:
         return [run for runner in self._link.runners for run in runner.running()]

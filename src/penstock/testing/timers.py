@@ -2,7 +2,7 @@
 
 On the event loop of a harness ``time``, ``call_at`` and ``call_later`` are replaced,
 which all sleeps and timeouts of asyncio are made of. They differ only for code that a
-handler runs or has begun, which a context variable tells; everybody else on that loop
+handler runs or has begun, which a context variable tells; all other code on that loop
 keeps real time. So a handler that sleeps for an hour takes no time at all, and the
 timeout of a test framework is what it always was.
 """
@@ -85,7 +85,7 @@ class VirtualTimers:
         self.stir()
 
     def next_s(self) -> float | None:
-        """The next moment that anybody waits for."""
+        """The next moment that a handler waits for."""
         with self._lock:
             while self._heap and not self._heap[0][2].live:
                 heappop(self._heap)
@@ -165,7 +165,7 @@ def install(loop: asyncio.AbstractEventLoop) -> None:
 
 
 def uninstall(loop: asyncio.AbstractEventLoop) -> None:
-    """Give a loop its own time back, when nobody needs it any more."""
+    """Give a loop its own time back, when no harness needs it any more."""
     _users[loop] -= 1
     if not _users[loop]:
         del _users[loop]

@@ -39,7 +39,7 @@ class SteppedClock:
 
 
 if __name__ == "__main__":
-    # Whoever started it may be killed, and it is of no use to anybody else.
+    # Its parent may be killed, and it is of no use to any other process.
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     clock = SteppedClock(Path(sys.argv.pop(1)))
     note_files(WriteNotes(Path(sys.argv.pop(1))))

@@ -13,7 +13,7 @@ from penstock.torture.record import LoadRecord, Truth
 
 BATCH = 20
 NOT_STORED = ("WriteFailed", "DiskFull")
-# Whoever breaks off in the middle of a pull gets its events again after that.
+# A client that breaks off in the middle of a pull gets its events again after that.
 ACK_TIMEOUT_S = 1.0
 
 

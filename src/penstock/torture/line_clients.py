@@ -179,7 +179,7 @@ class LineConsumer(LineClient):
         return f"{super().state()}, holds {self._held}, last {self.last_text}"
 
     def check(self, truth: Truth) -> None:
-        """Nobody was told of an event that a crash could take away."""
+        """The consumer was told of no event that a crash could take away."""
         for topic, ids in self.order.items():
             phantoms = [id_ for id_ in ids if id_ not in truth.by_id[topic]]
             holds(not phantoms, f"{self.name} got {phantoms} of {topic}, not stored")

@@ -18,7 +18,7 @@ from penstock.torture.promise import PromiseBroken
 
 READ_BYTES = 1 << 16
 TIMEOUT_S = 60.0
-# Without anybody being told anything: more than a slow disk needs for that.
+# Without any client being told anything: more than a slow disk needs for that.
 PATIENCE_S = 60.0
 LOOK_S = 5.0
 _RESET = struct.pack("ii", 1, 0)  # linger for 0 s: what is on its way is lost

@@ -1,8 +1,8 @@
 """What a server has written and not synced, noted where a kill does not reach it.
 
 The child notes each write of the log before it happens and each sync when it is done,
-in a piece of memory that is shared through a file. So whoever killed the child knows
-what a loss of power could have taken.
+in a piece of memory that is shared through a file. So the parent that killed the child
+knows what a loss of power could have taken.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class WrittenRange(NamedTuple):
 
 
 class WriteNotes:
-    """``path`` is made by whoever starts the child."""
+    """``path`` is made by the parent of the child."""
 
     def __init__(self, path: Path) -> None:
         with path.open("r+b") as file:

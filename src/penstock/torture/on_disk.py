@@ -166,7 +166,7 @@ class OnDisk:
         self._start()
 
     def step_clock(self) -> None:
-        """Somebody sets the clock while everything is at work."""
+        """The clock is set while everything is at work."""
         self.server.step_clock(self._random.choice(STEPS_S))
 
     def fill_disk(self, refusals: Callable[[], int]) -> None:
@@ -175,7 +175,7 @@ class OnDisk:
         limits = resource.prlimit(pid, name)
         resource.prlimit(pid, name, (self._random.choice(FULL_BYTES), limits[1]))
         enough = refusals() + self._random.randint(1, 5)
-        # Or nobody has anything to say any more, since nobody gets an answer.
+        # Or no client has anything to say any more, since none gets an answer.
         self._load.run_for(FULL_S, lambda: refusals() >= enough)
         resource.prlimit(pid, name, limits)
 

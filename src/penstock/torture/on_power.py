@@ -140,7 +140,7 @@ class OnPower:
         self._users: dict[str, ConsumerGateway] = {}
 
     def _step(self) -> None:
-        """A moment: everybody speaks and listens, and the broker writes, or not yet."""
+        """A moment: all clients speak and listen, and the broker writes, or not yet."""
         self._clock.advance(self._random.random() * 0.1)
         for client in list(self.clients):
             self._carry(client)

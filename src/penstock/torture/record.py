@@ -76,14 +76,14 @@ T = TypeVar("T")
 
 
 class _Found(dict[str, T]):
-    """By the names of topics. One that somebody was told of has to be there."""
+    """By the names of topics. One that a client was told of has to be there."""
 
     def __missing__(self, topic: str) -> T:
         raise PromiseBroken(f"topic {topic} is gone")
 
 
 class Truth:
-    """All topics, as somebody finds them who reads the log."""
+    """All topics, as a reader of the log finds them."""
 
     def __init__(self, log: BrokerLog | Reader) -> None:
         names = [name for name in log.topics() if name[0] != "$"]
@@ -97,7 +97,7 @@ class Truth:
 
     @classmethod
     def of(cls, data: Path) -> Truth:
-        """Of a data directory, whoever writes it."""
+        """Of a data directory, whatever process writes it."""
         with Reader.open(data) as reader:
             return cls(reader)
 
@@ -108,7 +108,7 @@ class Truth:
         return [one.payload for one in self.topics.get(topic, [])]
 
     def check_places(self, topic: str, places: Iterable[tuple[int, str]]) -> None:
-        """Each text is at the offset where somebody was told that it is."""
+        """Each text is at the offset where a client was told that it is."""
         texts = self.texts(topic)
         for offset, text in places:
             found = texts[offset : offset + 1]
@@ -126,8 +126,8 @@ class Truth:
     def check(self, before: Truth | None, once: Iterable[str]) -> None:
         """Offsets are dense, and what was there is still there.
 
-        In the topics ``once`` nothing is there twice: whoever publishes to them sends
-        nothing again, or says by an id that it does.
+        In the topics ``once`` nothing is there twice: their publishers send nothing
+        again, or say by an id that they do.
         """
         for name, events in self.topics.items():
             dense = [one.offset for one in events] == list(range(len(events)))

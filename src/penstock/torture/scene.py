@@ -111,7 +111,7 @@ class Scene:
     # What happens
 
     def begin(self, world: World) -> None:
-        """Have everybody subscribe; then publishers may begin."""
+        """Have all consumers subscribe; then publishers may begin."""
         self._announce(world, "first")
         world.clients += self._everybody
         consumers = [*self.consumers, *self.mqtt_consumers]
@@ -175,7 +175,7 @@ class Scene:
             holds(again == ["news"], "only news was due, not", again[:5])
 
     def _check_all(self, world: World) -> None:
-        """Everybody has everything."""
+        """Every consumer has everything."""
         truth = self.look(world)
         starts = dict.fromkeys(self.topics, 1)
         for consumer in self.consumers:
@@ -192,7 +192,7 @@ class Scene:
             check_priorities(steps, truth.topics[topic], known)
 
     def _check_retained(self, world: World) -> None:
-        """Whoever comes now gets the last of each topic."""
+        """A subscriber that comes now gets the last of each topic."""
         truth = world.truth()
         wanted = {one: truth.payloads(one)[-1] for one in STATE if truth.payloads(one)}
         late = MqttConsumer("late", "state/#", self.random, qos=1, version=5)

@@ -2,7 +2,7 @@
 
 Each chapter has a server or broker of its own, clients of every kind at work, and an
 accident a round. After each accident all that clients were told is compared with what
-is stored; at the end of a chapter everybody has to have everything, once.
+is stored; at the end of a chapter every consumer has to have everything, once.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Tracing with OpenTelemetry: off unless somebody asks for it, and free then.
+"""Tracing with OpenTelemetry: off unless it is asked for, and free then.
 
 tracing = penstock.tracing.exporting("http://127.0.0.1:4318")
 async with penstock.open("data", tracing=tracing) as broker: ...

@@ -57,7 +57,7 @@ class Stream:
     ) -> AsyncIterator[bytes]:
         """Messages from number ``first`` on, until they end or the server does."""
         self.tally.clients += 1
-        # Whoever begins far ahead has not got what is in front of that.
+        # A reader that begins far ahead has not got what is in front of that.
         joins = first <= self.tally.last + 1
         try:
             async for data in self._paced(first, clock, joins=joins):

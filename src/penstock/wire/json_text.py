@@ -1,7 +1,7 @@
 """Payloads as JSON text that fits on one line. Shared by the protocols of lines.
 
 What is stored as the payload of an event need not be JSON: other protocols publish
-any bytes. Whoever reads lines gets JSON all the same: JSON as it is (numbers keep
+any bytes. A client that reads lines gets JSON all the same: JSON as it is (numbers keep
 their spelling), everything else as a JSON string, with U+FFFD for bytes that are not
 UTF-8.
 

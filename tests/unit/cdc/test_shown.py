@@ -3,7 +3,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from penstock.cdc.shown import MAX_MESSAGE_BYTES, NOTHING, Shown, told
+from penstock.cdc.shown import MAX_MESSAGE_BYTES, NOTHING, Shown, shown_document
 
 
 def message_of(path: str, document: bytes) -> bytes:
@@ -73,7 +73,7 @@ def test_without_a_score_there_is_no_priority() -> None:
 def test_of_a_document_that_is_gone_it_is_as_it_was(after: bytes) -> None:
     before = msgspec.Raw(b'{"text":"old"}')
 
-    assert bytes(told(before, msgspec.Raw(after))) == after
-    assert told(before, NOTHING) is before
-    assert told(before, msgspec.Raw(b"null")) is before
-    assert told(NOTHING, NOTHING) is NOTHING
+    assert bytes(shown_document(before, msgspec.Raw(after))) == after
+    assert shown_document(before, NOTHING) is before
+    assert shown_document(before, msgspec.Raw(b"null")) is before
+    assert shown_document(NOTHING, NOTHING) is NOTHING

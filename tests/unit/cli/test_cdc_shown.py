@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from penstock.cdc.shown import Shown
-from penstock.cli.cdc_shown import shown_of
+from penstock.cli.cdc import shown_of
 from penstock.cli.refusal import Refusal
 
 COLLECTIONS = ["tweets", "sales.orders"]

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from penstock.cli.chain_tree import tree
+from penstock.cli.chain import tree
 from penstock.desk.views.chains import ChainEvent
 
 START_MS = 1_700_000_000_000

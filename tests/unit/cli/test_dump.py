@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from penstock.cli.dump import event_lines, events_of, frame_lines, frame_of
+from penstock.cli.log import event_lines, events_of, frame_lines, frame_of
 from penstock.log import Batch, Columns
 from penstock.log import frame_of as encoded
 from penstock.model.event import Event

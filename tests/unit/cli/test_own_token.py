@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from penstock.cli import own_token as subject
-from penstock.cli.own_token import listeners, own_token
+from penstock.cli import connect as subject
+from penstock.cli.connect import listeners, own_token
 from penstock.client.address import Remote, is_loopback
 from penstock.http.key_file import KeyFile
 

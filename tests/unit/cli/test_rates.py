@@ -3,7 +3,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from penstock.cli.delayed import DelayedAcks
-from penstock.cli.rates import LINE_S, RateCounter, show_rates
+from penstock.cli.subscribe import LINE_S, RateCounter, show_rates
 from penstock.client import connect
 from tests.local_server import local_server
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from penstock.cli.refusal import Refusal
-from penstock.cli.schema_source import given_schema
+from penstock.cli.schemas import given_schema
 from penstock.errors import InvalidSchema
 
 TYPES = """

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from penstock.cli.log import batches_of, topic_of
 from penstock.cli.refusal import Refusal
-from penstock.cli.source import batches_of, topic_of
 from penstock.errors import OffsetOutOfRange
 from penstock.log import Columns, Log, Reader
 

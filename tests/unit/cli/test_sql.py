@@ -173,7 +173,7 @@ def told(monkeypatch: pytest.MonkeyPatch) -> list[QueryTopics]:
         opened=opened,
         answer=answer,
         QueryTopics=QueryTopics,
-        Answer=lambda frame: frame,
+        SparkResult=lambda frame: frame,
     )
     monkeypatch.setattr(sql_tables, "import_module", lambda _: spark_sql)
     return found

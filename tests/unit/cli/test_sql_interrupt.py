@@ -10,8 +10,8 @@ from threading import Timer
 
 import pytest
 
-from penstock.cli.sql_interrupt import InterruptibleEngine
 from penstock.cli.sql_shell import Shell
+from penstock.cli.sql_tables import InterruptibleEngine
 from penstock.errors import InvalidQuery
 from penstock.log import Log
 from penstock.sql.engine import SqlEngine

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.cli.stat import lines_of
+from penstock.cli.log import lines_of
 from penstock.log import Columns, Log, Reader, Stat, TopicOptions, stat_of
 
 

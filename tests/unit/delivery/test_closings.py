@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.delivery.closings import Closings, Verdict
+from penstock.delivery.letters import Closings, Verdict
 
 NUMBERS = st.integers(0, 20)
 VERDICTS: st.SearchStrategy[Verdict] = st.sampled_from(["republished", "dropped"])
@@ -56,7 +56,7 @@ def test_a_floor_rises_over_what_is_closed_without_a_gap(
 def test_in_front_of_the_floor_the_newest_runs_are_kept(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("penstock.delivery.closings.MAX_RUNS", 2)
+    monkeypatch.setattr("penstock.delivery.letters.MAX_RUNS", 2)
     verdicts: list[Verdict] = ["dropped", "republished"]
     closings = Closings((n, n + 1, verdicts[n % 2]) for n in (0, 1, 2, 3, 5, 6))
 

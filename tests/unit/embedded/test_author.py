@@ -4,7 +4,7 @@ import getpass
 
 import pytest
 
-from penstock.embedded.author import author, signed
+from penstock.embedded.aio import author, signed
 
 
 def test_a_program_has_the_name_it_was_given() -> None:

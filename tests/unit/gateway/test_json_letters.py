@@ -9,7 +9,7 @@ from penstock.access.grants import OPEN, Rule
 from penstock.broker.options import BrokerOptions
 from penstock.delivery.letters import TOPIC as LETTERS
 from penstock.delivery.letters import decode_letter
-from penstock.gateway.json_letters import RawLetters
+from penstock.gateway.json_lines import RawLetters
 from penstock.gateway.options import JsonOptions
 from penstock.wire.jsonq import LineRefusal
 from tests.unit.gateway.scene import Rules, Scene, limited

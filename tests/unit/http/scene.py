@@ -21,7 +21,7 @@ from penstock.http.house import CheckUser, FindUser, House
 from penstock.http.key_file import KeyFile, TokenRequest
 from penstock.http.keys import Tokens
 from penstock.http.options import HttpOptions
-from penstock.server.promises import EnginePromises
+from penstock.server.web import EnginePromises
 from tests.unit.server import scene
 
 HOST = "127.0.0.1:8420"

@@ -5,8 +5,7 @@ from typing import Any
 import pytest
 from starlette.datastructures import Headers
 
-from penstock.http.doorstep import Hosts
-from penstock.http.forwarded import client_of
+from penstock.http.doorstep import Hosts, client_of
 from penstock.http.options import HttpOptions
 from penstock.http.places import networks_in
 

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.errors import BadRequest
-from penstock.http.names import segment, segments_of
+from penstock.http.router import segment, segments_of
 
 # What a topic may be called, but that NUL is in no name.
 NAMES = st.text(st.characters(codec="utf-8", exclude_characters="\0"))

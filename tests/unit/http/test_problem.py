@@ -53,7 +53,7 @@ def test_every_error_that_a_request_may_meet_has_a_status(error: PenstockError) 
     assert told["status"] == answer.status_code
     assert told["error"] == type(error).__name__
     assert told["type"] == f"urn:penstock:error:{type(error).__name__}"
-    assert told["detail"] == error.told
+    assert told["detail"] == error.for_client
     assert told.get("hint", "") == error.hint
 
 

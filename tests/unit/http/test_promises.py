@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import inspect
 
-from penstock.http.promises import Promises
-from penstock.server.promises import EnginePromises
+from penstock.http.house import Promises
+from penstock.server.web import EnginePromises
 
 
 def test_the_engine_keeps_every_promise() -> None:

@@ -4,7 +4,7 @@ from random import Random
 
 import pytest
 
-from penstock.ingest.backoff import BASE_S, LEAST_S, MOST_S, Backoff
+from penstock.ingest.source import BASE_S, LEAST_S, MOST_S, Backoff
 
 
 class Longest(Random):

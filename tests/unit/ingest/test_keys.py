@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from penstock.errors import InvalidOption
-from penstock.ingest.keys import KeyReader, NoObject
+from penstock.ingest.sorting import KeyReader, NoObject
 
 _LONG = 123456789012345678901234567890
 

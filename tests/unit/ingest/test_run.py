@@ -11,7 +11,7 @@ import pytest
 
 from penstock.client import connect
 from penstock.errors import PenstockError, ServerRefused, UnfitSource
-from penstock.ingest import backoff
+from penstock.ingest import source as source_module
 from penstock.ingest.options import SseOptions, addresses
 from penstock.ingest.run import TargetServer, run
 from tests.local_server import LocalServer, local_server
@@ -43,7 +43,7 @@ class Watch:
 
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(backoff, "BASE_S", 0.001)
+    monkeypatch.setattr(source_module, "BASE_S", 0.001)
 
 
 @pytest.fixture

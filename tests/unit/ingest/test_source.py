@@ -6,7 +6,7 @@ import socket
 import pytest
 
 from penstock.errors import UnfitSource
-from penstock.ingest import backoff, source
+from penstock.ingest import source
 from penstock.ingest.options import Address
 from penstock.ingest.source import StreamSource
 from penstock.wire.sse import ServerSentEvent
@@ -17,7 +17,7 @@ PATIENCE_S = 30.0
 
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(backoff, "BASE_S", 0.001)
+    monkeypatch.setattr(source, "BASE_S", 0.001)
 
 
 def read(
@@ -79,8 +79,8 @@ def test_a_server_that_is_silent_for_too_long_is_asked_again() -> None:
 
 def test_the_server_says_how_long_to_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     # Longer than anybody waits for this test, unless the server is heard.
-    monkeypatch.setattr(backoff, "BASE_S", 2 * PATIENCE_S)
-    monkeypatch.setattr(backoff, "MOST_S", 4 * PATIENCE_S)
+    monkeypatch.setattr(source, "BASE_S", 2 * PATIENCE_S)
+    monkeypatch.setattr(source, "MOST_S", 4 * PATIENCE_S)
     with sse_server(answer(b"retry: 1\ndata: a\n\n"), NO_CONTENT) as server:
         assert data(*read(server.url)) == [b"a"]
 

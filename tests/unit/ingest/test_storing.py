@@ -14,8 +14,8 @@ from penstock.client.feed import Feed
 from penstock.delivery.letters import DeadLetter
 from penstock.errors import ServerRefused
 from penstock.ingest.options import SseOptions
+from penstock.ingest.run import Storer
 from penstock.ingest.sorting import StreamNote
-from penstock.ingest.storing import Storer
 from penstock.model.event import Event as Stored
 from penstock.wire.sse import ServerSentEvent
 from tests.local_server import LocalServer, local_server

@@ -6,8 +6,8 @@ import pytest
 
 from penstock.clock import ManualClock
 from penstock.log import Columns, Log
+from penstock.log.housekeeping import SegmentFacts, new_start
 from penstock.log.options import TopicOptions
-from penstock.log.retention import SegmentFacts, new_start
 from tests.unit.log.faults import offsets, payloads
 from tests.unit.log.scenes import add, keyed, segments
 

@@ -15,7 +15,7 @@ from penstock.gateway.native_pub import problem
 from penstock.model.remote_errors import (
     KNOWN,
     MAX_FIELD_BYTES,
-    fields_told,
+    public_fields,
     remote_error,
 )
 from penstock.wire.native import RequestRefused, Welcome, encode
@@ -67,7 +67,7 @@ def test_an_error_is_the_same_on_the_other_side(error: PenstockError) -> None:
     assert {name: getattr(found, name) for name in error.fields} == {
         name: getattr(shown, name) for name in error.fields
     }
-    assert (str(found), found.hint) == (error.told, error.hint)
+    assert (str(found), found.hint) == (error.for_client, error.hint)
     assert found.retriable is error.retriable
 
 
@@ -115,7 +115,7 @@ def test_no_server_says_what_a_program_met_on_its_own_side(
     found = received(problem(1, error))
 
     assert type(found) is ServerRefused
-    assert (found.error, str(found)) == (type(error).__name__, error.told)
+    assert (found.error, str(found)) == (type(error).__name__, error.for_client)
 
 
 @pytest.mark.parametrize(
@@ -184,13 +184,13 @@ def test_no_field_of_a_known_class_hides_one_of_a_refusal() -> None:
 def test_a_value_that_cannot_be_told_is_left_out(value: object) -> None:
     error = errors.InvalidOption("window", value, "a number")
 
-    assert fields_told(error) == {"name": "window", "limit": "a number"}
+    assert public_fields(error) == {"name": "window", "limit": "a number"}
 
 
 def test_no_path_is_told() -> None:
     error = errors.DiskFull("/srv/data/journal/0.jnl", "writing", "No space left")
 
-    assert fields_told(error)["file"] == "a file of the server"
+    assert public_fields(error)["file"] == "a file of the server"
     assert error.file == "/srv/data/journal/0.jnl"
 
 

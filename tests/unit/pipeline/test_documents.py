@@ -6,9 +6,15 @@ import json
 
 import pytest
 
-from penstock.pipeline.documents import tweet_document, user_document
-from penstock.pipeline.engagement import engagement
-from penstock.pipeline.sentiment import SIGNS, mean, values_of, words_of
+from penstock.pipeline.documents import (
+    SIGNS,
+    mean,
+    tweet_document,
+    user_document,
+    values_of,
+    words_of,
+)
+from penstock.pipeline.portion import engagement
 from penstock.pipeline.tweet import MAX_TEXT_BYTES
 from penstock.store.documents import MAX_DOCUMENT_BYTES
 from penstock.tweets.words import emotion_values

@@ -93,7 +93,7 @@ def test_more_letters_can_be_told_than_a_message_holds(server: LocalServer) -> N
     given = (Letter(place, "why", bytes(1 << 20)) for place in range(70))
     outlet = QueryFeed(BrokerAddress(data=str(server.data)).feed)
 
-    told = outlet.told("q")
+    told = outlet.last_note("q")
     assert told is not None
     outlet.put_letters(told, 0, given)
     outlet.put([], FeedNote(0))

@@ -39,13 +39,13 @@ def test_letters_that_were_told_before_a_crash_are_not_told_again(
     with local_server(tmp_path):
         broker = BrokerAddress(data=str(tmp_path))
         first, second = QueryFeed(broker.feed), QueryFeed(broker.feed)
-        assert first.told() is None, "it does not know of what"
-        first.told("q")
+        assert first.last_note() is None, "it does not know of what"
+        first.last_note("q")
         first.put([FeedEvents("t", [b"7"])], FeedNote(7))
         with pytest.raises(ConnectionLost):
             first.put_letters(known(first), 8, cut_off())
         first.close()
-        second.told("q")
+        second.last_note("q")
         assert (known(second).batch, known(second).letters_to) == (8, 33)
         second.put_letters(known(second), 8, strays)
         second.put([FeedEvents("t", [b"8"])], FeedNote(8))
@@ -65,7 +65,7 @@ def test_after_an_answer_was_lost_it_is_asked_again_how_far_it_is(
 ) -> None:
     with local_server(tmp_path):
         outlet = QueryFeed(BrokerAddress(data=str(tmp_path)).feed)
-        outlet.told("q")
+        outlet.last_note("q")
         put = Feed.put
 
         def stored_without_a_word(feed: Feed, *args: Any, **more: Any) -> None:
@@ -76,8 +76,8 @@ def test_after_an_answer_was_lost_it_is_asked_again_how_far_it_is(
             lost.setattr(Feed, "put", stored_without_a_word)
             with pytest.raises(ConnectionLost):
                 outlet.put([FeedEvents("t", [b"7"])], FeedNote(7))
-        assert outlet.told() is None
-        assert outlet.told("q") == FeedNote(7)
+        assert outlet.last_note() is None
+        assert outlet.last_note("q") == FeedNote(7)
         outlet.put([FeedEvents("t", [b"8"])], FeedNote(8))
 
         with connect(tmp_path) as client:
@@ -93,7 +93,7 @@ def test_people_see_the_text_of_a_statistic(tmp_path: Path) -> None:
         outlet = QueryFeed(BrokerAddress(data=str(tmp_path)).feed)
         windows = Windows()
         windows.add(0, Took({7: 1}, {3: 1}, {2: 1}))
-        outlet.told("q")
+        outlet.last_note("q")
         outlet.put(statistics(closed(windows, WINDOW_MS)), FeedNote(7))
         with connect(tmp_path) as client:
             (batch,) = client.fetch("logger_stats", 0, 1).batches
@@ -109,7 +109,7 @@ def test_letters_leave_open_windows_as_they_are(tmp_path: Path) -> None:
     windows.add(5_000, Took({1: 1}, {1: 1}, {1: 1}))
     with local_server(tmp_path):
         outlet = QueryFeed(BrokerAddress(data=str(tmp_path)).feed)
-        outlet.told("q")
+        outlet.last_note("q")
         outlet.put([], FeedNote(3, windows=windows, samples=9))
 
         outlet.put_letters(known(outlet), 4, [Letter(30, "why", b"x")])
@@ -155,7 +155,7 @@ def test_another_checkpoint_begins_anew(tmp_path: Path) -> None:
 
         for query in ("one", "two"):
             outlet = QueryFeed(broker.feed)
-            assert outlet.told(query) == FeedNote()
+            assert outlet.last_note(query) == FeedNote()
             outlet.put([FeedEvents("t", [query.encode()])], FeedNote(0))
             outlet.close()
 
@@ -174,6 +174,6 @@ def test_a_feed_has_the_name_of_its_query() -> None:
 
 
 def known(outlet: QueryFeed) -> FeedNote:
-    told = outlet.told()
+    told = outlet.last_note()
     assert told is not None
     return msgspec.structs.replace(told)

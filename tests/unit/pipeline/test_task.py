@@ -7,8 +7,8 @@ from typing import Any
 import pyarrow as pa
 
 from penstock.pipeline import notes
+from penstock.pipeline.batch import COLUMNS, Totals
 from penstock.pipeline.task import NOTE, TAG, USER, Task
-from penstock.pipeline.totals import COLUMNS, Totals
 from penstock.pipeline.tweet import NO_TWEET
 from tests.unit.pipeline.stores import Lists
 from tests.unit.pipeline.tweets import payload, tagged, tweet

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.pipeline.watch import QueryCounts, Running, failed, is_idle, is_running
+from penstock.pipeline.run import QueryCounts, Running, failed, is_idle, is_running
 
 
 def test_counts_are_those_of_the_last_progress() -> None:

@@ -2,9 +2,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from penstock.schema.check import UNTOLD, Checker
+from penstock.schema.check import MAX_BRANCHED, UNTOLD, Checker, can_tell
 from penstock.schema.document import canonical
-from penstock.schema.telling import MAX_BRANCHED, can_tell
 
 EITHER = {"anyOf": [{"const": 1}, {"const": 2}]}
 

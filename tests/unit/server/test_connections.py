@@ -9,7 +9,7 @@ from penstock.gateway.line import LineGateway
 from penstock.gateway.options import LineOptions
 from penstock.log import Columns
 from penstock.model.policy import Policy
-from penstock.server.connections import connection_counts, connection_rows
+from penstock.server.process_info import connection_counts, connection_rows
 from tests.unit.server.scene import house, run
 
 

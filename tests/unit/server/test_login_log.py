@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.server import login_log
-from penstock.server.login_log import LoginLog
+from penstock.server import logins
+from penstock.server.logins import LoginLog
 
 
 def lines(caplog: pytest.LogCaptureFixture) -> list[str]:
@@ -46,7 +46,7 @@ def test_an_address_that_was_quiet_for_a_minute_begins_anew(
 def test_many_addresses_and_names_do_not_fill_the_log(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(login_log, "MAX_ADDRESSES", 3)
+    monkeypatch.setattr(logins, "MAX_ADDRESSES", 3)
     log = LoginLog()
     for number in range(500):
         log.failed(f"user{number}", f"192.0.2.{number}", "http", 0.0)

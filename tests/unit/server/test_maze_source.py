@@ -12,7 +12,7 @@ from penstock.errors import BeingDeleted
 from penstock.gateway.maze import MazeClient, MazeHub, MazeSource, MazeState
 from penstock.gateway.options import MazeOptions
 from penstock.log import Columns
-from penstock.server.maze_source import MazeSourceConnection
+from penstock.server.ports import MazeSourceConnection
 from tests.unit.server.scene import Client, House, house, run, turns
 
 

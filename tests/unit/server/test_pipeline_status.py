@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.server.pipeline_status import NOT_RUNNING, STALE_MS, pipeline_status
+from penstock.server.process_info import NOT_RUNNING, STALE_MS, pipeline_status
 
 STAGE = {"name": "spark", "state": "ready", "events": 5, "restarts": 1}
 

@@ -22,9 +22,8 @@ from penstock.log import Columns, Log
 from penstock.server.connection import Connection
 from penstock.server.engine import Engine
 from penstock.server.listeners import Listeners, Port
-from penstock.server.maze_source import MazeSourceConnection
 from penstock.server.options import ListenOptions, ServerOptions, TlsOptions
-from penstock.server.ports import LOCAL, Ports
+from penstock.server.ports import LOCAL, MazeSourceConnection, Ports
 from penstock.server.settings import Settings
 from penstock.server.tls import Certificates as Loaded
 from tests.interop.certificates import Certificates

@@ -11,7 +11,7 @@ import pytest
 from penstock import __version__
 from penstock.desk.views.figures import Pipeline, StageRow
 from penstock.server import processes
-from penstock.server.pipeline_status import NOT_RUNNING
+from penstock.server.process_info import NOT_RUNNING
 from penstock.server.processes import ProcessWatch, Seen, seen_of, tree_of
 
 

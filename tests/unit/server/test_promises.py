@@ -7,7 +7,7 @@ import pytest
 
 from penstock.errors import DiskFull
 from penstock.log import Columns, LogOptions
-from penstock.server.promises import EnginePromises
+from penstock.server.web import EnginePromises
 from tests.unit.server.scene import House, house, run, turns
 
 

@@ -1,8 +1,8 @@
 from __future__ import annotations
 
 from penstock.config import items_of, load
-from penstock.server import setting_rows as module
-from penstock.server.setting_rows import MASK, setting_rows
+from penstock.server import process_info as module
+from penstock.server.process_info import MASK, setting_rows
 from penstock.server.settings import Settings
 
 

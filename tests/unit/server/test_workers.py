@@ -4,7 +4,7 @@ import asyncio
 import threading
 from functools import partial
 
-from penstock.server.workers import Worker
+from penstock.server.engine import Worker
 from tests.unit.server.scene import run
 
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pyarrow as pa
 from pyspark.sql import types as spark
 
-from penstock.spark.arrow_types import arrow_schema, arrow_type
+from penstock.spark.columns import arrow_schema, arrow_type
 
 
 def test_times_are_microseconds_of_utc() -> None:

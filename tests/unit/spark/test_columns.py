@@ -13,8 +13,7 @@ from pyspark.sql import types as spark
 from penstock.errors import InvalidOption
 from penstock.log import Batch, Columns, frame_of
 from penstock.model.event import TIMES
-from penstock.spark.arrow_types import arrow_schema
-from penstock.spark.columns import layout_of, schema_of
+from penstock.spark.columns import arrow_schema, layout_of, schema_of
 from penstock.spark.ddl import parse
 from penstock.table import columns, naming
 from penstock.table.columns import Builder

@@ -9,8 +9,8 @@ from penstock.client import Client, connect, lasting
 from penstock.client.address import Remote
 from penstock.errors import ConnectionLost, NotRunning, ServerRefused
 from penstock.model.remote_errors import remote_error
-from penstock.spark import connection as spark_line
-from penstock.spark.connection import SparkConnection
+from penstock.spark import sink as spark_line
+from penstock.spark.sink import SparkConnection
 from penstock.table.connection import BrokerAccess
 from tests.local_server import LocalServer, local_server
 

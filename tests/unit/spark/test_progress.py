@@ -7,8 +7,8 @@ import pytest
 
 from penstock.errors import ServerRefused, Unreachable
 from penstock.model.remote_errors import remote_error
-from penstock.spark import progress
-from penstock.spark.progress import ProgressReporter
+from penstock.spark import stream
+from penstock.spark.stream import ProgressReporter
 
 
 class Asked:
@@ -75,7 +75,7 @@ def test_files_are_read_without_a_broker_and_told_to_it_when_it_is_there(
     place.error = None
     one.report(place, {"t": 5}, now=True)
     assert place.said == []
-    now_s[0] += progress.AWAY_S
+    now_s[0] += stream.AWAY_S
     one.report(place, {"t": 5}, now=True)
 
     assert place.said == [("spark:q", "t", 5)]

@@ -13,8 +13,7 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMa
 from penstock.client import connect
 from penstock.errors import DataLost, InvalidOption, UnknownTopic
 from penstock.log import Log
-from penstock.spark.progress import ProgressReporter
-from penstock.spark.stream import TopicStreamReader
+from penstock.spark.stream import ProgressReporter, TopicStreamReader
 from tests.local_server import local_server
 from tests.unit.spark.scene import append, rows, source
 

@@ -15,7 +15,7 @@ import pytest
 
 from penstock.errors import InvalidQuery
 from penstock.log import Columns, Log
-from penstock.sql.boxed import FUNCTIONS, Box, functions_in, told
+from penstock.sql.boxed import FUNCTIONS, Box, encoded, functions_in
 from penstock.sql.question import ANSWERED, PROGRAM, REFUSED, SqlQuestion, SqlRefusal
 from penstock.sql.scanning import TopicTable
 
@@ -54,7 +54,7 @@ def answered(data: Path, query: str, **more: Any) -> Any:
     """Answered in this process, which is not confined."""
     asked = question(data, query, **more)
     with Box(asked) as box:
-        return json.loads(told(asked, box.answer(query)))
+        return json.loads(encoded(asked, box.answer(query)))
 
 
 def carried_out(asked: SqlQuestion) -> subprocess.CompletedProcess[bytes]:
@@ -199,7 +199,7 @@ def test_no_error_names_a_file_of_the_server(data: Path) -> None:
         # Not by the name of its module: other tests load that anew.
         patch.setitem(TopicTable.read.__globals__, "open_place", gone)
         with pytest.raises(InvalidQuery) as caught:
-            told(asked, box.answer(asked.query))
+            encoded(asked, box.answer(asked.query))
 
     assert str(caught.value) == "a file of the topics could not be read"
 

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from penstock.sql.engine import values
 from penstock.sql.plain import interval, plain
-from penstock.sql.values import values
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.sql.pruning import bounds
+from penstock.sql.scanning import bounds
 
 SCHEMA = pa.schema([("offset", pa.int64()), ("key", pa.string())])
 MOST = 64

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from penstock.errors import InvalidQuery
-from penstock.sql.values import values
+from penstock.sql.engine import values
 
 
 def found(expression: str) -> Any:

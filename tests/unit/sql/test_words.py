@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.sql.words import spoken, with_column
+from penstock.sql.engine import spoken, with_column
 
 
 @pytest.mark.parametrize(

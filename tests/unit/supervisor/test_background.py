@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from penstock.supervisor.background import BackgroundThread
+from penstock.supervisor.run import BackgroundThread
 
 
 def until_done(aside: BackgroundThread) -> None:

@@ -40,7 +40,7 @@ STORED = StoredDocuments({}, {"tweets": 110, "users": 20, "users_engagements": 2
 
 def sums(**told: int) -> Sums:
     found = Sums()
-    found.told = Counter(
+    found.reported = Counter(
         {"tweets_stats": 120, "users_stats": 120, "logger_stats": 3, **told}
     )
     return found

@@ -28,7 +28,7 @@ def test_what_it_said_last_counts_while_it_is_away(tmp_path: Path) -> None:
     desk.ask()
 
     assert desk.counted.topics["firehose"] == 2
-    assert sums.told == {"tweets_stats": 3}
+    assert sums.reported == {"tweets_stats": 3}
     assert desk.letters("ingest sse") == -1
 
 

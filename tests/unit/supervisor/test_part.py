@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.supervisor.part import Places, told
+from penstock.supervisor.part import Places, read_json
 
 
 def test_everything_is_below_one_directory(tmp_path: Path) -> None:
@@ -40,4 +40,4 @@ def test_what_a_part_says_is_read_if_it_makes_sense(
     if content is not None:
         path.write_bytes(content)
 
-    assert told(path) == found
+    assert read_json(path) == found

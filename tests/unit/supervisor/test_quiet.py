@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from penstock.supervisor.figures import StageCounts
 from penstock.supervisor.process import PartState
-from penstock.supervisor.quiet import Quiet
+from penstock.supervisor.run import Quiet
 
 
 def test_it_is_over_when_nothing_moves_and_nobody_is_behind() -> None:

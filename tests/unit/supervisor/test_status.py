@@ -3,11 +3,11 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
-from penstock.server.pipeline_status import pipeline_status
+from penstock.server.process_info import pipeline_status
 from penstock.supervisor.figures import StageCounts
 from penstock.supervisor.part import Part, Places
 from penstock.supervisor.process import PartState, Process
-from penstock.supervisor.status import tell
+from penstock.supervisor.run import tell
 
 
 def now_ms() -> int:
@@ -25,9 +25,9 @@ def test_a_broker_understands_what_a_run_tells(tmp_path: Path) -> None:
     ]
     processes = [Process(Part(name="source", command=("true",)), places)]
 
-    tell(places.told, rows, processes, running=True)
+    tell(places.view, rows, processes, running=True)
 
-    found = pipeline_status(str(places.told), now_ms())
+    found = pipeline_status(str(places.view), now_ms())
     source, spark = found.stages
     assert found.running
     assert (source.name, source.state, source.events) == ("source", "ready", 7)

@@ -23,7 +23,7 @@ def test_topics_are_summed_as_far_as_they_go(tmp_path: Path) -> None:
     sums = Sums()
     with local_server(tmp_path / "data") as server, connect(server.data) as client:
         sums.look(client, counted(client).topics)
-        assert not sums.told
+        assert not sums.reported
         say(client, "tweets_stats", {"processed": 4})
         sums.look(client, counted(client).topics)
         say(client, "tweets_stats", {"processed": 5})
@@ -31,7 +31,7 @@ def test_topics_are_summed_as_far_as_they_go(tmp_path: Path) -> None:
         sums.look(client, counted(client).topics)
 
     assert sums.is_whole
-    assert sums.told == {"tweets_stats": 9, "logger_stats": 2}
+    assert sums.reported == {"tweets_stats": 9, "logger_stats": 2}
 
 
 def test_panics_behind_the_last_window_wait(tmp_path: Path) -> None:
@@ -68,7 +68,7 @@ def test_another_run_goes_on_with_them(tmp_path: Path) -> None:
         again.look(client, {"tweets_stats": 2})
         again.look(client, counted(client).topics)
 
-    assert again.told == Sums(kept).told == {"tweets_stats": 9}
+    assert again.reported == Sums(kept).reported == {"tweets_stats": 9}
 
 
 def test_what_went_before_it_was_read_is_noticed(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.spark.arrow_types import arrow_schema
+from penstock.spark.columns import arrow_schema
 from penstock.spark.ddl import parse
 from penstock.table.payloads import PayloadDecoder, has_map
 

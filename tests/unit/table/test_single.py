@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.spark.arrow_types import arrow_schema
+from penstock.spark.columns import arrow_schema
 from penstock.spark.ddl import parse
 from penstock.table.single import Single
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.spark.arrow_types import arrow_schema
+from penstock.spark.columns import arrow_schema
 from penstock.spark.ddl import parse
 from penstock.table import typed
 from penstock.table.typed import JsonDecoder

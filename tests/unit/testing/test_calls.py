@@ -9,8 +9,8 @@ from penstock.embedded.handler import Handler
 from penstock.embedded.job import Job
 from penstock.embedded.run import HandlerRun
 from penstock.testing import InjectedFault, VirtualClock
-from penstock.testing.calls import Calls
 from penstock.testing.faults import Faults
+from penstock.testing.pace import Calls
 from penstock.testing.timers import CALL, VirtualTimers
 
 EVENT = Event(topic="t", offset=0, id="e", timestamp_ms=0, payload=b"{}")

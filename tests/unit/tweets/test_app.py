@@ -6,9 +6,9 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from penstock.tweets.app import application
 from penstock.tweets.generator import Generator
 from penstock.tweets.pace import MessagePace
+from penstock.tweets.run import application
 from penstock.tweets.stream import Stream, StreamTally
 from penstock.tweets.words import as_text
 from penstock.wire.sse import SseParser

@@ -5,8 +5,7 @@ from collections import Counter
 
 import pytest
 
-from penstock.tweets.generator import PANIC, Generator, MessageKind
-from penstock.tweets.shapes import MadeTweet
+from penstock.tweets.generator import PANIC, Generator, MadeTweet, MessageKind
 from penstock.tweets.words import emotion_values
 
 COUNT = 6000

@@ -2,8 +2,7 @@ from __future__ import annotations
 
 import msgspec
 
-from penstock.tweets.generator import Generator
-from penstock.tweets.shapes import MadeMessage, MadeTweet
+from penstock.tweets.generator import Generator, MadeMessage, MadeTweet
 
 
 def test_a_tweet_without_a_retweet_does_not_mention_one() -> None:

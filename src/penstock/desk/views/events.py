@@ -26,7 +26,7 @@ class EventView(View, frozen=True, kw_only=True):
 
 
 class TryRow(View, frozen=True, kw_only=True):
-    """A try that failed; ``duration_s`` is None where nobody measured it."""
+    """A try that failed; ``duration_s`` is None where it was not measured."""
 
     tries: int
     at_ms: int

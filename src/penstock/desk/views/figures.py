@@ -49,7 +49,7 @@ class SyncRow(View, frozen=True, kw_only=True):
 
 
 class History(View, frozen=True, kw_only=True, rename={"in_": "in"}):
-    """The last minute, the newest second last. ``lag`` None: nobody looked then."""
+    """The last minute, the newest second last. ``lag`` None: no client looked then."""
 
     step_s: int
     in_: list[float]
@@ -112,7 +112,7 @@ class ShareRow(View, frozen=True, kw_only=True):
 
 
 class ConnectionRow(View, frozen=True, kw_only=True):
-    """Somebody who is connected. ``rate``: events a second its subscriptions take."""
+    """A client that is connected. ``rate``: events a second its subscriptions take."""
 
     number: int
     gateway: str
@@ -160,8 +160,8 @@ class FlowEdge(
 class Sampled(View, frozen=True, kw_only=True):
     """What publishers and causes were found in: the newest events of topics.
 
-    ``events`` were looked at since somebody looks at the flow, ``parents`` of them have
-    one, of ``unknown`` nobody knows where.
+    ``events`` were looked at since a client looks at the flow, ``parents`` of them have
+    one, of ``unknown`` it is not known where.
     """
 
     events: int
@@ -236,7 +236,7 @@ class StageRow(View, frozen=True, kw_only=True):
 class Pipeline(View, frozen=True, kw_only=True):
     """What ``penstock up`` has told last, if it runs this broker.
 
-    ``resting``: the stream begins when somebody asks for it; ``asked``: somebody has,
+    ``resting``: the stream begins when a client asks for it; ``asked``: one has,
     since the broker was started. ``spark``: whether Spark and what follows are in it.
     """
 

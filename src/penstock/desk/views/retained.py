@@ -6,7 +6,7 @@ from penstock.desk.views import View
 
 
 class RetainedRow(View, frozen=True, kw_only=True):
-    """A retained message; after ``expires_ms`` nobody gets it any more."""
+    """A retained message; after ``expires_ms`` no subscriber gets it any more."""
 
     topic: str
     bytes: int

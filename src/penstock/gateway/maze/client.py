@@ -18,7 +18,7 @@ from penstock.wire.maze import parse_client_id
 
 logger = logging.getLogger(__name__)
 
-# An id is a number; anybody can open a connection and begin one.
+# An id is a number; any peer can open a connection and begin one.
 MAX_ID_BYTES = 1 << 10
 
 
@@ -104,7 +104,7 @@ class MazeClient(Gateway):
         try:
             self._id = parse_client_id(line)
         except RemoteProtocolError as error:
-            self._refuse(error.told, line)
+            self._refuse(error.for_client, line)
         else:
             self.settled = True
             self._hub.router.join(self._id, self)

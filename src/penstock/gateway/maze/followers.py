@@ -1,4 +1,4 @@
-"""Who follows whom, whether or not anybody of them is connected."""
+"""Who follows whom, whether or not any of them is connected."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _NOBODY: frozenset[int] = frozenset()
 
 
 class Followers:
-    """Users and their followers. A user that nobody follows takes no memory.
+    """Users and their followers. A user without followers takes no memory.
 
     ``graph`` is open to be read: routing looks into it for every status.
     """
@@ -38,5 +38,5 @@ class Followers:
         return self.graph.get(user, _NOBODY)
 
     def clear(self) -> None:
-        # In place: whoever holds the graph keeps looking at the right one.
+        # In place: code that holds the graph keeps looking at the right one.
         self.graph.clear()

@@ -5,24 +5,67 @@
 A whole receive goes through each step at once. Clients are told without waiting for
 the disk, as the protocol knows no acknowledgement; the events are published in the
 order they were processed in, and with the state of the maze they outlive the process.
+
+Whether a new source goes on or starts afresh, only its event number 1 tells, and events
+are shuffled. So the first events are kept until it is there, or so many have come
+without it that it will not come, or the source has had its time.
 """
 
 from __future__ import annotations
 
 import logging
-from typing import Any, Protocol
+from enum import Enum, auto
+from typing import Any, Generic, Protocol, TypeVar
 
 from penstock.broker.publishing import Accepted
 from penstock.broker.seldom import Seldom
 from penstock.errors import Backlogged, BeingDeleted
 from penstock.gateway.maze.letters import DeadLetterBox, MazeLetters
-from penstock.gateway.maze.opening import FirstEvents, Verdict
 from penstock.gateway.maze.reorder import Reorder, Reordered
 from penstock.gateway.maze.router import NO_KIND, Item, MazeRouter
 from penstock.gateway.maze.state import MazeState
 from penstock.gateway.options import MazeOptions
 from penstock.log import Columns
 from penstock.wire.maze import parse
+
+T = TypeVar("T")
+
+
+class Verdict(Enum):
+    AFRESH = auto()
+    GOES_ON = auto()
+
+
+class FirstEvents(Generic[T]):
+    """Keeps at most ``window`` events and what came with the last of them."""
+
+    def __init__(self, window: int, wait_s: float) -> None:
+        self.numbers: list[int] = []
+        self.items: list[T] = []
+        self._window = window
+        self._wait_s = wait_s
+        self._since_s = 0.0
+
+    def take(self, numbers: list[int], items: list[T], now_s: float) -> Verdict | None:
+        """Keep events, and say what the source does once that is clear."""
+        if not numbers:
+            return None
+        overdue = self.overdue(now_s)
+        if not self.numbers:
+            self._since_s = now_s
+        room = self._window - len(self.numbers)
+        self.numbers += numbers
+        self.items += items
+        if overdue:
+            return Verdict.GOES_ON
+        if 1 in numbers[:room]:
+            return Verdict.AFRESH
+        return Verdict.GOES_ON if len(self.numbers) >= self._window else None
+
+    def overdue(self, now_s: float) -> bool:
+        """Whether the source sent something and has had its time."""
+        return bool(self.numbers) and now_s - self._since_s >= self._wait_s
+
 
 # Events that may wait while the log is behind, for as long as it takes a server to
 # stop reading: a few large receives.

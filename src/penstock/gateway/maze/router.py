@@ -40,7 +40,7 @@ class MazeListener(Protocol):
 class MazeRouter:
     """Who is connected, and the rules of who is told of what.
 
-    ``absent`` counts notifications that found nobody.
+    ``absent`` counts notifications that found no client.
     """
 
     def __init__(
@@ -80,13 +80,13 @@ class MazeRouter:
         """Apply events, which must be in order, and tell the clients."""
         graph, lines_of = self._followers.graph, self._lines.get
         follow, unfollow = self._followers.follow, self._followers.unfollow
-        told: list[int] = []
+        receivers: list[int] = []
         # Kinds by how many there are of them; every step here is paid per event.
         for (_, kind, one, other), line in items:
             if kind == STATUS:
                 followers = graph.get(one)
                 if followers is not None:
-                    self._tell_followers(one, followers, line, told)
+                    self._tell_followers(one, followers, line, receivers)
                 continue
             if kind == UNFOLLOW:
                 unfollow(one, other)
@@ -94,7 +94,7 @@ class MazeRouter:
             if kind == FOLLOW:
                 follow(one, other)
             elif kind == BROADCAST:
-                self._tell_all(line, told)
+                self._tell_all(line, receivers)
                 continue
             elif kind != PRIVATE:
                 continue
@@ -105,14 +105,14 @@ class MazeRouter:
                     self._letters.keep(f"client {other} is not connected", line)
             else:
                 if not lines:
-                    told.append(other)
+                    receivers.append(other)
                 lines.append(line)
         listeners = self._listeners
-        for listener in [listeners[client] for client in told]:
+        for listener in [listeners[client] for client in receivers]:
             listener.gather()
 
     def _tell_followers(
-        self, user: int, followers: set[int], line: bytes, told: list[int]
+        self, user: int, followers: set[int], line: bytes, receivers: list[int]
     ) -> None:
         lines_of = self._lines.get
         count = 0
@@ -123,7 +123,7 @@ class MazeRouter:
             if lines is not None:
                 count += 1
                 if not lines:
-                    told.append(client)
+                    receivers.append(client)
                 lines.append(line)
         missed = len(followers) - count
         if missed:
@@ -132,8 +132,8 @@ class MazeRouter:
                 of = f"{missed} of {len(followers)} followers of {user}"
                 self._letters.keep(f"{of} are not connected", line)
 
-    def _tell_all(self, line: bytes, told: list[int]) -> None:
+    def _tell_all(self, line: bytes, receivers: list[int]) -> None:
         for client, lines in self._lines.items():
             if not lines:
-                told.append(client)
+                receivers.append(client)
             lines.append(line)

@@ -89,7 +89,7 @@ class MazeState(Kept):
     def catch_up(self, batches: Iterable[Batch]) -> None:
         """Apply the events of the topic that the snapshot does not hold."""
         for batch in batches:
-            # What is no event was published by somebody else, and is no matter of ours.
+            # What is no event is of another publisher, and is no matter of ours.
             for row in parse(batch.since(self.applied).payloads()).rows:
                 self._apply(row)
             self.applied = max(self.applied, batch.end_offset)

@@ -209,7 +209,7 @@ class Delivering:
         return ids
 
     def _waive(self, one: SentPage, lo: int, hi: int) -> None:
-        """Nobody answers for these: they are settled by being sent, or left out."""
+        """No answer comes for these: they are settled by being sent, or left out."""
         subscription = one.share.subscription
         if subscription.policy.qos:
             offset_of = one.page.batch.offset_of

@@ -184,7 +184,7 @@ class MqttGateway(Gateway):
         self._let_go(Reason.SESSION_TAKEN_OVER, now_s)
 
     def sent_away(self, now_s: float) -> None:
-        """Somebody ends the session, which has no time left without a connection."""
+        """A user ends the session, which has no time left without a connection."""
         self._let_go(Reason.ADMINISTRATIVE_ACTION, now_s)
 
     def _let_go(self, reason: Reason, now_s: float) -> None:
@@ -242,7 +242,7 @@ class MqttGateway(Gateway):
                 self._violated(error)
             except PenstockError as error:
                 # The broker cannot do it now: not acknowledged, so it comes again.
-                self._bye(Reason.QUOTA_EXCEEDED, error.told)
+                self._bye(Reason.QUOTA_EXCEEDED, error.for_client)
         if self.login is None and not self.closing and self._parser.failed is not None:
             self._violated(self._parser.failed)
 
@@ -357,11 +357,13 @@ class MqttGateway(Gateway):
         """The write of what was to be acknowledged failed: the client shall repeat."""
         self.closing = True
         if self._last_word is None:
-            told: Properties = {
+            properties: Properties = {
                 Property.REASON_STRING: "not stored: the write failed, send it again"
             }
             five = self._parser.version == 5
-            self._last_word = disconnect(Reason.QUOTA_EXCEEDED, told) if five else b""
+            self._last_word = (
+                disconnect(Reason.QUOTA_EXCEEDED, properties) if five else b""
+            )
         return self._last_word
 
     def _violated(self, error: Malformed) -> None:
@@ -392,7 +394,7 @@ class MqttGateway(Gateway):
             Reason.NOT_AUTHORIZED,
         )
         if known:  # MQTT-3.2.2-6 (3.1.1): otherwise nothing is said
-            data = connack(version, reason, False, _told(text))
+            data = connack(version, reason, False, _reason_string(text))
             if text and not self._fits(data):  # MQTT-3.2.2-19
                 data = connack(version, reason, False, {})
             self._outbox.now(data)
@@ -409,7 +411,7 @@ class MqttGateway(Gateway):
         """End the connection for a reason of ours: version 5 is told, MQTT-4.13.1-1."""
         opened = self._opened
         if opened is not None and self._parser.version == 5:
-            data = disconnect(reason, _told(text))
+            data = disconnect(reason, _reason_string(text))
             if not opened.outbound.writer.allows(data):  # MQTT-3.14.2-3
                 data = disconnect(reason, {})
             self._outbox.now(data)
@@ -423,5 +425,5 @@ def _went_on(work: Iterator[None]) -> Iterator[None] | None:
     return None
 
 
-def _told(text: str) -> Properties:
+def _reason_string(text: str) -> Properties:
     return {Property.REASON_STRING: text} if text else {}

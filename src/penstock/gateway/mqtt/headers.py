@@ -120,7 +120,7 @@ def left_s(
         return expires_ms / 1000 - now_s
     given = headers.get(EXPIRES)
     if given is None or not given.isdecimal() or len(given) > MAX_DIGITS:
-        return None  # somebody else's header of our name, perhaps
+        return None  # a publisher's own header of our name, perhaps
     return int(given) / 1000 - now_s
 
 
@@ -164,7 +164,7 @@ def _pairs(text: str) -> list[tuple[str, str]]:
     try:
         return _decode_pairs(text)
     except msgspec.DecodeError:
-        return []  # somebody else's header of our name
+        return []  # a publisher's own header of our name
 
 
 def _correlation(headers: Mapping[str, str]) -> bytes | None:
@@ -178,7 +178,7 @@ def _correlation(headers: Mapping[str, str]) -> bytes | None:
 
 
 def _sayable(property_: Property, text: str) -> bool:
-    """Whether a header is what its property has to be; anybody may have set it."""
+    """Whether a header is what its property has to be; any client may have set it."""
     if property_ is Property.RESPONSE_TOPIC and (not text or {"+", "#"} & set(text)):
         return False  # MQTT-3.3.2-14
     return _speakable(text)

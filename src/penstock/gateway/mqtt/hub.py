@@ -56,7 +56,7 @@ Rights = Callable[[str], Grants | None]
 
 
 class MqttHub:
-    """Without ``rights`` there are no users: whoever is in may do everything."""
+    """Without ``rights`` there are no users: a client that is in may do everything."""
 
     def __init__(
         self, broker: Broker, options: MqttOptions, rights: Rights | None = None
@@ -72,7 +72,7 @@ class MqttHub:
         self._again_s = 0.0
 
     def assigned_id(self) -> str:
-        """A client id that nobody has."""
+        """A client id that no session has."""
         start, sessions = self.broker.log.now_ms(), self.broker.sessions
         while sessions.get(name := f"{ASSIGNED}{start:x}-{next(self._assigned)}"):
             pass

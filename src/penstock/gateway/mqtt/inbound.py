@@ -1,6 +1,6 @@
 """What clients publish: into topics, and answered when it is on disk.
 
-QoS 0 is answered by nobody and not synced for. QoS 1 is acknowledged, and QoS 2
+QoS 0 is not answered and not synced for. QoS 1 is acknowledged, and QoS 2
 received, when its group is committed. The id of a QoS 2 publish is kept, in the same
 group as its event, until its PUBREL: whatever comes under that id before is the same
 message again (MQTT-4.3.3-10).
@@ -274,7 +274,7 @@ class Inbound:
             return
         kind = PacketKind.PUBACK if packet.qos == 1 else PacketKind.PUBREC
         if self._version < 5 and isinstance(error, InvalidName):
-            raise Malformed(reason, error.told)  # such a topic cannot be
+            raise Malformed(reason, error.for_client)  # such a topic cannot be
         if self._version < 5 and isinstance(error, QuotaReached):
             raise error  # kept as a dead letter it would take the room all the same
         if self._version < 5:
@@ -284,12 +284,12 @@ class Inbound:
                 self._hub.broker.sessions.received(self._session, new)
             self._acknowledge(packet, self._hub.broker.promised)
             return
-        told: Properties = {}
+        properties: Properties = {}
         if reason not in PLAIN_REASONS:
-            told = self._told(kind, reason, error.told)
+            properties = self._explained(kind, reason, error.for_client)
         refused = set(new)
         answer = b"".join(
-            render_ack(kind, id_, reason, told, 5)
+            render_ack(kind, id_, reason, properties, 5)
             if packet.qos == 1 or id_ in refused
             else render_acks(kind, [id_])
             for id_ in packet.packet_ids
@@ -298,17 +298,19 @@ class Inbound:
         over = len(packet.packet_ids) if packet.qos == 1 else len(new)
         self._outbox.after(self._hub.broker.promised, answer, self._lost, over)
 
-    def _told(self, kind: PacketKind, reason: Reason, text: str) -> Properties:
+    def _explained(self, kind: PacketKind, reason: Reason, text: str) -> Properties:
         """A text that says why, if the client wants one and can take it."""
-        told: Properties = {Property.REASON_STRING: text}
-        if self._explains and self._writer.allows(render_ack(kind, 1, reason, told, 5)):
-            return told  # MQTT-3.1.2-29, MQTT-3.4.2-2, MQTT-3.5.2-2
+        properties: Properties = {Property.REASON_STRING: text}
+        if self._explains and self._writer.allows(
+            render_ack(kind, 1, reason, properties, 5)
+        ):
+            return properties  # MQTT-3.1.2-29, MQTT-3.4.2-2, MQTT-3.5.2-2
         return {}
 
     def _keep(self, packet: Publishes, payload: bytes, error: PenstockError) -> None:
         """What an old client cannot be told of is not lost, unless it may not be."""
         if not isinstance(error, NotAllowed):
-            reason = f"{packet.topic}: {error.told}"
+            reason = f"{packet.topic}: {error.for_client}"
             self._hub.broker.dead_letter(gateway="mqtt", reason=reason, raw=payload)
 
     def _promise(self, data: bytes, answered: int, lost: Callable[[], bytes]) -> None:

@@ -54,7 +54,7 @@ class OpenedConnection:
 def refusal(
     connect: Connect, *, authenticate: bool, controls: bool = True
 ) -> Reason | None:
-    """Why a client may not come in, before anybody looks at a password.
+    """Why a client may not come in, before a password is looked at.
 
     ``controls``: names may have control characters.
     """
@@ -85,11 +85,11 @@ def open_session(
     """Let a client in; raises LimitReached, NotAllowed."""
     if connect.will is not None:
         gateway.grants.check_publish(connect.will.topic)
-    told: Properties = {}
+    properties: Properties = {}
     client = connect.client_id
     if not client:
         client = hub.assigned_id()
-        told[Property.ASSIGNED_CLIENT_IDENTIFIER] = client  # MQTT-3.2.2-16
+        properties[Property.ASSIGNED_CLIENT_IDENTIFIER] = client  # MQTT-3.2.2-16
     user = gateway.grants.user
     hub.expire(client, now_s)
     known = hub.broker.sessions.get(client)
@@ -103,7 +103,7 @@ def open_session(
         raise NotAllowed(user, "begin a session as", client)
     name = subscriber_of(client)
     kept = gateway.grants.may_keep(name)
-    session, present = _session(hub, connect, client, told, now_s, kept=kept)
+    session, present = _session(hub, connect, client, properties, now_s, kept=kept)
     session.user = user
     may = gateway.grants.may_subscribe
     if gone := [
@@ -115,7 +115,7 @@ def open_session(
     session.will = None if connect.will is None else _will(connect.will)
     sessions = hub.broker.sessions
     sessions.attach(session, gateway)
-    keep_alive_s = _keep_alive(hub, connect, told)
+    keep_alive_s = _keep_alive(hub, connect, properties)
     window = number(connect.properties, Property.RECEIVE_MAXIMUM) or MOST
     aliases = number(connect.properties, Property.TOPIC_ALIAS_MAXIMUM) or 0
     writer = PacketWriter(
@@ -125,8 +125,8 @@ def open_session(
         counts=hub.system.counts,
     )
     outbound = Outbound(hub, session, outbox, writer, min(window, hub.options.window))
-    _tell_limits(hub, told)
-    answer = connack(connect.version, Reason.SUCCESS, present, told)
+    _tell_limits(hub, properties)
+    answer = connack(connect.version, Reason.SUCCESS, present, properties)
     if session.durable:
         outbox.after(hub.broker.promised, answer)
     else:
@@ -141,7 +141,7 @@ def _session(
     hub: MqttHub,
     connect: Connect,
     client: str,
-    told: Properties,
+    properties: Properties,
     now_s: float,
     *,
     kept: bool,
@@ -152,7 +152,7 @@ def _session(
         asked = number(connect.properties, Property.SESSION_EXPIRY_INTERVAL) or 0
         expiry_s = hub.expiry(asked) if kept else 0.0
         if asked and expiry_s is not None and expiry_s != asked:
-            told[Property.SESSION_EXPIRY_INTERVAL] = int(expiry_s)
+            properties[Property.SESSION_EXPIRY_INTERVAL] = int(expiry_s)
     else:
         lasting = kept and not connect.clean_start
         expiry_s = hub.expiry(0xFFFFFFFF) if lasting else 0.0
@@ -185,20 +185,20 @@ def _will(packet: WillPacket) -> Will:
     )
 
 
-def _keep_alive(hub: MqttHub, connect: Connect, told: Properties) -> int:
+def _keep_alive(hub: MqttHub, connect: Connect, properties: Properties) -> int:
     """The silence that is put up with; 0 for any (MQTT-3.2.2-21)."""
     most = hub.options.max_keep_alive_s
     asked = connect.keep_alive
     if most and (not asked or asked > most) and connect.version == 5:
-        told[Property.SERVER_KEEP_ALIVE] = most
+        properties[Property.SERVER_KEEP_ALIVE] = most
         return most
     return asked
 
 
-def _tell_limits(hub: MqttHub, told: Properties) -> None:
+def _tell_limits(hub: MqttHub, properties: Properties) -> None:
     options = hub.options
     if options.receive_maximum < MOST:
-        told[Property.RECEIVE_MAXIMUM] = options.receive_maximum
+        properties[Property.RECEIVE_MAXIMUM] = options.receive_maximum
     if options.topic_alias_maximum:
-        told[Property.TOPIC_ALIAS_MAXIMUM] = options.topic_alias_maximum
-    told[Property.MAXIMUM_PACKET_SIZE] = options.max_packet_bytes
+        properties[Property.TOPIC_ALIAS_MAXIMUM] = options.topic_alias_maximum
+    properties[Property.MAXIMUM_PACKET_SIZE] = options.max_packet_bytes

@@ -340,7 +340,7 @@ def _distinct(filters: list[RequestedFilter]) -> Iterator[RequestedFilter]:
 
 
 def _each(look: Iterator[None]) -> Iterator[None]:
-    """Go through it; whoever leaves off has not ended it."""
+    """Go through it; a caller that leaves off has not ended it."""
     for _ in look:
         yield
 

@@ -1,7 +1,7 @@
 """``$SYS`` topics: how the broker does, for those who subscribe to them.
 
-They are not stored: every round is sent to who asks for it, with QoS 0, and the last
-one to who subscribes. Names are those that Mosquitto made usual.
+They are not stored: every round is sent to its subscribers, with QoS 0, and the last
+one to a client that subscribes. Names are those that Mosquitto made usual.
 """
 
 from __future__ import annotations
@@ -71,12 +71,12 @@ class System:
         if not interval_s or not is_due(self._due_s, interval_s, now_s):
             return
         self._due_s = now_s + self._interval_s
-        told: dict[str, bytes] = {}
+        values: dict[str, bytes] = {}
         for listener in list(self.listeners):
             for topic in self._wanted_by(listener.system_filters):
-                if topic not in told:
-                    told[topic] = self._value(topic)
-                listener.tell(topic, told[topic], retain=False)
+                if topic not in values:
+                    values[topic] = self._value(topic)
+                listener.tell(topic, values[topic], retain=False)
 
     def knows(self, filter_: str) -> bool:
         """Whether a filter is about any of the topics: there are not many such."""
@@ -86,12 +86,12 @@ class System:
 
     def now(self, filters: Iterable[str]) -> Iterator[tuple[str, bytes]]:
         """How things stand, for who subscribes to filters."""
-        told: dict[str, bytes] = {}
+        values: dict[str, bytes] = {}
         for filter_ in filters:
             for topic in self._names.match(filter_):
-                if topic not in told:
-                    told[topic] = self._value(topic)
-                yield topic, told[topic]
+                if topic not in values:
+                    values[topic] = self._value(topic)
+                yield topic, values[topic]
 
     def _wanted_by(self, filters: Iterable[str]) -> dict[str, None]:
         return {

@@ -93,7 +93,7 @@ class PacketWriter:
         return self.publishes(form, [payload])
 
     def page(self, form: Form, page: Page) -> bytes:
-        """A whole page with QoS 0: the same for everybody who gets it like this."""
+        """A whole page with QoS 0: the same for all clients that get it like this."""
         if form.properties or (form.properties is not None and self._alias_limit):
             return self.publishes(form, page.payloads)
         key = f"mqtt {form.properties is None} {form.retain}"

@@ -47,7 +47,7 @@ class SyncFiles:
     """Syncs journal files that others may be writing, by handles of its own.
 
     The journal closes its handles when it likes. As long as one of them is open, the
-    kernel keeps an error that nobody was told of for the next handle. Only files that
+    kernel keeps an error that no handle was told of for the next one. Only files that
     ended unsynced (not each group was synced) may have lost one.
     """
 

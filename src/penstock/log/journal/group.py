@@ -64,7 +64,7 @@ class JournalEntry(NamedTuple):
     topic: int
     data: Buffer
     more: Buffer = b""
-    """Data may come in two parts, so that nobody has to join them."""
+    """Data may come in two parts, so that no caller has to join them."""
 
     @property
     def size(self) -> int:

@@ -8,7 +8,7 @@ of three ways:
 - it raises WriteFailed: **failed**, and the group is not in the journal, now or later.
   Fenced, a kind of it, says besides that another writer has taken over: this one must
   not write again;
-- it raises InDoubt: the group **may be stored**, and nobody knows yet. It is neither
+- it raises InDoubt: the group **may be stored**; that is not known yet. It is neither
   confirmed nor taken back. Nothing else is appended until ``settle`` says which it is.
 
 A group is self-contained: its entries hold all that its replay needs, and a backend
@@ -104,7 +104,7 @@ class Journal(Protocol):
     def settle(self) -> None:
         """Find out what became of an append in doubt, and finish it if it can be.
 
-        Raises WriteFailed if it is not stored, InDoubt while nobody knows. What is
+        Raises WriteFailed if it is not stored, InDoubt while that is not known. What is
         stored is, also if another writer has taken over since: that is for the next
         append to say.
         """

@@ -2,7 +2,7 @@
 
 It is written after each sync and never synced itself, so what it says is at most
 what is true. Crash promise: rebuilt; without it a reader looks at the journal of a
-log that nobody writes. Little-endian::
+log that no process writes. Little-endian::
 
     0   4  magic "PNSP"
     4   1  version, 1

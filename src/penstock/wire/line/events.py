@@ -56,7 +56,7 @@ class _PlainEvent(msgspec.Struct, forbid_unknown_fields=True, gc=False):
     priority: Annotated[int, msgspec.Meta(ge=0, le=MAX_PRIORITY)] = 0
 
 
-# The same with times, by the names in FIELDS; 0 is what nobody may say.
+# The same with times, by the names in FIELDS; 0 is what no client may say.
 _TimedEvent = msgspec.defstruct(
     "_TimedEvent",
     [(one.name, _Time, 0) for one in TIMES],

@@ -79,7 +79,7 @@ class Ack(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 class RequestedFilter(NamedTuple):
-    """A filter that somebody subscribes to, and how."""
+    """A filter that a client subscribes to, and how."""
 
     filter: str
     qos: int

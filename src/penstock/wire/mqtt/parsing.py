@@ -284,7 +284,7 @@ class ClientPacketParser(_PacketParser[ClientPacket]):
 
     If a CONNECT has a protocol level that does not exist, ``version`` is that of the
     answer, 4 or 5; if it is not even MQTT, ``version`` stays 0: close without one.
-    CONNECT may have a limit of its own, as anybody can send one. ``max_filters`` is of
+    CONNECT may have a limit of its own, as any peer can send one. ``max_filters`` is of
     one SUBSCRIBE or UNSUBSCRIBE.
     """
 

@@ -87,7 +87,7 @@ class PacketBody:
     def pairs(self, mark: int, most: int) -> list[tuple[str, str]]:
         """The pairs that follow, each behind the byte ``mark``, ``most`` of them.
 
-        Without a call for each number: whoever wants to can send thousands of them.
+        Without a call for each number: a peer that wants to can send thousands of them.
         It ends in front of one that is not complete, or wrong.
         """
         data, at, end = self._data, self.at, min(self.end, len(self._data))

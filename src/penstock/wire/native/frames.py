@@ -62,7 +62,7 @@ class FrameSplitter:
         rest = view[missing_header : missing_header + missing]
         self._held += rest
         if len(rest) == missing:
-            # Not copied: nobody else has what was held from now on.
+            # Not copied: nothing else has what was held from now on.
             frames.append(memoryview(self._held)[HEADER_BYTES:])
             self._held = bytearray()
         return missing_header + len(rest)

@@ -250,7 +250,7 @@ class Ended(msgspec.Struct, array_like=True, frozen=True, tag=70):
 class ChannelMoved(msgspec.Struct, array_like=True, frozen=True, tag=72):
     """The subscription was moved: Events so far count for nothing.
 
-    It goes on at another channel, so that nobody takes what is still said of them for
+    It goes on at another channel, so that what is still said of them is not taken for
     an answer to those that follow.
     """
 

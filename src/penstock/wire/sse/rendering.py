@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from penstock.errors import LocalProtocolError
 from penstock.wire.sse.parsing import MESSAGE, ServerSentEvent
 
-# A comment that a server sends so that nobody takes silence for death.
+# A comment that a server sends so that no client takes silence for death.
 KEEP_ALIVE = b":\n\n"
 
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.gateway.maze.opening import FirstEvents, Verdict
+from penstock.gateway.maze.hub import FirstEvents, Verdict
 
 
 def take(

@@ -5,7 +5,7 @@ import pytest
 
 from penstock.errors import RemoteProtocolError
 from penstock.wire.native import Finish, Publish, Settle, Stage
-from penstock.wire.native.large import MAX_PUBLISHES, MAX_VALUES, check_large
+from penstock.wire.native.codec import MAX_PUBLISHES, MAX_VALUES, check_large
 
 HALF = MAX_VALUES // 2
 PAYLOADS = [b""]
