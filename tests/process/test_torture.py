@@ -103,7 +103,7 @@ def test_a_confirmation_before_its_sync_is_reported_and_is_exit_code_1(
 
     assert ended.exit_code == 1
     assert "A PROMISE IS BROKEN" in ended.stdout
-    assert "broken    Place(topic='orders'" in ended.stdout
+    assert "broken    EventPlace(topic='orders'" in ended.stdout
     assert "where     chapter 0, on power: " in ended.stdout
 
 

@@ -20,11 +20,11 @@ from __future__ import annotations
 import getpass
 import os
 import sys
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import partial
 from pathlib import Path
+from time import monotonic, sleep
 from typing import Any, Protocol, TypeVar
 
 import click
@@ -290,19 +290,19 @@ def _offline(directory: str) -> AbstractContextManager[Asker]:
 
 def _awaited(where: Address) -> Client:
     """A client, as soon as a server listens; raises NotRunning if none does soon."""
-    began_s = time.monotonic()
+    began_s = monotonic()
     announced = False
     while True:
         try:
             return _opened(where)
         except NotRunning as error:
-            waited_s = time.monotonic() - began_s
+            waited_s = monotonic() - began_s
             if waited_s >= START_S or error.reason != NOBODY:
                 raise
         if waited_s >= SILENT_S and not announced:
             announced = True
             say(f"waiting for a server at {where} …", err=True)
-        time.sleep(LOOK_S)
+        sleep(LOOK_S)
 
 
 def _opened(where: Address) -> Client:
@@ -334,7 +334,7 @@ def carry_out(desk: Asker, plan: Plan[Result]) -> Result:
     def answer(verb: str, arguments: Mapping[str, object]) -> object:
         return desk.ask(verb, **arguments)
 
-    return drive_blocking(plan, answer, time.sleep)
+    return drive_blocking(plan, answer, sleep)
 
 
 def who() -> str:

@@ -73,7 +73,7 @@ def test_a_rate_takes_its_time(
     letters: DeskRun, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     slept: list[float] = []
-    monkeypatch.setattr("penstock.cli.connect.time.sleep", slept.append)
+    monkeypatch.setattr("penstock.cli.connect.sleep", slept.append)
 
     letters.lines("dead-letters", "republish", "0", "1", "2", "--rate", "0.5")
 
@@ -316,7 +316,7 @@ def test_an_interrupted_run_says_how_far_it_got(
     def interrupt(seconds: float) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("penstock.cli.connect.time.sleep", interrupt)
+    monkeypatch.setattr("penstock.cli.connect.sleep", interrupt)
 
     result = letters("dead-letters", "republish", "--all", "--rate", "1")
 
