@@ -338,7 +338,7 @@ class BrokerError(PenstockError):
 
 
 class TakenInOrder(BrokerError):
-    hint = "whoever waits takes over when the other one has left"
+    hint = "the one that waits takes over when the other has left"
     retriable = True
     subscriber: str
     topic: str
@@ -989,7 +989,7 @@ class MissingOption(SparkError):
 
 class DataLost(SparkError):
     hint = (
-        "retention or somebody took events before they were read: start from a new "
+        "retention or an operator took events before they were read: start from a new "
         "checkpoint, or go on without them by the option failOnDataLoss=false"
     )
     topic: str

@@ -83,8 +83,8 @@ class BrokerOptions:
     )
     max_sinks: int = option(
         10_000,
-        "queries whose last epoch is remembered; beyond that whoever has most of them "
-        "loses its oldest: an epoch of one that was forgotten would be stored again",
+        "queries whose last epoch is remembered; beyond that the user with most "
+        "loses the oldest: an epoch of one that was forgotten would be stored again",
         least=1,
     )
     max_sink_bytes: int = option(
@@ -99,7 +99,7 @@ class BrokerOptions:
         most=MAX_GROUP_BYTES,
     )
     staged_ttl_s: float = option(
-        3600.0, "how long an epoch that nobody adds to waits to be committed", above=0
+        3600.0, "how long an epoch that is not added to waits to be committed", above=0
     )
     page_cache_bytes: int = option(
         64 * MIB, "memory for events on their way to subscribers", least=MIB

@@ -96,7 +96,7 @@ class Pump:
             self._put([])
 
     def _begin_snapshot(self, frontier: str) -> None:
-        assert self._open_snapshot is not None, "whoever wants one says how"
+        assert self._open_snapshot is not None, "asked for with a way to make one"
         if self._snapshot is None:
             self._snapshot = self._open_snapshot()
         self._snapshot.begin(self._place, frontier)

@@ -41,7 +41,7 @@ class Shown:
 
     def messages(self, documents: Iterable[msgspec.Raw]) -> list[msgspec.Raw]:
         """The message in each of them; null if there is none."""
-        assert self.message is not None, "whoever has none does not ask"
+        assert self.message is not None, "asked of those that have one"
         found = map(_reader(self.message), documents)
         return [NOTHING if len(one) > MAX_MESSAGE_BYTES else one for one in found]
 

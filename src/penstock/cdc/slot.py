@@ -157,7 +157,7 @@ def have_slot(
     if kept is None:
         return CapturePosition(end)
     if lsn_of(end) > lsn_of(kept.end):
-        what = f"slot {name} was moved to {end} by somebody else, what was in front"
+        what = f"slot {name} was moved to {end} by another client, what was in front"
         raise CaptureLost(shown(url), what, kept.end)
     return kept
 

@@ -36,7 +36,7 @@ from penstock.cli.output import say, write_line
 from penstock.cli.refusal import Refusal
 from penstock.client import Client, connect
 from penstock.client.address import (
-    NOBODY,
+    NO_LISTENER,
     VARIABLE,
     Address,
     Local,
@@ -297,7 +297,7 @@ def _awaited(where: Address) -> Client:
             return _opened(where)
         except NotRunning as error:
             waited_s = monotonic() - began_s
-            if waited_s >= START_S or error.reason != NOBODY:
+            if waited_s >= START_S or error.reason != NO_LISTENER:
                 raise
         if waited_s >= SILENT_S and not announced:
             announced = True

@@ -60,7 +60,7 @@ class Said:
 @click.option(
     "--expires-in",
     type=Duration(),
-    help="Deliver the events to nobody new after this time, such as 10m.",
+    help="No longer deliver the events after this time, such as 10m.",
 )
 @click.option(
     "--at",

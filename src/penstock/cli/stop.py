@@ -51,7 +51,7 @@ def stop(data: str | None, timeout_s: float) -> None:
     pid = _server(directory)
     handle = _opened(pid)
     if handle is None or _server(directory) != pid:
-        raise _nobody(directory)
+        raise _not_running(directory)
     try:
         signal.pidfd_send_signal(handle, signal.SIGTERM)
         # A handle of a process is readable when that has ended.
@@ -71,7 +71,7 @@ def _server(directory: str) -> int:
     path = Layout(directory).lock
     holder = lock_holder(path)
     if holder is None or not is_locked(path):
-        raise _nobody(directory)
+        raise _not_running(directory)
     if holder.role != ROLE:
         raise Refusal(
             f"{directory} is held by process {holder.pid}, which is no server",
@@ -88,7 +88,7 @@ def _opened(pid: int) -> int | None:
         return None
 
 
-def _nobody(directory: str) -> Refusal:
+def _not_running(directory: str) -> Refusal:
     return Refusal(
         f"no server runs on data directory {directory}",
         "say which one you mean with --data",

@@ -51,7 +51,7 @@ FAILED = 1
 @click.option(
     "--resting",
     is_flag=True,
-    help="Start everything, and the stream when somebody says twitter at the control "
+    help="Start everything, and the stream when a user says twitter at the control "
     "port.",
 )
 @click.option("--no-spark", is_flag=True, help="Without Spark, store and changes.")

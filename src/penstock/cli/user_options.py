@@ -29,7 +29,7 @@ def path_of(file: str | None) -> Path:
     return Path(found)
 
 
-def nobody(path: Path, name: str) -> Refusal:
+def unknown_user(path: Path, name: str) -> Refusal:
     """Says that a user is not there, and who was perhaps meant."""
     near = nearest(name.lower(), users_file.read_users(path))
     hint = f"did you mean {near}?" if near else "penstock users list names them all"

@@ -11,7 +11,7 @@ import msgspec
 from penstock.access.quota import NAMES, Quota
 from penstock.cli.output import say, write_line
 from penstock.cli.refusal import Refusal
-from penstock.cli.user_options import FILE, JSON, NAME, nobody, path_of
+from penstock.cli.user_options import FILE, JSON, NAME, path_of, unknown_user
 from penstock.server import quota_line, users_file
 
 OFF = "off"
@@ -42,7 +42,7 @@ def limit(name: str, file: str | None, *, as_json: bool, **said: str | None) -> 
     path = path_of(file)
     known = users_file.read_users(path).get(name.lower())
     if known is None:
-        raise nobody(path, name)
+        raise unknown_user(path, name)
     quota = _limited(known.quota, said)
     users_file.set_quota(path, name, quota)
     if as_json:

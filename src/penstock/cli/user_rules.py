@@ -11,7 +11,7 @@ import msgspec
 from penstock.access.grants import ACTIONS, ANY, Action, Grants, Rule
 from penstock.cli.output import say, write_line
 from penstock.cli.refusal import Refusal
-from penstock.cli.user_options import FILE, JSON, NAME, nobody, path_of
+from penstock.cli.user_options import FILE, JSON, NAME, path_of, unknown_user
 from penstock.server import quota_line, rule_line, users_file
 from penstock.server.rule_line import ADMINISTER
 
@@ -174,7 +174,7 @@ COMMANDS = (allow, deny, show)
 def _grants(path: Path, name: str) -> Grants:
     known = users_file.read_users(path).get(name.lower())
     if known is None:
-        raise nobody(path, name)
+        raise unknown_user(path, name)
     return known.grants
 
 

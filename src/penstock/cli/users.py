@@ -20,7 +20,7 @@ from penstock.cli.connect import (
 )
 from penstock.cli.output import say, write_line
 from penstock.cli.refusal import Refusal
-from penstock.cli.user_options import FILE, JSON, NAME, nobody, path_of
+from penstock.cli.user_options import FILE, JSON, NAME, path_of, unknown_user
 from penstock.cli.user_quota import limit
 from penstock.cli.user_rules import COMMANDS
 from penstock.desk.views.users import UsagePage, UsageRow
@@ -163,7 +163,7 @@ def remove_command(name: str, file: str | None, *, as_json: bool) -> None:
     """
     path = path_of(file)
     if not users_file.remove_user(path, name):
-        raise nobody(path, name)
+        raise unknown_user(path, name)
     if as_json:
         _show_json(name.lower(), path, "removed")
     else:

@@ -28,7 +28,7 @@ PORT = 8410
 # Names the server of programs and commands that say no other.
 VARIABLE = "PENSTOCK_SERVER"
 # Why there is no server: the only reason that may pass by itself, soon.
-NOBODY = "nobody listens there"
+NO_LISTENER = "nobody listens there"
 # Why a connection is lost, as a rule.
 CLOSED = "the server closed it"
 _LIMIT = "HOST:PORT, the native port of a server, also behind penstock+tls://"
@@ -136,7 +136,7 @@ def not_running(where: Address, error: OSError) -> NotRunning | TlsFailed:
     if (untrusted := tls.failed(where, error)) is not None:
         return untrusted
     if isinstance(error, FileNotFoundError | ConnectionRefusedError):
-        return NotRunning(str(where), NOBODY)
+        return NotRunning(str(where), NO_LISTENER)
     if isinstance(where, Remote) and where.tls and tls.is_cut(error):
         return NotRunning(str(where), tls.CUT)
     return NotRunning(str(where), (error.strerror or str(error)).lower())

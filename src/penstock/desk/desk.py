@@ -218,12 +218,12 @@ class Desk:
         limit: Limit = MAX_ROWS,
     ) -> SubscriptionPage:
         """Subscriptions by number, behind ``after``."""
-        everybody = self._broker.subscriptions
-        wanted: Iterable[Subscription] = everybody
+        subscriptions = self._broker.subscriptions
+        wanted: Iterable[Subscription] = subscriptions
         if topic is not None:
-            wanted = everybody.of_topic(topic)
+            wanted = subscriptions.of_topic(topic)
         elif subscriber is not None:
-            wanted = everybody.of_subscriber(subscriber)
+            wanted = subscriptions.of_subscriber(subscriber)
         found = [
             one
             for one in wanted

@@ -54,12 +54,12 @@ class EventDesk:
         batch = self._at(topic, offset)
         event = next(batch.events())
         letters, cut = self._letters(topic, offset, event.timestamp_ms)
-        everybody = list(self._broker.subscriptions.of_topic(topic))
-        shown = nsmallest(MAX_DELIVERIES, everybody, key=lambda one: one.number)
+        subscriptions = list(self._broker.subscriptions.of_topic(topic))
+        shown = nsmallest(MAX_DELIVERIES, subscriptions, key=lambda one: one.number)
         return EventDetail(
             event=_view(event),
             deliveries=[self._delivery(one, event, letters) for one in shown],
-            more_deliveries=len(everybody) > MAX_DELIVERIES,
+            more_deliveries=len(subscriptions) > MAX_DELIVERIES,
             letters_cut=cut,
         )
 

@@ -80,7 +80,7 @@ class Standing(NamedTuple):
     unsettled: int
 
 
-_NOBODY = Standing(0, 0, 0)
+_NO_CONSUMERS = Standing(0, 0, 0)
 
 
 class Figures:
@@ -196,9 +196,9 @@ class Figures:
     def sent_by_topic(self) -> dict[str, float]:
         """Events a second that subscriptions of each topic take."""
         found: dict[str, float] = {}
-        everybody = self._broker.subscriptions
+        subscriptions = self._broker.subscriptions
         for number, rate in self._broker.traffic.sent_by_subscription().items():
-            one = everybody.numbered(number)
+            one = subscriptions.numbered(number)
             if one is not None:
                 found[one.topic] = found.get(one.topic, 0.0) + rate
         return found
@@ -234,7 +234,7 @@ class Figures:
         lately = set().union(*traffic.topics)
         rows = []
         for name in names:
-            topic, standing = log.topic(name), standings.get(name, _NOBODY)
+            topic, standing = log.topic(name), standings.get(name, _NO_CONSUMERS)
             rows.append(
                 TopicFigures(
                     name=name,

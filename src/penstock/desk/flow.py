@@ -113,8 +113,8 @@ class FlowWatch:
         self, rates: Mapping[int, float], limit: int
     ) -> tuple[list[Subscription], int]:
         """The busiest subscriptions, and how many there are."""
-        everybody = self._broker.subscriptions
-        active = [one for one in everybody if one.active or one.suspended]
+        subscriptions = self._broker.subscriptions
+        active = [one for one in subscriptions if one.active or one.suspended]
 
         def busy(one: Subscription) -> tuple[float, int]:
             return rates.get(one.number, 0.0), one.cursor.sent

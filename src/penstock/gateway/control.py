@@ -26,7 +26,9 @@ from penstock.wire.lines import LineSplitter
 _connections = count(1)
 # Events that are rendered at once; a client that reads slowly gets no more.
 _MANY = 500
-_NOBODY = "a pipeline, penstock up runs one; shown is what others publish to {topic}"
+_NO_PIPELINE = (
+    "a pipeline, penstock up runs one; shown is what others publish to {topic}"
+)
 _NO_SPARK = "Spark: penstock up runs with --no-spark, tweets come to firehose only"
 
 
@@ -114,7 +116,7 @@ class ControlGateway(Gateway):
         """Have a stream that rests begin, and say what is missing for one."""
         if not pipeline.running:
             topic = self._options.topic
-            self._out.append(control.missing(_NOBODY.format(topic=topic)))
+            self._out.append(control.missing(_NO_PIPELINE.format(topic=topic)))
             return
         if pipeline.resting:
             self._figures.ask_for_stream()

@@ -119,7 +119,7 @@ class JsonGateway(HeldLines, Generic[Packet, Mark]):
 
     def logged_in(self, ok: bool, now_s: float) -> None:
         request, self.login = self.login, None
-        assert request is not None, "nobody asked"
+        assert request is not None, "it is called after a login was asked for"
         if ok:
             self._enter(request.user, now_s)
         else:

@@ -113,7 +113,7 @@ class LineGateway(HeldLines):
 
     def logged_in(self, ok: bool, now_s: float) -> None:
         request, self.login = self.login, None
-        assert request is not None, "nobody asked"
+        assert request is not None, "it is called after a login was asked for"
         if ok:
             self._enter(request.user)
         else:

@@ -145,7 +145,7 @@ class NativeGateway(Gateway):
 
     def logged_in(self, ok: bool, now_s: float) -> None:
         request, self.login = self.login, None
-        assert request is not None, "nobody asked"
+        assert request is not None, "it is called after a login was asked for"
         if ok and (request.token is None or self.grants.admin):
             self._user = self.grants.token or request.user
             self._enter()

@@ -203,7 +203,7 @@ class MqttOptions:
     )
     no_subscribe: str | None = option(
         None,
-        "topic filters that nobody may subscribe to over MQTT, separated by spaces",
+        "topic filters that no client may subscribe to over MQTT, separated by spaces",
     )
     share_order: str = option(
         "log",

@@ -14,7 +14,7 @@ from starlette.websockets import WebSocket
 from penstock.access.account import Account
 from penstock.errors import LoginRefused, TooLarge, TooSlow
 from penstock.http.access import Access, Who
-from penstock.http.guard import NOBODY, Guard
+from penstock.http.guard import ANONYMOUS, Guard
 from penstock.http.house import House
 from penstock.http.sessions import WebSession
 
@@ -50,7 +50,7 @@ class Call:
         if declared.isdecimal() and int(declared) > limit:
             raise TooLarge("the body", int(declared), limit, setting)
         time_s, time = options.body_s, "http.body_s"
-        if self.who is NOBODY and options.header_s <= time_s:
+        if self.who is ANONYMOUS and options.header_s <= time_s:
             time_s, time = options.header_s, "http.header_s"
         parts: list[bytes] = []
         size = 0

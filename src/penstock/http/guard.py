@@ -34,7 +34,7 @@ PEER_CERTIFICATE = "peercert"
 # ``excused`` while it waits for us.
 PLACE = "place"
 SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
-NOBODY = Who(name="", scope="topics")
+ANONYMOUS = Who(name="", scope="topics")
 # What a proxy adds to a request that it passes on.
 FORWARDED = ("forwarded", "via", "x-forwarded-for", "x-forwarded-host", "x-real-ip")
 
@@ -60,7 +60,7 @@ class Guard:
         Raises LoginRefused, NotAllowed, Forged, TooManyAttempts, Busy.
         """
         if access is Access.NONE:
-            return Visitor(who=NOBODY)
+            return Visitor(who=ANONYMOUS)
         entry = await self.recognise(scope)
         if entry is None:
             raise LoginRefused("a token is needed")

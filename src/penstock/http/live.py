@@ -87,7 +87,7 @@ class Live:
 
     def _rest(self) -> None:
         """No client looks any more."""
-        assert self._task is not None, "it runs while somebody looks"
+        assert self._task is not None, "it runs while a page is open"
         self._task.cancel()
         self._task = self._now = self._changed = None
         self._rows = {}

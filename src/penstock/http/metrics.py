@@ -30,7 +30,7 @@ from penstock.desk.figures import Figures, Standing
 from penstock.log import StoredTopic
 
 OTHER = "_other"
-NOBODY = Standing(0, 0, 0)
+NO_CONSUMERS = Standing(0, 0, 0)
 
 
 class Metrics:
@@ -183,7 +183,7 @@ class BrokerCollector(Collector):
             "penstock_topic_subscriptions", "Subscriptions.", labels=label
         )
         for name, topics, total in rows:
-            known = [standings.get(one.name, NOBODY) for one in topics]
+            known = [standings.get(one.name, NO_CONSUMERS) for one in topics]
             stored.add_metric([name], total)
             events = sum(one.end_offset - one.start_offset for one in topics)
             kept.add_metric([name], events)

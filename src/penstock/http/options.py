@@ -28,7 +28,7 @@ class HttpOptions:
     )
     header_s: float = option(
         10.0,
-        "time for the headers of a request, and for the body of whom nobody knows",
+        "time for the headers of a request, and for the body before a login",
         above=0,
     )
     body_s: float = option(
@@ -78,7 +78,7 @@ class HttpOptions:
     )
     pull_idle_s: float = option(
         30.0,
-        "whoever pulls holds its events for so long; then others get them",
+        "a pulling client holds its events for so long; then others get them",
         above=0,
     )
     session_s: float = option(

@@ -336,7 +336,7 @@ def _secure(files: Files, layout: Layout) -> None:
     left = files.secure(layout.directory, layout.names)
     if left:
         logger.warning(
-            "others may read %s, and %d files in all: they belong to somebody else",
+            "others may read %s, and %d files in all: they belong to another user",
             left[0],
             len(left),
             extra={"action": "data_open_to_others", "path": left[0]},

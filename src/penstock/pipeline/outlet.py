@@ -75,7 +75,7 @@ class QueryFeed:
         note: FeedNote,
         letters: Sequence[tuple[str, bytes]] = (),
     ) -> None:
-        assert self._feed is not None, "somebody has asked how far it is"
+        assert self._feed is not None, "a client has asked how far it is"
         try:
             self._feed.put(events, note=str(note), letters=letters)
         except ClientError:

@@ -70,7 +70,7 @@ class Tweet(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def author(self) -> User:
-        return self.user or _NOBODY
+        return self.user or _UNKNOWN_USER
 
     @property
     def hashtags(self) -> list[str | None] | None:
@@ -101,7 +101,7 @@ class Unfit(Exception):
     """An event that is not taken; the text says why."""
 
 
-_NOBODY = User()
+_UNKNOWN_USER = User()
 _decode = msgspec.json.Decoder(Message).decode
 
 

@@ -29,7 +29,7 @@ class ServerOptions:
         "address or name to listen on; other than loopback needs `users_file`",
     )
     users_file: str | None = option(
-        None, "file of users and passwords; `off` lets everybody in without a login"
+        None, "file of users and passwords; `off` lets every client in without a login"
     )
     max_connections: int = option(
         10_000, "connections at a time, over all gateways", least=1

@@ -111,9 +111,9 @@ class Users:
 
 def notes(users: Mapping[str, UserEntry]) -> Iterator[str]:
     """What has to be said of users of a file that was made before there were roles."""
-    everybody = {name: user.grants for name, user in users.items()}
-    free = sorted(name for name, one in everybody.items() if one.rules is None)
-    if free and not any(one.admin for one in everybody.values()):
+    grants_of_users = {name: user.grants for name, user in users.items()}
+    free = sorted(name for name, one in grants_of_users.items() if one.rules is None)
+    if free and not any(one.admin for one in grants_of_users.values()):
         named = ", ".join(free[:MAX_NAMED]) + (", …" if len(free) > MAX_NAMED else "")
         yield (
             f"users without rules do not administer any more: {named}; "
@@ -121,7 +121,7 @@ def notes(users: Mapping[str, UserEntry]) -> Iterator[str]:
         )
     nameless = sum(
         rule.action == "subscribe" and rule.subscribers is None
-        for one in everybody.values()
+        for one in grants_of_users.values()
         for rule in one.rules or ()
         if not one.admin
     )

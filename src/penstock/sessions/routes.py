@@ -26,7 +26,7 @@ from penstock.model.topic_filter import matches
 from penstock.sessions.filters import FilterTree
 from penstock.sessions.retained import TOPIC as RETAINED
 from penstock.sessions.session import (
-    NOBODY,
+    NO_OUTLET,
     SHARED_NAME,
     DeliveryTerms,
     Session,
@@ -438,7 +438,7 @@ class Routes:
             del self._groups[share]
             self._tree.remove(group.filter, group)
             for subscription in self.shared_subscriptions(group):
-                self._broker.dismiss(subscription, "nobody is left in its group")
+                self._broker.dismiss(subscription, "its group has no member left")
                 self._broker.subscriptions.remove(subscription)
 
     def shared_subscriptions(self, group: Group) -> Iterable[Subscription]:
@@ -454,7 +454,7 @@ class Routes:
         self, session: Session, share: Share, offsets: Iterable[int] = ()
     ) -> None:
         """The client is there; ``offsets`` were sent to it and not answered."""
-        assert session.outlet is not None, "somebody is there"
+        assert session.outlet is not None, "its client is connected"
         if share.subscription.ended:  # its topic has gone meanwhile
             self.lose(session, share)
             return
@@ -478,7 +478,7 @@ class Routes:
         packet_ids = session.packet_ids.out
         begun = [packet_ids[id_].offset for id_ in session.packet_ids.of(number)]
         if begun:
-            share.consumer = self._broker.attach(share.subscription, NOBODY)
+            share.consumer = self._broker.attach(share.subscription, NO_OUTLET)
             share.subscription.hold(begun, share.consumer)
             share.consumer.go_away()
 
@@ -493,7 +493,7 @@ class Routes:
             others = session.packet_ids.drop(share.subscription.number, qos=1)
             share.subscription.put_back(others, consumer)
             if share.subscription.owed.count_of(consumer):
-                consumer.outlet = NOBODY
+                consumer.outlet = NO_OUTLET
                 consumer.go_away()
                 self._broker.wake(share.subscription)
                 return

@@ -71,7 +71,7 @@ class SessionHolder(Outlet, Protocol):
     def sent_away(self, now_s: float) -> None: ...
 
 
-class Nobody:
+class NoOutlet:
     """The outlet of a consumer whose client is away."""
 
     def released(self, consumer: Consumer, owed: list[Owed]) -> None:
@@ -84,7 +84,7 @@ class Nobody:
         """No client is there to hear of it."""
 
 
-NOBODY = Nobody()
+NO_OUTLET = NoOutlet()
 
 
 class Share:

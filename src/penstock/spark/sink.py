@@ -114,7 +114,7 @@ def sink_options(options: Mapping[str, str]) -> SinkOptions:
     if (version is None) != ("txnappid" not in given):
         raise InvalidOption("txnVersion", version, "given together with txnAppId")
     if version is not None and not _WORDS[atomic.lower()]:
-        limit = "true where txnVersion is given: nobody would take note of that"
+        limit = "true where txnVersion is given: that would not be recorded"
         raise InvalidOption("atomic", atomic, limit)
     return SinkOptions(
         connection=connection_of(options),

@@ -230,7 +230,7 @@ def _have_table(connection: Connection, table: sql.Identifier) -> None:
         try:
             connection.execute(sql.SQL(CREATE).format(table=table))
         except ALREADY as error:
-            raise Away("somebody else creates the same table") from error
+            raise Away("another program creates the same table") from error
     if identity != "f":
         # It locks the table: only if it is not so already.
         connection.execute(

@@ -53,7 +53,7 @@ class Report:
         yield f"  on disk   {_counted(self.servers, 'server')}: {_all(self.on_disk)}"
         yield f"  on power  {_counted(self.brokers, 'broker')}: {_all(self.on_power)}"
         yield f"  promises  {self.promises:,} made to clients of all gateways"
-        yield f"  refused   {self.refusals:,}, and whoever asked was told"
+        yield f"  refused   {self.refusals:,}, and the client was told"
         if self.broken is not None:
             yield f"  broken    {self.broken}"
             yield f"  where     {self.where}"

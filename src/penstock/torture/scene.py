@@ -97,14 +97,14 @@ class Scene:
     @property
     def facts(self) -> int:
         """Promises that were made to clients."""
-        return sum(client.facts for client in self._everybody)
+        return sum(client.facts for client in self._all_clients)
 
     @property
     def refusals(self) -> int:
-        return sum(client.refusals for client in self._everybody)
+        return sum(client.refusals for client in self._all_clients)
 
     @property
-    def _everybody(self) -> list[LoadClient]:
+    def _all_clients(self) -> list[LoadClient]:
         plain = [*self.consumers, *self.publishers]
         return [*plain, *self.mqtt_consumers, *self.mqtt_publishers]
 
@@ -113,7 +113,7 @@ class Scene:
     def begin(self, world: World) -> None:
         """Have all consumers subscribe; then publishers may begin."""
         self._announce(world, "first")
-        world.clients += self._everybody
+        world.clients += self._all_clients
         consumers = [*self.consumers, *self.mqtt_consumers]
         world.run(lambda: all(one.subscribed for one in consumers))
         world.leave(self._away)  # until the end

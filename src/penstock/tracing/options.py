@@ -22,7 +22,7 @@ class TracingOptions:
     share: float = option(
         1.0,
         "part of the traces that begin here which are recorded; others are as "
-        "whoever began them says",
+        "their beginning says",
         least=0,
         most=1,
     )

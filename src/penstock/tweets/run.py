@@ -43,7 +43,7 @@ from penstock.tweets.words import as_text
 ABOUT = (
     "Made-up tweets as server-sent events. The sentiment of a tweet is the sum of the "
     "values of its words, divided by the number of its words. Some messages are "
-    '{"message": panic}, which is no JSON: whoever processes it may crash, and has to '
+    '{"message": panic}, which is no JSON: its processor may crash, and has to '
     "be back for the next one. The rate varies by an order of magnitude."
 )
 # Longer numbers are no messages of ours.

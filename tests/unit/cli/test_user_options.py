@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from penstock.cli.refusal import Refusal
-from penstock.cli.user_options import nobody, path_of
+from penstock.cli.user_options import path_of, unknown_user
 from penstock.server import password
 from penstock.server.users_file import set_password
 
@@ -33,7 +33,7 @@ def test_somebody_who_is_not_there_may_be_another(
     path = tmp_path / "users"
     set_password(path, "anna", "x")
 
-    refusal = nobody(path, name)
+    refusal = unknown_user(path, name)
 
     assert refusal.message == f"user {name} is not in {path}"
     assert refusal.hint == hint

@@ -9,7 +9,7 @@ from penstock.log import Columns
 from penstock.sessions import TopicFilter
 from penstock.sessions import routes as routes_module
 from penstock.sessions.retained import TOPIC as RETAINED
-from penstock.sessions.session import NOBODY, DeliveryTerms
+from penstock.sessions.session import NO_OUTLET, DeliveryTerms
 from tests.unit.delivery.scene import RESTARTS
 from tests.unit.sessions.scene import (
     Scene,
@@ -406,7 +406,7 @@ def test_what_was_begun_with_qos_2_is_completed_with_the_same_client(
     scene.go(ann)
 
     assert scene.got(bob) == {}
-    assert consumer_of(ann).outlet is NOBODY
+    assert consumer_of(ann).outlet is NO_OUTLET
     scene.come("ann")
     assert scene.got(ann) == {}  # they are in flight with it still
     assert consumer_of(ann).holds(0)

@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from penstock.errors import InvalidName
-from penstock.sessions.session import NOBODY, Session, TopicFilter, Will
+from penstock.sessions.session import NO_OUTLET, Session, TopicFilter, Will
 from tests.unit.sessions.scene import Scene, consumer_of, share_of
 
 
@@ -40,9 +40,9 @@ def test_nobody_hears_of_anything() -> None:
     scene.events("t")
     consumer = consumer_of(session)
 
-    NOBODY.released(consumer, [])
-    NOBODY.ended(consumer, "the topic is gone")
-    NOBODY.moved(consumer)
+    NO_OUTLET.released(consumer, [])
+    NO_OUTLET.ended(consumer, "the topic is gone")
+    NO_OUTLET.moved(consumer)
 
 
 @pytest.mark.parametrize(

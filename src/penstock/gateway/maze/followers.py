@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Set
 
 Graph = dict[int, set[int]]
-_NOBODY: frozenset[int] = frozenset()
+_NO_FOLLOWERS: frozenset[int] = frozenset()
 
 
 class Followers:
@@ -35,7 +35,7 @@ class Followers:
                 del self.graph[user]
 
     def of(self, user: int) -> Set[int]:
-        return self.graph.get(user, _NOBODY)
+        return self.graph.get(user, _NO_FOLLOWERS)
 
     def clear(self) -> None:
         # In place: code that holds the graph keeps looking at the right one.

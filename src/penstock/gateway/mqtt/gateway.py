@@ -106,7 +106,7 @@ class MqttGateway(Gateway):
 
     def logged_in(self, ok: bool, now_s: float) -> None:
         connect, self.login = self._connect, None
-        assert connect is not None, "nobody asked"
+        assert connect is not None, "it is called after a login was asked for"
         if ok:
             self._open(connect, now_s)
         elif self.refusal is not None:
