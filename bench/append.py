@@ -98,7 +98,7 @@ def _row(case: str, name: str, sample: Sample, base: Sample) -> Row:
     )
 
 
-def _plain(directory: Path, frame: bytes, count: int) -> Sample:
+def _plain(directory: Path, frame: bytes | bytearray, count: int) -> Sample:
     with scratch(directory) as folder:
         flags = os.O_WRONLY | os.O_CREAT
         handle = os.open(folder / "plain", flags, 0o644)

@@ -161,8 +161,8 @@ class _Publishers:
         future.result()
         self._commit = None
         error = self._log.end_commit(commit)
-        assert error is None and self._log.outcome(commit.group.number) == "synced"
-        return self._waiting.pop(commit.group.number)
+        assert error is None and self._log.outcome(commit.number) == "synced"
+        return self._waiting.pop(commit.number)
 
     def _finish_store(self) -> None:
         assert self._store is not None

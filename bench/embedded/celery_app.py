@@ -25,6 +25,6 @@ app.conf.update(
 )
 
 
-@app.task  # type: ignore[untyped-decorator]
+@app.task
 def handle(payload: str) -> None:
     pass
