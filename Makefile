@@ -38,7 +38,7 @@ NODE_WANTED := Node 20.19 or newer with npm
 PYTEST_ARGS ?=
 HYPOTHESIS_PROFILE ?= fast
 PYTEST = HYPOTHESIS_PROFILE=$(HYPOTHESIS_PROFILE) $(PY) -m pytest -q \
-  -n 4 --dist loadscope $(PYTEST_ARGS)
+  -n 5 --dist loadscope $(PYTEST_ARGS)
 
 ##@ Main
 .PHONY: run

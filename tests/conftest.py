@@ -23,7 +23,7 @@ Servers of a run, started when the first test asks for them: ``postgres_url``,
 ``mongodb_url``; an empty database of them: ``postgres_database``, ``mongodb_database``.
 Tests that ask for one of them are ``slow``, without saying so.
 
-Several workers (``-n 4``) share the tests, but those that share something dear, and all
+Several workers (``-n 5``) share the tests, but those that share something dear, and all
 of Spark's, stay together, and so do the tests of a file: see ``group_of``. What takes
 long begins first: see ``turn_of``.
 """

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import pytest
 
-from penstock.cli.connect import offline
+from penstock.cli.offline import offline
 from penstock.client import aio, connect, plan, redrive, trails
 from penstock.client.plan import Plan, drive, drive_blocking
 from penstock.desk.views.letters import Filter

@@ -6,10 +6,6 @@ where none runs, it opens the data directory itself, and says so.
 ``penstock topics --data DIR show T`` and ``penstock topics show T --data DIR`` mean the
 same: an option that a command was not given is looked for in its group.
 
-Without a server a command gets the desk over the files of the data directory, locked as
-a server would lock it. What is changed is committed before it is answered, as by a
-server.
-
 A command that names the port of a server of the same account shows it the admin token
 of the token file. Another account may have taken the port while the server was away, so
 first the system is asked who listens there.
@@ -22,7 +18,6 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
-from functools import partial
 from pathlib import Path
 from time import monotonic, sleep
 from typing import Any, Protocol, TypeVar
@@ -30,7 +25,6 @@ from typing import Any, Protocol, TypeVar
 import click
 import msgspec
 
-from penstock.broker.broker import Broker
 from penstock.cli import show
 from penstock.cli.output import say, write_line
 from penstock.cli.refusal import Refusal
@@ -47,12 +41,9 @@ from penstock.client.address import (
 from penstock.client.plan import AnyPage, Plan, all_rows, drive_blocking
 from penstock.client.tls import Tls
 from penstock.config import load
-from penstock.desk.desk import Desk
-from penstock.desk.verbs import Promise, call
 from penstock.errors import BadTokenFile, NotRunning, ServerRefused
-from penstock.gateway.maze import MazeState
 from penstock.http.key_file import KeyFile
-from penstock.log import Layout, Log, is_locked
+from penstock.log import Layout, is_locked
 from penstock.model.printable import printable
 
 # What the system says of sockets: one line each, with the account that has it.
@@ -93,30 +84,6 @@ def listeners(port: int) -> Iterator[int]:
             _, local, _, state, _, _, _, uid, *_ = line.split()
             if state == LISTENS and int(local.rpartition(":")[2], 16) == port:
                 yield int(uid)
-
-
-class OfflineDesk:
-    def __init__(self, broker: Broker) -> None:
-        self._log = broker.log
-        self._desk = Desk(broker)
-
-    def ask(self, verb: str, **arguments: object) -> object:
-        """The answer as a client would get it; raises what the desk raises."""
-        found = self._desk.find(verb)
-        result = call(found, arguments)
-        if found.promise is not Promise.NOTHING:
-            self._log.commit()
-        return msgspec.to_builtins(result, builtin_types=(bytes,))
-
-
-@contextmanager
-def offline(directory: str) -> Iterator[OfflineDesk]:
-    """The desk of a directory; raises DirectoryLocked, NotADataDirectory."""
-    settings = load()
-    open_log = partial(Log.open, directory, settings.log, create=False)
-    kept = [MazeState()]
-    with Broker(open_log, settings.broker, settings.topics, kept) as broker:
-        yield OfflineDesk(broker)
 
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -283,7 +250,7 @@ def _holds_log(directory: str) -> bool:
 
 def _offline(directory: str) -> AbstractContextManager[Asker]:
     # Here, because most commands ask a server and need no broker of their own.
-    from penstock.cli.connect import offline
+    from penstock.cli.offline import offline
 
     return offline(directory)
 

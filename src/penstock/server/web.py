@@ -160,7 +160,6 @@ class Web:
         from penstock.server.http import HttpServer
         from penstock.server.mqtt_socket import PATH, MqttSockets
         from penstock.server.questions import QuestionProcesses
-        from penstock.server.web import EnginePromises
 
         settings = self._settings
         file = KeyFile(settings.server.data)

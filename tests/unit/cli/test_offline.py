@@ -9,8 +9,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from penstock.broker.broker import Broker
-from penstock.cli.connect import offline
 from penstock.cli.main import cli
+from penstock.cli.offline import offline
 from penstock.errors import DirectoryLocked, NotADataDirectory, UnknownVerb
 from penstock.gateway.maze import MazeState
 from penstock.log import Log
