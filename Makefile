@@ -58,10 +58,14 @@ test: lint types dashboard system-packages ## Run everything: format, lint, cont
 	@$(PYTEST)
 
 ##@ Development
+# Files in memory, where there is such a place; `make test` has them on a disk.
 .PHONY: check
 check: lint types ## Inner loop: lint, types and the fast unit tests
 	@echo "== fast tests"
-	@$(PYTEST) -n 3 -m "not slow and not interop and not spark" tests/unit tests/test_*.py
+	@scratch=$$(mktemp -d -p /dev/shm 2>/dev/null || mktemp -d); \
+	trap 'rm -rf "$$scratch"' EXIT; \
+	$(PYTEST) -n 3 --basetemp="$$scratch/files" \
+	  -m "not slow and not interop and not spark" tests/unit tests/test_*.py
 
 .PHONY: deep
 deep: ## Like test, with long variants, many random examples and containers

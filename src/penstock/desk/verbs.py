@@ -76,13 +76,22 @@ def verb(name: str, promise: Promise = Promise.NOTHING) -> Callable[[Method], Me
 
 def verbs_of(desk: object) -> dict[str, Verb]:
     """All verbs of an object, by name."""
-    found = {}
-    for _, method in inspect.getmembers(desk, inspect.ismethod):
-        mark = getattr(method, _MARK, None)
-        if mark is not None:
-            name, promise = mark
-            found[name] = Verb(name, promise, method)
-    return found
+    # mypy takes no class for hashable.
+    marked = _marked(type(desk))  # type: ignore[arg-type]
+    return {
+        name: Verb(name, promise, getattr(desk, attribute))
+        for attribute, name, promise in marked
+    }
+
+
+@cache
+def _marked(kind: type) -> list[tuple[str, str, Promise]]:
+    """The methods that are verbs: their names in the class, and those of the verbs."""
+    return [
+        (attribute, *getattr(method, _MARK))
+        for attribute, method in inspect.getmembers(kind, inspect.isfunction)
+        if hasattr(method, _MARK)
+    ]
 
 
 def find(verbs: Mapping[str, Verb], name: str) -> Verb:
