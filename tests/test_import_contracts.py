@@ -195,7 +195,7 @@ def test_every_contract_has_a_planted_violation(options: UserOptions) -> None:
 OPENS_A_LOG = {
     "cli/demo.py",
     "cli/demo_writer.py",
-    "cli/connect.py",
+    "cli/offline.py",
     "embedded/local_broker.py",
     "server/run.py",
     "torture/on_power.py",
