@@ -160,42 +160,20 @@ class Client:
         self,
         topic: str,
         subscriber: str | None = None,
-        *,
-        start: str | int = "latest",
-        order: str = "log",
-        window: int = 1000,
-        ack_timeout_s: float | None = None,
-        tries: int | None = None,
-        auto_ack: bool = False,
-        backoff_s: float = 0.0,
-        backoff_factor: float = 2.0,
-        max_backoff_s: float = 300.0,
-        jitter: float = 0.0,
-        in_order: bool = False,
-        prefetch: int = 0,
+        **options: Unpack[SubscribeOptions],
     ) -> Subscription:
-        """Consume a topic, see ``SubscribeOptions``.
+        """Consume a topic.
 
+        The name of a subscriber keeps position and unsettled events; without one the
+        subscription is temporary. ``options`` say more, see ``SubscribeOptions``: where
+        it starts, its order, window, tries and so on.
         Raises ServerRefused, ConnectionLost.
         """
-        wanted = SubscribeOptions(
-            subscriber=subscriber,
-            start=start,
-            order=order,
-            window=window,
-            ack_timeout_s=ack_timeout_s,
-            tries=tries,
-            auto_ack=auto_ack,
-            backoff_s=backoff_s,
-            backoff_factor=backoff_factor,
-            max_backoff_s=max_backoff_s,
-            jitter=jitter,
-            in_order=in_order,
-            prefetch=prefetch,
-        )
-        message = self._wait(self._session.subscribe(topic, wanted))
+        seq = self._session.subscribe(topic, subscriber, **options)
+        message = self._wait(seq)
         assert isinstance(message, Subscribed), "what Subscribe is answered by"
         inbox = self._session.inbox(message.channel)
+        auto_ack = options.get("auto_ack", False)
         return Subscription(self, inbox, message.position, auto_ack=auto_ack)
 
     def fetch(

@@ -8,14 +8,14 @@ client differ only in how they wait.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import count
-from typing import assert_never
+from typing import Unpack, assert_never
 
 from penstock.client.deliveries import Inbox
 from penstock.client.outgoing import Outgoing
 from penstock.client.tls import ALERT, speaks_tls
 from penstock.errors import LimitReached, RemoteProtocolError, ServerRefused
+from penstock.model.policy import RetrySettings
 from penstock.model.remote_errors import remote_error
 from penstock.wire.native import (
     Answer,
@@ -52,42 +52,35 @@ _TURNED_AWAY = b"error: "
 HELLO = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SubscribeOptions:
-    """How a subscription is wanted.
+class SubscribeOptions(RetrySettings, total=False):
+    """How a subscription is wanted; the defaults are those of the message Subscribe.
 
-    subscriber: a name keeps position and unsettled events; without one it is temporary.
-    start: ``latest``, ``earliest``, an offset, or ``time:<milliseconds>``; it counts
-        when the subscription is made.
-    order: ``log`` as published, ``priority`` the highest first, ``key`` as published,
-        the events of one key to one consumer at a time.
-    window: events on their way that are not settled, at most.
+    start: ``latest``, the default, ``earliest``, an offset, or ``time:<milliseconds>``;
+        it counts when the subscription is made.
+    order: ``log``, the default, as published, ``priority`` the highest first, ``key``
+        as published, the events of one key to one consumer at a time.
+    window: events on their way that are not settled, at most; 1000 by default.
     ack_timeout_s, tries: when an event is sent again, and how often; then it is a
-        dead letter.
+        dead letter. None, the default, is never, and without a limit.
     in_order: events do not overtake one that has to be sent alone, because it was lost
         before; and there is one consumer at a time, unless the order is ``key``: then a
         consumer may get several events of a key, and keeps them in order.
-    prefetch: events that this consumer may have of the window, at most; 0 is a fair
-        share of it.
+    prefetch: events that this consumer may have of the window, at most; 0, the
+        default, is a fair share of it.
     auto_ack: events are settled by being sent.
     backoff_s, backoff_factor, max_backoff_s, jitter: the pause before an event that
-        failed is sent again, its growth, its end, and the part of it (from 0 to 1) by
-        which events are spread.
+        failed is sent again (0), its growth (2), its end (300), and the part of it
+        (from 0, the default, to 1) by which events are spread.
     """
 
-    subscriber: str | None = None
-    start: str | int = "latest"
-    order: str = "log"
-    window: int = 1000
-    ack_timeout_s: float | None = None
-    tries: int | None = None
-    auto_ack: bool = False
-    backoff_s: float = 0.0
-    backoff_factor: float = 2.0
-    max_backoff_s: float = 300.0
-    jitter: float = 0.0
-    in_order: bool = False
-    prefetch: int = 0
+    start: str | int
+    order: str
+    window: int
+    ack_timeout_s: float | None
+    tries: int | None
+    auto_ack: bool
+    in_order: bool
+    prefetch: int
 
 
 class NativeSession:
@@ -135,27 +128,14 @@ class NativeSession:
         self._put(Finish(seq, channel, offsets, publishes))
         return seq
 
-    def subscribe(self, topic: str, wanted: SubscribeOptions) -> int:
+    def subscribe(
+        self,
+        topic: str,
+        subscriber: str | None = None,
+        **options: Unpack[SubscribeOptions],
+    ) -> int:
         seq = next(self._seqs)
-        self._put(
-            Subscribe(
-                seq,
-                topic,
-                wanted.subscriber,
-                wanted.start,
-                wanted.order,
-                wanted.window,
-                wanted.ack_timeout_s,
-                wanted.tries,
-                wanted.auto_ack,
-                wanted.backoff_s,
-                wanted.backoff_factor,
-                wanted.max_backoff_s,
-                wanted.jitter,
-                wanted.in_order,
-                wanted.prefetch,
-            )
-        )
+        self._put(Subscribe(seq, topic, subscriber, **options))
         self._topics[seq] = topic
         return seq
 

@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from math import inf
-from typing import Literal, TypedDict
+from typing import Literal
 
 from penstock.broker.starts import accepted_start
 from penstock.errors import InvalidOption
-from penstock.model.policy import MAX_WINDOW, Policy
+from penstock.model.policy import (
+    MAX_WINDOW,
+    RETRY,
+    Policy,
+    Retry,
+    RetrySettings,
+    settings_in,
+)
 from penstock.model.policy import Order as PolicyOrder
 
 Order = Literal["parallel", "key", "strict", "priority"]
@@ -18,26 +25,24 @@ MAX_CONCURRENCY = 1000
 MAX_BATCH = 100_000
 # Events at hand, running or about to: what a window has to hold.
 MAX_AT_HAND = 4096
+# Settings of retry that are numbers with a fraction.
+_NUMBERS = tuple(one.name for one in fields(Retry) if isinstance(one.default, float))
 
 
-class HandlerSettings(TypedDict, total=False):
+class HandlerSettings(RetrySettings, total=False):
     """What may be said of a handler; see HandlerOptions."""
 
     start: str | int
     concurrency: int
     timeout_s: float
     tries: int
-    backoff_s: float
-    backoff_factor: float
-    max_backoff_s: float
-    jitter: float
     order: Order
     keys: Collection[bytes] | None
     headers: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HandlerOptions:
+class HandlerOptions(Retry):
     """The options of one handler.
 
     start: where a new subscription begins: ``earliest`` replays the whole topic, then
@@ -46,7 +51,8 @@ class HandlerOptions:
     timeout_s: the time of one try.
     tries: how often an event is tried; then it is a dead letter.
     backoff_s, backoff_factor, max_backoff_s: pause before the second try, its growth.
-    jitter: the part of a pause that is left to chance, 0 to 1.
+    jitter: the part of a pause, from 0 to 1, by which events are spread: it shortens
+        the pause by up to so much, for an event and its try always alike.
     order: ``parallel`` as they come; ``key`` one after the other where the key is the
         same, in all processes together, and those without a key as they come;
         ``strict`` one after the other, in one process; ``priority`` the highest first.
@@ -60,7 +66,6 @@ class HandlerOptions:
     timeout_s: float = 5.0
     tries: int = 5
     backoff_s: float = 0.5
-    backoff_factor: float = 2.0
     max_backoff_s: float = 60.0
     jitter: float = 0.2
     order: Order = "parallel"
@@ -77,7 +82,7 @@ class HandlerOptions:
             raise InvalidOption("timeout_s", self.timeout_s, "more than 0")
         _check_whole("tries", self.tries, 1, None)
         _check_whole("batch", self.batch, 0, MAX_BATCH)
-        for name in ("backoff_s", "backoff_factor", "max_backoff_s", "jitter"):
+        for name in _NUMBERS:
             if not _is_number(value := getattr(self, name)):
                 raise InvalidOption(name, value, "a number")
         _check_start(self.start)
@@ -114,12 +119,8 @@ class HandlerOptions:
         return Policy(
             order=_ORDERS[self.order],
             window=window,
-            tries=self.tries,
-            backoff_s=self.backoff_s,
-            backoff_factor=self.backoff_factor,
-            max_backoff_s=self.max_backoff_s,
-            jitter=self.jitter,
             in_order=self.ordered,
+            **settings_in(self, RETRY),
         )
 
 

@@ -28,7 +28,7 @@ from penstock.errors import (
     WriteFailed,
 )
 from penstock.model.failure import Failure
-from penstock.model.policy import MAX_WINDOW
+from penstock.model.policy import MAX_WINDOW, RETRY, settings_in
 from penstock.wire.native import EVENTS_COLUMNS, Events
 
 if TYPE_CHECKING:
@@ -78,13 +78,9 @@ class RemoteChannel:
             start=options.start,
             order=policy.order,
             window=policy.window,
-            tries=policy.tries,
-            backoff_s=policy.backoff_s,
-            backoff_factor=policy.backoff_factor,
-            max_backoff_s=policy.max_backoff_s,
-            jitter=policy.jitter,
             in_order=policy.in_order,
             prefetch=self._prefetch(),
+            **settings_in(policy, RETRY),
         )
         subscription.when_moved(self._moved)
         self._subscription = subscription

@@ -36,7 +36,7 @@ from penstock.gateway.native_pub import NativePublishing, not_stored, problem
 from penstock.gateway.options import NativeOptions
 from penstock.gateway.outbox import Outbox
 from penstock.model.failure import REFUSED, Failure
-from penstock.model.policy import Order, Policy
+from penstock.model.policy import POLICY, Policy, settings_in
 from penstock.wire.native import (
     Answer,
     Ask,
@@ -66,6 +66,8 @@ SETTLED = "settled"
 _QUESTIONS = frozenset({Ask, LargeAsk, Subscribe, Unsubscribe})
 # Events that are asked for at once; the window and the bytes limit it first.
 _MANY = 1 << 20
+# Settings of a policy that a Subscribe says.
+_SAID = tuple(name for name in POLICY if name in Subscribe.__struct_fields__)
 
 _connections = count(1)
 
@@ -330,18 +332,8 @@ class NativeGateway(Gateway):
     def _subscribe(self, message: Subscribe) -> None:
         self.grants.check_subscribe(message.topic, message.subscriber)
         broker = self._broker
-        policy = Policy(
-            order=cast(Order, message.order),  # Policy checks that it is one
-            window=message.window,
-            ack_timeout_s=message.ack_timeout_s,
-            tries=message.tries,
-            backoff_s=message.backoff_s,
-            backoff_factor=message.backoff_factor,
-            max_backoff_s=message.max_backoff_s,
-            jitter=message.jitter,
-            in_order=message.in_order,
-            qos=0 if message.auto_ack else 1,
-        )
+        said = settings_in(message, _SAID)  # Policy checks them
+        policy = Policy(qos=0 if message.auto_ack else 1, **said)
         start = accepted_start(message.start)
         number = self._last_channel + 1
         name, temporary = f"$native-{self._number}-{number}", True

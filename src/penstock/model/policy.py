@@ -1,9 +1,16 @@
-"""How a subscription treats its events: order, window, retries, the end of patience."""
+"""How a subscription treats its events: order, window, retries, the end of patience.
+
+A setting of retry is a field of ``Retry`` and, so that callers are checked, of
+``RetrySettings``. Clients, handlers and gateways hand on what is listed here. What
+writes bytes (the native messages, the JSON of HTTP and of the desk) is explicit and
+versioned, and ``tests/test_settings.py`` fails for each of them that lacks a setting.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Iterable
+from dataclasses import dataclass, fields
+from typing import Any, Literal, TypedDict
 
 from penstock.errors import InvalidOption
 
@@ -18,9 +25,35 @@ MAX_S = 1e15
 MAX_FACTOR = 1e4
 
 
+class RetrySettings(TypedDict, total=False):
+    """What whoever subscribes may say of Retry; and ``tries``, each in its own way."""
+
+    backoff_s: float
+    backoff_factor: float
+    max_backoff_s: float
+    jitter: float
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Policy:
-    """The rules of one subscription, stored with it.
+class Retry:
+    """How an event is tried again; its limits are those of a policy.
+
+    tries: how often an event is sent at most; None has no limit.
+    backoff_s, backoff_factor, max_backoff_s: pause before a second try, its growth.
+    jitter: the part of a pause, from 0 to 1, by which events are spread: those that
+        failed together are not tried together again.
+    """
+
+    tries: int | None = None
+    backoff_s: float = 0.0
+    backoff_factor: float = 2.0
+    max_backoff_s: float = 300.0
+    jitter: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Policy(Retry):
+    """The rules of one subscription, stored with it; see Retry as well.
 
     order: ``priority`` sends the highest priority first over the whole backlog,
         ``log`` sends events as they were published, ``key`` as well, but those of one
@@ -28,10 +61,6 @@ class Policy:
         changes; the other two do while there is no consumer.
     window: how many unsettled deliveries there may be at once.
     ack_timeout_s: a delivery not settled by then is tried again; None waits for ever.
-    tries: how often an event is sent at most; None has no limit.
-    backoff_s, backoff_factor, max_backoff_s: pause before a second try, its growth.
-    jitter: the part of a pause, from 0 to 1, by which events are spread: those that
-        failed together are not tried together again.
     in_order: whether events may not overtake one that is sent alone, see
         delivery/isolation.py; its consumer keeps those behind it.
     exhausted: what follows the last try.
@@ -43,15 +72,10 @@ class Policy:
     order: Order = "log"
     window: int = 1
     ack_timeout_s: float | None = None
-    tries: int | None = None
-    backoff_s: float = 0.0
-    backoff_factor: float = 2.0
-    max_backoff_s: float = 300.0
     exhausted: Exhausted = "dead-letter"
     qos: Literal[0, 1, 2] = 1
     release_tries: int = 5
     release_interval_s: float = 10.0
-    jitter: float = 0.0
     in_order: bool = False
 
     def __post_init__(self) -> None:
@@ -88,3 +112,13 @@ class Policy:
         """Whether a try without an answer, because its consumer went away, is a failed
         one: so it is where tries are counted and end in a dead letter."""
         return self.tries is not None and self.exhausted == "dead-letter"
+
+
+RETRY = tuple(one.name for one in fields(Retry))
+POLICY = tuple(one.name for one in fields(Policy))
+
+
+def settings_in(source: object, names: Iterable[str]) -> dict[str, Any]:
+    """The settings of these names, to be handed on."""
+    # Any: the value of whichever setting.
+    return {name: getattr(source, name) for name in names}

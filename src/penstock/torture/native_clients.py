@@ -6,7 +6,7 @@ import json
 from random import Random
 
 from penstock.client.outgoing import Outgoing
-from penstock.client.session import NativeSession, SubscribeOptions
+from penstock.client.session import NativeSession
 from penstock.errors import ServerRefused, WriteFailed
 from penstock.torture.client import LoadClient
 from penstock.torture.promise import PromiseBroken, holds
@@ -149,7 +149,7 @@ class NativeConsumer(NativeClient):
         """Offsets whose settlement was said to be durable."""
         self.got: dict[int, str] = {}
         self.last_text = {topic: ""}
-        self._topic_filter = SubscribeOptions(subscriber=name, window=window)
+        self._window = window
         self._record = record
         self._last = -1
         self._questions: dict[int, list[int]] = {}
@@ -162,7 +162,7 @@ class NativeConsumer(NativeClient):
     def begin(self) -> None:
         self._last = -1
         self._questions.clear()
-        self._session.subscribe(self.topic, self._topic_filter)
+        self._session.subscribe(self.topic, self.name, window=self._window)
 
     def received(self, data: bytes) -> None:
         super().received(data)

@@ -10,7 +10,7 @@ import pytest
 from penstock import __version__
 from penstock.access.grants import ADMINISTRATOR
 from penstock.client.outgoing import Outgoing
-from penstock.client.session import HELLO, NativeSession, SubscribeOptions
+from penstock.client.session import HELLO, NativeSession
 from penstock.errors import RemoteProtocolError, ServerRefused
 from penstock.wire.native import (
     Answer,
@@ -69,7 +69,7 @@ def test_each_question_gets_its_answer_once(pair: Pair) -> None:
 
 
 def test_a_problem_is_raised_where_it_belongs(pair: Pair) -> None:
-    seq = pair.session.subscribe("none", SubscribeOptions())
+    seq = pair.session.subscribe("none")
     pair.exchange()
 
     with pytest.raises(ServerRefused, match="^topic none does not exist$"):
@@ -79,9 +79,7 @@ def test_a_problem_is_raised_where_it_belongs(pair: Pair) -> None:
 def test_events_are_filed_by_channel_and_acks_leave_together(pair: Pair) -> None:
     session = pair.session
     session.publish("t", Outgoing.of([b"a", b"b"]))
-    seq = session.subscribe(
-        "t", SubscribeOptions(subscriber="me", start="earliest", window=1)
-    )
+    seq = session.subscribe("t", "me", start="earliest", window=1)
     pair.exchange()
     subscribed = session.answer(seq)
     assert isinstance(subscribed, Subscribed)
@@ -103,7 +101,7 @@ def test_events_are_filed_by_channel_and_acks_leave_together(pair: Pair) -> None
 def test_a_refusal_goes_at_once(pair: Pair) -> None:
     session = pair.session
     session.publish("t", Outgoing.of(b"a"))
-    session.subscribe("t", SubscribeOptions(subscriber="me", start="earliest", tries=1))
+    session.subscribe("t", "me", start="earliest", tries=1)
     pair.exchange()
 
     session.refuse(1, 0, "broken")
@@ -130,7 +128,7 @@ def test_events_of_a_channel_that_was_left_are_nobodys(pair: Pair) -> None:
 def test_leaving_is_answered(pair: Pair) -> None:
     session = pair.session
     session.publish("t", Outgoing.of(b"a"))
-    session.subscribe("t", SubscribeOptions())
+    session.subscribe("t")
     pair.exchange()
 
     seq = session.unsubscribe(1)
@@ -187,8 +185,7 @@ def test_an_answer_that_was_given_up_is_not_kept(pair: Pair) -> None:
 
 def test_a_subscription_that_is_moved_goes_on_at_another_channel(pair: Pair) -> None:
     pair.session.publish("t", Outgoing.of([b"a", b"b"]))
-    wanted = SubscribeOptions(subscriber="me", start="earliest", prefetch=1)
-    seq = pair.session.subscribe("t", wanted)
+    seq = pair.session.subscribe("t", "me", start="earliest", prefetch=1)
     pair.exchange()
     message = pair.session.answer(seq)
     assert isinstance(message, Subscribed)
