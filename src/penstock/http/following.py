@@ -14,12 +14,13 @@ from penstock.broker.acceptance import accepted_subscriber
 from penstock.broker.starts import accepted_start
 from penstock.delivery.subscription import Subscription
 from penstock.http.stream_consumer import StreamConsumer, temporary_name
-from penstock.model.policy import MAX_WINDOW, Order, Policy
+from penstock.model.policy import MAX_FACTOR, MAX_S, MAX_WINDOW, Order, Policy
 
 if TYPE_CHECKING:
     from penstock.http.house import House
 
 Window = Annotated[int, Meta(ge=1, le=MAX_WINDOW)]
+Pause = Annotated[float, Meta(ge=0, le=MAX_S)]
 # Of deliveries that the client has said no number for.
 WINDOW = 1000
 
@@ -28,8 +29,12 @@ class FollowTerms(msgspec.Struct, frozen=True, kw_only=True):
     """How a subscriber wants its events; None: as it is, or as it is by default."""
 
     window: Window | None = None
-    ack_timeout_s: float | None = None
-    tries: int | None = None
+    ack_timeout_s: Annotated[float, Meta(gt=0)] | None = None
+    tries: Annotated[int, Meta(ge=1)] | None = None
+    backoff_s: Pause | None = None
+    backoff_factor: Annotated[float, Meta(ge=0, le=MAX_FACTOR)] | None = None
+    max_backoff_s: Pause | None = None
+    jitter: Annotated[float, Meta(ge=0, le=1)] | None = None
     order: Order | None = None
 
     def policy(self, known: Subscription | None, default: Policy) -> Policy:

@@ -20,7 +20,7 @@ from penstock.delivery.owed import Portion
 from penstock.http.answers import json_answer
 from penstock.http.call import Call
 from penstock.http.event_json import EventJson, portion_json, with_tries
-from penstock.http.following import WINDOW, FollowTerms, Window, start_in
+from penstock.http.following import WINDOW, FollowTerms, start_in
 from penstock.http.house import House
 from penstock.http.opened import Guest
 from penstock.http.options import MAX_WAIT_S
@@ -30,7 +30,7 @@ from penstock.http.reading import json_body
 from penstock.http.stream_consumer import StreamConsumer, offsets_of
 from penstock.http.watching import PeerWatch, watched
 from penstock.model.failure import REFUSED, Failure
-from penstock.model.policy import MAX_WINDOW, Order, Policy
+from penstock.model.policy import MAX_WINDOW, Policy, settings_in
 
 MAX_EVENTS = 10_000
 # Of a body: a window of acks with the longest offsets, or nacks with their errors.
@@ -57,14 +57,13 @@ Acks = Annotated[list[Offset], Meta(max_length=MAX_WINDOW)]
 Nacks = Annotated[list[Nack], Meta(max_length=MAX_EVENTS)]
 
 
-class Pull(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Pull(FollowTerms, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What was done with earlier events, and how many more are wanted.
 
     ``wait_s``: how long to wait if there are none. ``start`` counts for a subscription
     that is new: ``latest``, ``earliest``, an offset, or ``time:`` with milliseconds.
-    ``window``, ``ack_timeout_s`` and ``tries`` change what the subscription had, and so
-    does ``order``: ``key`` gives the next event of a key only when the one before it is
-    settled.
+    The terms of following change what the subscription had. The order ``key`` gives the
+    next event of a key only when the one before it is settled.
     """
 
     max: Annotated[int, Meta(ge=0, le=MAX_EVENTS)] = 100
@@ -72,19 +71,10 @@ class Pull(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     ack: Acks = []
     nack: Nacks = []
     start: str | Offset = "latest"
-    window: Window | None = None
-    ack_timeout_s: Annotated[float, Meta(gt=0)] | None = None
-    tries: Annotated[int, Meta(ge=1)] | None = None
-    order: Order | None = None
 
     @property
     def terms(self) -> FollowTerms:
-        return FollowTerms(
-            window=self.window,
-            ack_timeout_s=self.ack_timeout_s,
-            tries=self.tries,
-            order=self.order,
-        )
+        return FollowTerms(**settings_in(self, FollowTerms.__struct_fields__))
 
 
 class PulledEvent(EventJson, kw_only=True):

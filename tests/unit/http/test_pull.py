@@ -100,6 +100,24 @@ def test_a_nack_is_a_failed_try(tmp_path: Path) -> None:
     run(scene())
 
 
+def test_pauses_between_tries_are_as_a_pull_wishes_until_another_wishes(
+    tmp_path: Path,
+) -> None:
+    async def scene() -> None:
+        async with http_house(tmp_path) as house:
+            await published(house, 1)
+            await pulled(house, backoff_s=60, backoff_factor=3.0, tries=9)
+
+            nacked = await pulled(house, nack=[{"offset": 0}], jitter=0.5)
+
+            policy = house.broker.subscription("anna", "t").policy
+            assert nacked == []
+            assert (policy.backoff_s, policy.backoff_factor) == (60.0, 3.0)
+            assert (policy.max_backoff_s, policy.jitter) == (300.0, 0.5)
+
+    run(scene())
+
+
 def test_a_final_nack_is_a_dead_letter(tmp_path: Path) -> None:
     async def scene() -> None:
         async with http_house(tmp_path) as house:
