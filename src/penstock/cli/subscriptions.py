@@ -225,6 +225,15 @@ def _row(one: SubscriptionRow) -> tuple[str, ...]:
     )
 
 
+def _pause(one: SubscriptionView) -> Iterator[tuple[str, str]]:
+    if one.backoff_s is None:  # an older server does not tell
+        return
+    growth = f"times {one.backoff_factor:g}, at most {one.max_backoff_s:g} s"
+    spread = f", spread by {one.jitter:g}" if one.jitter else ""
+    pause = f"{one.backoff_s:g} s, then {growth}{spread}"
+    yield "pause", pause if one.backoff_s else "none"
+
+
 def _lines(one: SubscriptionView) -> Iterator[str]:
     timeout = "never" if one.ack_timeout_s is None else f"{one.ack_timeout_s:g} s"
     tries = "no limit" if one.tries is None else f"{one.tries}, then {one.exhausted}"
@@ -245,6 +254,7 @@ def _lines(one: SubscriptionView) -> Iterator[str]:
             ("QoS", str(one.qos)),
             ("ack timeout", timeout),
             ("tries", tries),
+            *_pause(one),
         ]
     )
     if one.deliveries:

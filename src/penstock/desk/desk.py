@@ -46,10 +46,13 @@ from penstock.desk.views.subscriptions import (
 from penstock.desk.views.topics import TopicOffset, TopicPage, TopicRow, TopicView
 from penstock.errors import NotMoved, UnknownTopic
 from penstock.log import StoredTopic
-from penstock.model.policy import Policy
+from penstock.model.policy import POLICY, Policy, settings_in
 
 Limit = Annotated[int, Meta(ge=1, le=MAX_ROWS)]
 Number = Annotated[int, Meta(ge=0)]
+_POLICY_SHOWN = tuple(
+    name for name in POLICY if name in SubscriptionView.__struct_fields__
+)
 
 
 class Desk:
@@ -244,15 +247,9 @@ class Desk:
         Raises UnknownSubscription.
         """
         one = self._broker.subscription(subscriber, topic)
-        policy = one.policy
         return SubscriptionView(
             **asdict(_subscription(one)),
-            order=policy.order,
-            window=policy.window,
-            qos=policy.qos,
-            ack_timeout_s=policy.ack_timeout_s,
-            tries=policy.tries,
-            exhausted=policy.exhausted,
+            **settings_in(one.policy, _POLICY_SHOWN),
             deliveries=[_owed(one, offset) for offset in nsmallest(limit, one.owed)],
             more_deliveries=len(one.owed) > limit,
         )

@@ -77,6 +77,7 @@ def test_a_subscription_is_shown_with_what_it_owes(two: DeskRun) -> None:
 
     assert "window       1" in lines
     assert "tries        no limit" in lines
+    assert "pause        none" in lines
     assert lines[-1].split() == ["0", "-", "waiting", "2", "-", "no\\nway"]
 
 

@@ -141,6 +141,8 @@ def test_a_subscription_shows_where_it_stands_and_what_it_owes(office: Office) -
     assert (view.position, view.lag, view.in_flight, view.owed) == (0, 3, 1, 2)
     assert (view.state, view.consumers, view.order) == ("connected", 1, "priority")
     assert (view.window, view.tries, view.qos) == (3, 4, 1)
+    assert (view.backoff_s, view.backoff_factor) == (2.0, 2.0)
+    assert (view.max_backoff_s, view.jitter) == (300.0, 0.0)
     zero, two = view.deliveries
     assert (zero.offset, zero.stage, zero.tries, zero.errors) == (0, "in flight", 1, [])
     assert (two.offset, two.stage, two.errors, two.priority) == (

@@ -46,6 +46,9 @@ class OwedRow(View, frozen=True, kw_only=True):
 
 
 class SubscriptionView(SubscriptionRow, frozen=True, kw_only=True):
+    """With its policy: from ``backoff_s`` on, the pause before an event that failed is
+    sent again, its growth, its end, and the part of it by which events are spread."""
+
     order: str
     window: int
     qos: int
@@ -54,6 +57,11 @@ class SubscriptionView(SubscriptionRow, frozen=True, kw_only=True):
     exhausted: str
     deliveries: list[OwedRow]
     more_deliveries: bool
+    # None: an older server does not tell.
+    backoff_s: float | None = None
+    backoff_factor: float | None = None
+    max_backoff_s: float | None = None
+    jitter: float | None = None
 
 
 class MovedSubscription(View, frozen=True, kw_only=True):
