@@ -26,7 +26,7 @@ MAX_FACTOR = 1e4
 
 
 class RetrySettings(TypedDict, total=False):
-    """What whoever subscribes may say of Retry; and ``tries``, each in its own way."""
+    """What a subscriber may say of Retry; and ``tries``, each in its own way."""
 
     backoff_s: float
     backoff_factor: float
