@@ -28,12 +28,7 @@ from penstock.desk.letters import event_view
 from penstock.embedded import Event as HandlerEvent
 from penstock.embedded.job import jobs_of
 from penstock.embedded.outgoing import Intent, PublishOptions, columns_of
-from penstock.gateway.mqtt.headers import (
-    priority_of,
-    times_of,
-    to_headers,
-    to_properties,
-)
+from penstock.gateway.mqtt.headers import fields_of, to_headers, to_properties
 from penstock.gateway.native_events import messages
 from penstock.http.event_json import events_json, view_json
 from penstock.http.incoming import arrived, read_one
@@ -233,17 +228,13 @@ def in_mqtt(field: Field) -> None:
             return
         case "Message Expiry Interval":
             said: Properties = {Property.MESSAGE_EXPIRY_INTERVAL: 60}
-            same(times_of(said, now_s)[field.column], field)
+            same(fields_of([], 60, int(now_s * 1000))[field.column], field)
             assert to_properties({}, 0, now_s, SAMPLES[field.name]) == said
             return
     pair = ("h", "v") if field.name == "headers" else (field.name, str(text_of(field)))
     given: Properties = {Property.USER_PROPERTY: [pair]}
-    found = {
-        "headers": to_headers(given, 2, retain=False),
-        "priority": priority_of(given),
-        **times_of(given, now_s),
-    }
-    same(found[field.name], field)
+    headers = {"headers": to_headers(given, 2, retain=False)}
+    same({**fields_of([pair], None, 0), **headers}[field.column], field)
 
 
 def in_json_lines(field: Field) -> None:

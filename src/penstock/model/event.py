@@ -162,6 +162,7 @@ FIELDS = (
         limit="bytes or None",
         arrow="binary",
         nullable=True,
+        mqtt="User Property key",
         table="key",
         option="--key",
     ),
