@@ -32,7 +32,9 @@ from penstock.desk.letters import event_view
 from penstock.embedded import Event as HandlerEvent
 from penstock.embedded.job import jobs_of
 from penstock.embedded.outgoing import Intent, PublishOptions, columns_of
+from penstock.errors import InvalidBatch, RemoteProtocolError
 from penstock.gateway.native_events import messages
+from penstock.gateway.native_pub import check_given
 from penstock.http.event_json import events_json, view_json
 from penstock.http.incoming import arrived, read_one
 from penstock.http.publishing import _FIELDS as HTTP_HEADERS
@@ -42,6 +44,7 @@ from penstock.model.event import (
     BY_NAME,
     FIELDS,
     SETTABLE,
+    TEXTS,
     TIMES,
     Event,
     Field,
@@ -534,13 +537,26 @@ def test_what_nobody_says_is_the_default() -> None:
     assert found == bare
 
 
+@pytest.mark.parametrize("field", TEXTS, ids=lambda field: field.name)
+@pytest.mark.parametrize("value", ["", " x", "\n", "x" * 257])
+def test_a_text_that_is_none_is_refused_by_its_name(field: Field, value: str) -> None:
+    column: dict[str, Any] = {field.column: [value]}
+    said: dict[str, Any] = {field.name: value}
+    message = Publish(seq=1, topic="orders", payloads=[b"x"], **column)
+    with pytest.raises(InvalidBatch, match=f"{field.name} is one that"):
+        check_given(message)
+    with pytest.raises(InvalidBatch, match=f"{field.name} is one that"):
+        Intent.of("orders", b"x", **said)
+    row = read_one(msgspec.json.encode({"payload": 1, **said}))
+    with pytest.raises(InvalidBatch, match=f"{field.name} is one that"):
+        arrived([row], 5, None)
+
+
 @pytest.mark.parametrize("field", TIMES, ids=lambda field: field.name)
 @pytest.mark.parametrize("value", [-1, 1 << 60, 1.5, "soon", True])
 def test_a_time_that_is_none_is_refused_by_its_name(
     field: Field, value: object
 ) -> None:
-    from penstock.errors import InvalidBatch, RemoteProtocolError
-
     columns = Columns([b"x"], 5)
     setattr(columns, field.column, [value])
     with pytest.raises(InvalidBatch, match=f"{field.name} is .*milliseconds"):
