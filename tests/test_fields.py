@@ -6,9 +6,13 @@ does not know it; the planted one at the end shows that each of them can fail.
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, get_type_hints
 
 import msgspec
@@ -28,21 +32,25 @@ from penstock.desk.letters import event_view
 from penstock.embedded import Event as HandlerEvent
 from penstock.embedded.job import jobs_of
 from penstock.embedded.outgoing import Intent, PublishOptions, columns_of
-from penstock.gateway.mqtt.headers import (
-    priority_of,
-    times_of,
-    to_headers,
-    to_properties,
-)
+from penstock.errors import InvalidBatch, RemoteProtocolError
 from penstock.gateway.native_events import messages
+from penstock.gateway.native_pub import check_given
 from penstock.http.event_json import events_json, view_json
 from penstock.http.incoming import arrived, read_one
 from penstock.http.publishing import _FIELDS as HTTP_HEADERS
 from penstock.log import Batch, Columns, frame_of
 from penstock.model.columns import PublishColumns
-from penstock.model.event import FIELDS, SETTABLE, TIMES, Event, Field, values_of
-from penstock.wire.jsonq import parse_publisher, replies
-from penstock.wire.line import decode_event, decode_events, render_events
+from penstock.model.event import (
+    BY_NAME,
+    FIELDS,
+    SETTABLE,
+    TEXTS,
+    TIMES,
+    Event,
+    Field,
+    values_of,
+)
+from penstock.wire.line import decode_event
 from penstock.wire.mqtt import Properties, Property
 from penstock.wire.native import (
     Events,
@@ -51,6 +59,7 @@ from penstock.wire.native import (
     decode_client,
     decode_server,
 )
+from tests.unit.gateway.mqtt.scene import Message, Scene
 
 DOCS = Path(__file__).parents[1] / "docs"
 BASE = bytes(16)
@@ -202,48 +211,113 @@ def in_the_headers_of_http(field: Field) -> None:
     assert field.name == "headers" or field.name.replace("_", "-") in HTTP_HEADERS
 
 
-def on_the_line(field: Field) -> None:
-    assert field.line is not None
-    given = {"msg": 1, "topic": "orders", field.line: text_of(field)}
-    decoded = decode_events("orders", [msgspec.json.encode(given)])
-    assert not decoded.errors and decoded.fields is None, "taken as another field"
-    times = {one.name: decoded.times.get(one.column, [0]) for one in TIMES}
-    ids = [decoded.ids[0] or "i"]
-    (line,) = render_events(
-        "orders", decoded.priorities, decoded.msgs, ids, None, None, times
-    )
-    assert msgspec.json.decode(line)[field.line] == text_of(field)
+@contextmanager
+def gateways() -> Iterator[Scene]:
+    with TemporaryDirectory() as folder:
+        scene = Scene(Path(folder))
+        scene.broker.create_topic("orders")
+        yield scene
+        scene.close()
 
 
-def on_the_json_gateway(field: Field) -> None:
-    assert field.jsonq is not None
-    given = {"type": "PUB", "topic": "orders", "msg": 1, field.jsonq: text_of(field)}
-    packet = parse_publisher(msgspec.json.encode(given))
-    times = packet.times()  # type: ignore[union-attr]  # it is no refusal
-    names = {one.column: one.name for one in TIMES}
-    told = {names[column]: time for column, time in times.items()}
-    line = replies.pub(packet.topic, 1, packet.payload, told)  # type: ignore[union-attr]  # it is no refusal
-    assert msgspec.json.decode(line)[field.jsonq] == text_of(field)
+# An event is said to be for later, and can be consumed all the same.
+PAST_MS = 5_000
 
 
-def in_mqtt(field: Field) -> None:
-    now_s = SAMPLES["expires"] / 1000 - 60
+def sample(field: Field) -> Any:
+    return PAST_MS if field.name == "not_before" else SAMPLES[field.name]
+
+
+def said_in_json(field: Field) -> Any:
+    return PAST_MS if field.name == "not_before" else text_of(field)
+
+
+def stored(scene: Scene, field: Field) -> None:
+    """The one event that a gateway has published has the sample of the field."""
+    (batch,) = scene.broker.log.read("orders", 0)
+    (found,) = batch.events()
+    assert getattr(found, field.attribute) == sample(field), field.name
+
+
+def publish_past_gateways(scene: Scene, field: Field) -> None:
+    """Publish an event that has the field, and nothing else but its payload."""
+    columns = Columns([SAMPLES["payload"]], 5)
+    if field.settable and field.name != "payload":
+        columns.take({field.column: [sample(field)]})
+    scene.broker.publish("orders", columns)
+    scene.pump()
+    scene.advance(1.0)
+
+
+def published_by_line(field: Field) -> None:
+    given = {"msg": {"n": 1}, field.line: said_in_json(field)}
+    with gateways() as scene:
+        data = json.dumps(given, separators=(",", ":"))
+        scene.connect("line").say(f"pub orders {data}")
+        stored(scene, field)
+
+
+def consumed_by_line(field: Field) -> None:
+    with gateways() as scene:
+        peer = scene.connect("line")
+        peer.say("sub orders")
+        publish_past_gateways(scene, field)
+        (line,) = peer.read()
+    assert json.loads(line)[field.line] == said_in_json(field)
+
+
+def published_by_json(field: Field) -> None:
+    given = {"type": "PUB", "topic": "orders", "msg": {"n": 1}}
+    given |= {str(field.jsonq): said_in_json(field)}
+    with gateways() as scene:
+        peer = scene.connect("publisher")
+        (answer,) = peer.say(json.dumps(given, separators=(",", ":")))
+        peer.say(json.dumps({"type": "PUBREL", "msgId": json.loads(answer)["msgId"]}))
+        stored(scene, field)
+
+
+def consumed_by_json(field: Field) -> None:
+    with gateways() as scene:
+        peer = scene.connect("consumer")
+        peer.say("log anna", '{"type":"SUB","topic":"orders"}')
+        publish_past_gateways(scene, field)
+        (line,) = peer.read()
+    assert json.loads(line)[field.jsonq] == said_in_json(field)
+
+
+def said_in_mqtt(field: Field, now_s: float) -> Properties:
+    """The properties that say the sample."""
     match field.mqtt:
         case "Topic Name" | "Payload":
-            return
+            return {}
         case "Message Expiry Interval":
-            said: Properties = {Property.MESSAGE_EXPIRY_INTERVAL: 60}
-            same(times_of(said, now_s)[field.column], field)
-            assert to_properties({}, 0, now_s, SAMPLES[field.name]) == said
-            return
-    pair = ("h", "v") if field.name == "headers" else (field.name, str(text_of(field)))
-    given: Properties = {Property.USER_PROPERTY: [pair]}
-    found = {
-        "headers": to_headers(given, 2, retain=False),
-        "priority": priority_of(given),
-        **times_of(given, now_s),
-    }
-    same(found[field.name], field)
+            left_s = int(SAMPLES["expires"] / 1000 - now_s)
+            return {Property.MESSAGE_EXPIRY_INTERVAL: left_s}
+        case "User Property":
+            return {Property.USER_PROPERTY: [("h", "v")]}
+    assert field.mqtt == f"User Property {field.name}"
+    return {Property.USER_PROPERTY: [(field.name, str(said_in_json(field)))]}
+
+
+def published_by_mqtt(field: Field) -> None:
+    with gateways() as scene:
+        said = said_in_mqtt(field, scene.clock.now_s())
+        client = scene.client()
+        # QoS 2 is what other protocols have, and no header says it.
+        client.publish("orders", SAMPLES["payload"], qos=2, ids=[1], properties=said)
+        stored(scene, field)
+
+
+def consumed_by_mqtt(field: Field) -> None:
+    with gateways() as scene:
+        client = scene.client()
+        client.subscribe("orders")
+        client.packets()
+        said = said_in_mqtt(field, scene.clock.now_s())
+        publish_past_gateways(scene, field)
+        (message,) = client.messages()
+    found = Message("orders", SAMPLES["payload"], properties=said)
+    assert message._replace(properties=message.properties or {}) == found
 
 
 def in_json_lines(field: Field) -> None:
@@ -360,11 +434,45 @@ PUBLISHERS = (
     in_what_people_read,
     in_the_sink_of_spark,
 )
+_GIVEN = dict.fromkeys(
+    ("offset", "timestamp", "producer"), "the broker gives it, and tells it elsewhere"
+)
+_NO_LINE = _GIVEN | {
+    "key": "lines are text, and keys are bytes",
+    "headers": "members that are no field take their place, as the text of an object",
+    "parent": "chains are made by programs that publish what follows from an event",
+}
+_NO_JSON = _NO_LINE | {
+    "headers": "a PUB is a topic and a message; other members are ignored",
+    "priority": "messages of a topic come in its order",
+    "id": "the broker gives it: msgId is what tells messages apart",
+}
+_NO_MQTT = _GIVEN | {
+    "id": "packets have identifiers of their own",
+    "parent": "as on lines",
+}
+# What a gateway cannot say, and why: all other fields of the list have to go through.
+UNSAID: dict[Callable[[Field], None], dict[str, str]] = {
+    published_by_line: _NO_LINE,
+    consumed_by_line: _NO_LINE,
+    published_by_json: _NO_JSON,
+    consumed_by_json: _NO_JSON,
+    published_by_mqtt: _NO_MQTT,
+    consumed_by_mqtt: _NO_MQTT
+    | {
+        "key": "it may be no text; one that was said in MQTT is a header, too",
+        "not_before": "it is over; one that was said in MQTT is a header, too",
+    },
+}
+
+
+def is_said(place: Callable[[Field], None], field: Field) -> bool:
+    return field.name not in UNSAID[place]
+
+
 # Where it applies: a place, and which fields it has.
 SOMEWHERE: dict[Callable[[Field], None], Callable[[Field], bool]] = {
-    on_the_line: lambda field: field.line is not None,
-    on_the_json_gateway: lambda field: field.jsonq is not None,
-    in_mqtt: lambda field: field.mqtt is not None,
+    **{place: partial(is_said, place) for place in UNSAID},
     on_the_command_line: lambda field: field.option is not None,
     in_arrow_and_parquet: lambda field: field.name != "topic",
     in_a_view_of_the_desk: lambda field: field.name not in ("topic",),
@@ -404,6 +512,18 @@ def test_a_field_that_is_only_in_the_list_is_missed(
         place(PLANTED)
 
 
+@pytest.mark.parametrize("place", UNSAID)
+def test_what_a_gateway_cannot_say_is_a_field_that_says_so(
+    place: Callable[[Field], None],
+) -> None:
+    word = place.__name__.removeprefix("published_by_").removeprefix("consumed_by_")
+    attribute = {"line": "line", "json": "jsonq", "mqtt": "mqtt"}[word]
+
+    unsaid = {one.name for one in FIELDS if getattr(one, attribute) is None}
+
+    assert unsaid <= UNSAID[place].keys() <= BY_NAME.keys()
+
+
 def test_the_list_says_what_an_event_has() -> None:
     assert {one.attribute for one in FIELDS} == set(Event.__struct_fields__)
     assert {one.attribute for one in FIELDS} == set(HandlerEvent.__struct_fields__)
@@ -417,13 +537,26 @@ def test_what_nobody_says_is_the_default() -> None:
     assert found == bare
 
 
+@pytest.mark.parametrize("field", TEXTS, ids=lambda field: field.name)
+@pytest.mark.parametrize("value", ["", " x", "\n", "x" * 257])
+def test_a_text_that_is_none_is_refused_by_its_name(field: Field, value: str) -> None:
+    column: dict[str, Any] = {field.column: [value]}
+    said: dict[str, Any] = {field.name: value}
+    message = Publish(seq=1, topic="orders", payloads=[b"x"], **column)
+    with pytest.raises(InvalidBatch, match=f"{field.name} is one that"):
+        check_given(message)
+    with pytest.raises(InvalidBatch, match=f"{field.name} is one that"):
+        Intent.of("orders", b"x", **said)
+    row = read_one(msgspec.json.encode({"payload": 1, **said}))
+    with pytest.raises(InvalidBatch, match=f"{field.name} is one that"):
+        arrived([row], 5, None)
+
+
 @pytest.mark.parametrize("field", TIMES, ids=lambda field: field.name)
 @pytest.mark.parametrize("value", [-1, 1 << 60, 1.5, "soon", True])
 def test_a_time_that_is_none_is_refused_by_its_name(
     field: Field, value: object
 ) -> None:
-    from penstock.errors import InvalidBatch, RemoteProtocolError
-
     columns = Columns([b"x"], 5)
     setattr(columns, field.column, [value])
     with pytest.raises(InvalidBatch, match=f"{field.name} is .*milliseconds"):

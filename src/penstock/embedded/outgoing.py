@@ -16,7 +16,7 @@ from penstock.embedded.payload import plain
 from penstock.embedded.topic import Topic
 from penstock.errors import InvalidBatch, PenstockError
 from penstock.log import Columns
-from penstock.model.event import SETTABLE, TIMES, Field
+from penstock.model.event import SETTABLE, TEXTS, TIMES, Field
 from penstock.model.moment import seconds_of, time_ms
 
 if TYPE_CHECKING:
@@ -85,11 +85,11 @@ class Intent(msgspec.Struct, frozen=True, gc=False):
             name, data = accepted_topic(topic), plain(topic, payload)
         if not more:
             return cls(name, data)
-        check_ids("id", [more.get("id")])
-        check_ids("dedup id", [more.get("dedup_id")])
-        check_ids("parent", [more.get("parent")])
         # Any: as Intent has them from here on.
         given: dict[str, Any] = {**more}
+        for field in TEXTS:
+            check_ids(field.name, [given.get(field.name)])
+        check_ids("dedup id", [given.get("dedup_id")])
         if given.get("headers") is not None:
             given["headers"] = dict(given["headers"])
         for field in TIMES:

@@ -13,7 +13,7 @@ from penstock.delivery.consumer import Consumer
 from penstock.errors import InvalidBatch, PenstockError, WriteFailed
 from penstock.gateway.outbox import Outbox
 from penstock.log import Columns
-from penstock.model.event import SETTABLE
+from penstock.model.event import SETTABLE, TEXTS
 from penstock.model.remote_errors import public_fields
 from penstock.wire.native import (
     Answer,
@@ -182,10 +182,8 @@ def columns_of(message: Publish, now_s: float, producer: str | None) -> Columns:
 
 def check_given(message: Publish) -> None:
     """Ids that fit on a line; raises InvalidBatch."""
-    for what, ids in (
-        ("id", message.ids),
-        ("parent", message.parents),
-        ("dedup id", message.dedup_ids),
-    ):
-        if ids is not None:
-            check_ids(what, ids)
+    for field in TEXTS:
+        if (texts := getattr(message, field.column)) is not None:
+            check_ids(field.name, texts)
+    if message.dedup_ids is not None:
+        check_ids("dedup id", message.dedup_ids)

@@ -162,6 +162,7 @@ FIELDS = (
         limit="bytes or None",
         arrow="binary",
         nullable=True,
+        mqtt="User Property key",
         table="key",
         option="--key",
     ),
@@ -253,7 +254,8 @@ BY_NAME = {one.name: one for one in FIELDS}
 # these with the producer: columns that stay away while no event has any.
 SETTABLE = tuple(one for one in FIELDS if one.settable and one.name != "payload")
 OPTIONAL = tuple(one for one in FIELDS if one in SETTABLE or one.name == "producer")
-# Times that a publisher may say.
+# Texts that a publisher may say, each of them what an id has to be (_ID); and times.
+TEXTS = tuple(one for one in SETTABLE if one.kind == "text")
 TIMES = tuple(one for one in SETTABLE if one.kind == "time")
 
 

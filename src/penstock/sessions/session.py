@@ -53,6 +53,7 @@ class Will(msgspec.Struct, array_like=True, frozen=True):
     lifetime_s: float | None = None
     """How long it counts from the moment it is published."""
     priority: int = 0
+    """As its headers say, which have all its fields; versions before read it here."""
 
 
 class DeliveryTerms(NamedTuple):

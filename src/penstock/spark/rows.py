@@ -31,7 +31,14 @@ import pyarrow.compute as pc
 
 from penstock.client.outgoing import PART_BYTES, PART_EVENTS
 from penstock.errors import BadRow, InvalidName, UnfitFrame
-from penstock.model.event import MAX_ID_BYTES, MAX_PRIORITY, SETTABLE, TIMES, Field
+from penstock.model.event import (
+    MAX_ID_BYTES,
+    MAX_PRIORITY,
+    SETTABLE,
+    TEXTS,
+    TIMES,
+    Field,
+)
 from penstock.model.moment import MAX_TIME_MS
 from penstock.model.topic import topic_name
 from penstock.table.naming import NAMES
@@ -146,9 +153,9 @@ class _Rows:
                     topic_name(topic)
                 except InvalidName as error:
                     self._refuse("topic", pc.equal(topics, topic), error.reason)
-        for name in ("id", "parent"):
-            if self._has(name):
-                self._check_ids(name)
+        for field in TEXTS:
+            if self._has(field.table):
+                self._check_ids(field.table)
         if self._has("priority"):
             given = self._column("priority")
             wrong = pc.or_(pc.less(given, 0), pc.greater(given, MAX_PRIORITY))

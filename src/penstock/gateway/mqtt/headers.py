@@ -11,11 +11,13 @@ protocols may have more headers than a packet has user properties: the first are
 from __future__ import annotations
 
 import base64
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
 
 import msgspec
 
-from penstock.model.event import MAX_PRIORITY
+from penstock.log import Columns
+from penstock.model.event import FIELDS, MAX_PRIORITY, Kind
 from penstock.model.moment import time_ms
 from penstock.wire.mqtt import MAX_REPEATED, Properties, Property, user_properties
 
@@ -32,8 +34,10 @@ _TEXTS = {
     Property.RESPONSE_TOPIC: "mqtt.response-topic",
 }
 PRIORITY = "priority"
-KEY = "key"
-NOT_BEFORE = "not_before"
+# Fields of an event that a user property of the same name says.
+_USER_FIELDS = {
+    one.name: one for one in FIELDS if one.mqtt == f"User Property {one.name}"
+}
 # Of a time in milliseconds: more is no time.
 MAX_DIGITS = 15
 # A header of user properties that has more is none that we have made.
@@ -78,32 +82,48 @@ def to_headers(properties: Properties, qos: int, *, retain: bool) -> dict[str, s
     return headers
 
 
-def times_of(properties: Properties, now_s: float) -> dict[str, int]:
-    """The times that a message with these properties has, by column."""
-    times: dict[str, int] = {}
-    interval_s = properties.get(Property.MESSAGE_EXPIRY_INTERVAL)
-    if isinstance(interval_s, int):
-        times["expires"] = int((now_s + interval_s) * 1000)
-    for name, value in user_properties(properties):
-        if name == NOT_BEFORE and (time := time_ms(value)) is not None:
-            times["not_before"] = time
-    return times
+def fields_of(
+    pairs: Iterable[tuple[str, str]], lifetime_s: float | None, now_ms: int
+) -> dict[str, Any]:
+    """What a message with these user properties has beside headers, by column.
+
+    ``lifetime_s``: its message expiry interval. What is no value of its field is a
+    header and nothing else; of several values the first counts.
+    """
+    # Any: the value of whichever field.
+    found: dict[str, Any] = {}
+    if lifetime_s is not None:
+        found["expires"] = now_ms + int(lifetime_s * 1000)
+    for name, text in pairs:
+        field = _USER_FIELDS.get(name)
+        if field is not None and field.column not in found:
+            value = _READERS[field.kind](text)
+            if value is not None:
+                found[field.column] = value
+    return {name: one for name, one in found.items() if one != 0}
 
 
-def key_of(properties: Properties) -> bytes | None:
-    """The key that a user property gives; None if none does."""
-    for name, value in user_properties(properties):
-        if name == KEY:
-            return value.encode()
-    return None
+def messages(
+    payloads: Sequence[bytes],
+    now_ms: int,
+    producer: str,
+    headers: Mapping[str, str],
+    fields: Mapping[str, object],
+) -> Columns:
+    """Messages that are said alike, as events; ``fields`` as ``fields_of`` has them."""
+    count = len(payloads)
+    events = Columns(payloads, now_ms, producer=producer)
+    given = {"headers": headers, **fields} if headers else fields
+    events.take({name: [one] * count for name, one in given.items()})
+    return events
 
 
-def priority_of(properties: Properties) -> int:
-    """The priority that a user property gives; 0 if none does."""
-    for name, value in user_properties(properties):
-        if name == PRIORITY and value.isascii() and value.isdigit() and len(value) < 4:
-            return min(int(value), MAX_PRIORITY)
-    return 0
+def user_pairs(headers: Mapping[str, str]) -> list[tuple[str, str]]:
+    """The user properties of a message with these headers, in their order."""
+    pairs = [one for one in headers.items() if not one[0].startswith(PREFIX)]
+    if given := headers.get(_USER):
+        pairs += _pairs(given)
+    return pairs
 
 
 def published_qos(headers: Mapping[str, str]) -> int:
@@ -129,12 +149,7 @@ def to_properties(
 ) -> Properties:
     """The properties of a message with these headers."""
     properties: Properties = {}
-    pairs: list[tuple[str, str]] = []
-    for name, value in headers.items():
-        if not name.startswith(PREFIX):
-            pairs.append((name, value))
-    if given := headers.get(_USER):
-        pairs += _pairs(given)
+    pairs = user_pairs(headers)
     if priority and PRIORITY not in dict(pairs):
         pairs.append((PRIORITY, str(priority)))
     if headers.keys() - _PLAIN:
@@ -151,6 +166,20 @@ def to_properties(
     if pairs := [pair for pair in pairs[:MAX_REPEATED] if _speakable(*pair)]:
         properties[Property.USER_PROPERTY] = pairs
     return properties
+
+
+def _level(text: str) -> int | None:
+    if text.isascii() and text.isdigit() and len(text) < 4:
+        return min(int(text), MAX_PRIORITY)
+    return None
+
+
+# By the kind of a field: its value, or None if the text is none.
+_READERS: Mapping[Kind, Callable[[str], object]] = {
+    "level": _level,
+    "bytes": str.encode,
+    "time": time_ms,
+}
 
 
 def is_plain(headers: Mapping[str, str]) -> bool:

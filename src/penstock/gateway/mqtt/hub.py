@@ -19,7 +19,7 @@ from penstock.access.grants import Grants
 from penstock.broker.broker import Broker
 from penstock.broker.publishing import Accepted, StoredPiece
 from penstock.errors import InvalidPayload, PenstockError
-from penstock.gateway.mqtt.headers import common
+from penstock.gateway.mqtt.headers import common, fields_of, messages, user_pairs
 from penstock.gateway.mqtt.system import System
 from penstock.gateway.options import MqttOptions
 from penstock.log import Columns
@@ -239,22 +239,10 @@ def publish_will(broker: Broker, will: Will, producer: str) -> None:
     """Publish a will, and retain it if it says so."""
     now_ms = broker.log.now_ms()
     headers = {**will.headers, **common(will.qos, retain=will.retain)}
-    expires = None
-    if will.lifetime_s is not None:
-        expires = [now_ms + int(will.lifetime_s * 1000)]
+    fields = fields_of(user_pairs(headers), will.lifetime_s, now_ms)
+    events = messages([will.payload], now_ms, producer, headers, fields)
     outcome = publish(
-        broker,
-        will.topic,
-        Columns(
-            [will.payload],
-            now_ms,
-            headers=[headers],
-            priorities=[will.priority] if will.priority else None,
-            expires=expires,
-            producer=producer,
-        ),
-        retain=will.retain,
-        relaxed=not will.qos,
+        broker, will.topic, events, retain=will.retain, relaxed=not will.qos
     )
     outcome.whole()
 

@@ -13,7 +13,7 @@ disconnected.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 
 from msgspec.structs import replace
 
@@ -32,15 +32,13 @@ from penstock.errors import (
 )
 from penstock.gateway.mqtt.headers import (
     common,
-    key_of,
-    priority_of,
-    times_of,
+    fields_of,
+    messages,
     to_headers,
 )
 from penstock.gateway.mqtt.hub import MqttHub, publish
 from penstock.gateway.mqtt.writing import Mark, PacketWriter
 from penstock.gateway.outbox import Outbox
-from penstock.log import Columns
 from penstock.sessions import Session
 from penstock.wire.mqtt import (
     Malformed,
@@ -52,6 +50,7 @@ from penstock.wire.mqtt import (
     number,
     render_ack,
     render_acks,
+    user_properties,
 )
 
 # What a refusal is called in an acknowledgement of version 5.
@@ -219,28 +218,15 @@ class Inbound:
         ids: list[int],
         now_s: float,
     ) -> Accepted:
-        qos, retain = packet.qos, packet.retain
-        priorities: list[int] | None = None
-        keys: list[bytes | None] | None = None
+        qos, retain, now_ms = packet.qos, packet.retain, int(now_s * 1000)
         headers = common(qos, retain=retain)
-        properties = packet.properties
-        times: dict[str, int] = {}
-        if properties:
+        fields: Mapping[str, object] = {}
+        if properties := packet.properties:
             headers = to_headers(properties, qos, retain=retain)
-            times = times_of(properties, now_s)
-            if priority := priority_of(properties):
-                priorities = [priority] * len(payloads)
-            if (key := key_of(properties)) is not None:
-                keys = [key] * len(payloads)
-        events = Columns(
-            payloads,
-            int(now_s * 1000),
-            headers=[headers] * len(payloads) if headers else None,
-            priorities=priorities,
-            keys=keys,
-            producer=self._session.producer,
-        )
-        events.take({name: [time] * len(payloads) for name, time in times.items()})
+            lifetime_s = number(properties, Property.MESSAGE_EXPIRY_INTERVAL)
+            fields = fields_of(user_properties(properties), lifetime_s, now_ms)
+        producer = self._session.producer
+        events = messages(payloads, now_ms, producer, headers, fields)
         broker = self._hub.broker
 
         def stored(piece: StoredPiece) -> None:

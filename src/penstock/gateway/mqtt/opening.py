@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from penstock.errors import LimitReached, NotAllowed
-from penstock.gateway.mqtt.headers import priority_of, to_headers
+from penstock.gateway.mqtt.headers import fields_of, to_headers
 from penstock.gateway.mqtt.hub import MqttHub, subscriber_of
 from penstock.gateway.mqtt.inbound import Inbound
 from penstock.gateway.mqtt.outbound import Outbound
@@ -22,6 +22,7 @@ from penstock.wire.mqtt import (
     WillPacket,
     connack,
     number,
+    user_properties,
 )
 
 if TYPE_CHECKING:
@@ -169,10 +170,11 @@ def _session(
 
 
 def _will(packet: WillPacket) -> Will:
-    properties = dict(packet.properties)
+    properties = packet.properties
     delay_s = number(properties, Property.WILL_DELAY_INTERVAL) or 0
     lifetime_s = number(properties, Property.MESSAGE_EXPIRY_INTERVAL)
     headers = to_headers(properties, packet.qos, retain=packet.retain)
+    fields = fields_of(user_properties(properties), None, 0)
     return Will(
         packet.topic,
         packet.payload,
@@ -181,7 +183,7 @@ def _will(packet: WillPacket) -> Will:
         headers,
         float(delay_s),
         None if lifetime_s is None else float(lifetime_s),
-        priority_of(properties),
+        fields.get("priorities", 0),
     )
 
 

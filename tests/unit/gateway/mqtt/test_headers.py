@@ -10,16 +10,16 @@ from penstock.gateway.mqtt.headers import (
     QOS,
     RETAIN,
     common,
+    fields_of,
     is_plain,
     left_s,
-    priority_of,
     published_qos,
-    times_of,
     to_headers,
     to_properties,
+    user_pairs,
 )
 from penstock.model.event import MAX_PRIORITY
-from penstock.wire.mqtt import MAX_REPEATED, Properties, Property
+from penstock.wire.mqtt import MAX_REPEATED, Properties, Property, number
 
 USER = Property.USER_PROPERTY
 
@@ -69,8 +69,10 @@ def test_events_of_other_protocols_are_worth_qos_2(given: str) -> None:
 def test_properties_come_back_as_they_were(properties: Properties, qos: int) -> None:
     headers = to_headers(properties, qos, retain=True)
 
-    times = times_of(properties, 1000.0)
-    assert to_properties(headers, 0, 1000.0, times.get("expires", 0)) == properties
+    lifetime_s = number(properties, Property.MESSAGE_EXPIRY_INTERVAL)
+    expires = fields_of([], lifetime_s, 1_000_000).get("expires", 0)
+    assert to_properties(headers, 0, 1000.0, expires) == properties
+    assert user_pairs(headers) == properties.get(USER, [])
     assert published_qos(headers) == qos
     assert headers[RETAIN] == "1"
 
@@ -108,7 +110,24 @@ def test_a_user_property_never_takes_the_place_of_what_mqtt_says() -> None:
 def test_a_user_property_gives_the_priority(
     pairs: list[tuple[str, str]], priority: int
 ) -> None:
-    assert priority_of({USER: pairs} if pairs else {}) == priority
+    assert fields_of(pairs, None, 0) == ({"priorities": priority} if priority else {})
+
+
+@pytest.mark.parametrize(
+    ("pairs", "fields"),
+    [
+        ([("key", "é")], {"keys": "é".encode()}),
+        ([("key", "")], {"keys": b""}),
+        ([("key", "a"), ("key", "b")], {"keys": b"a"}),
+        ([("not_before", "5000")], {"not_before": 5000}),
+        ([("not_before", "soon"), ("not_before", "7")], {"not_before": 7}),
+        ([("expires", "5000"), ("id", "i"), ("parent", "p"), ("msg", "m")], {}),
+    ],
+)
+def test_user_properties_of_their_names_give_fields(
+    pairs: list[tuple[str, str]], fields: dict[str, object]
+) -> None:
+    assert fields_of(pairs, None, 0) == fields
 
 
 def test_a_priority_of_another_protocol_is_told_as_a_user_property() -> None:
@@ -124,7 +143,7 @@ def test_what_is_left_of_an_expiry_is_told_in_whole_seconds(
 ) -> None:
     expiry: Properties = {Property.MESSAGE_EXPIRY_INTERVAL: 10}
     headers = to_headers(expiry, 1, retain=False)
-    (expires_ms,) = times_of(expiry, 1000.0).values()
+    expires_ms = fields_of([], 10, 1_000_000)["expires"]
 
     found = to_properties(headers, 0, now_s, expires_ms)
 

@@ -6,6 +6,7 @@ import logging
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from penstock.access.grants import Rule
 from penstock.broker.options import BrokerOptions
@@ -213,6 +214,46 @@ def test_a_will_says_all_that_a_message_can(scene: Scene) -> None:
     assert batch.priorities() == [4]
     assert batch.producers() == ["mqtt/ann"]
     assert len(scene.broker.retained) == 1
+
+
+@pytest.mark.parametrize("restart", ["none", "kill", "close"])
+@pytest.mark.parametrize("twice", [False, True])
+def test_a_will_is_the_event_that_a_publish_would_be(
+    scene: Scene, restart: str, *, twice: bool
+) -> None:
+    said: Properties = {
+        Property.PAYLOAD_FORMAT_INDICATOR: 1,
+        Property.MESSAGE_EXPIRY_INTERVAL: 3600,
+        Property.CONTENT_TYPE: "text/plain",
+        Property.RESPONSE_TOPIC: "answers",
+        Property.CORRELATION_DATA: b"\x00\xff",
+        Property.USER_PROPERTY: [
+            ("priority", "4"),
+            ("key", "k"),
+            ("not_before", "5000"),
+            *([("a", "1"), ("a", "2")] if twice else [("a", "b")]),
+        ],
+    }
+    will = WillPacket(topic="t", payload=b"bye", qos=1, properties={**said})
+    ann = scene.client(
+        will=will, properties={Property.SESSION_EXPIRY_INTERVAL: FOREVER}
+    )
+    ann.publish("t", b"bye", qos=1, ids=[1], properties={**said})
+
+    if restart == "none":
+        ann.drop()
+    else:
+        scene.restart(kill=restart == "kill")
+    scene.advance(100.0)
+
+    published, willed = (
+        event for batch in scene.broker.log.read("t", 0) for event in batch.events()
+    )
+    assert (willed.key, willed.priority, willed.not_before_ms) == (b"k", 4, 5000)
+    for one in (published, willed):
+        assert one.expires_ms == one.timestamp_ms + 3_600_000
+    place = {"offset": 0, "id": "", "timestamp_ms": 0, "expires_ms": 0}
+    assert replace(willed, **place) == replace(published, **place)
 
 
 def test_a_will_that_cannot_be_published_is_told_and_the_session_ends(
