@@ -279,5 +279,7 @@ def test_the_pipeline_of_the_compose_file(podman: Engine, composed: Composed) ->
     eventually(lambda: wanted <= topics(), PIPELINE_S, lambda: str(topics()))
     for service in ("subscriber", "pipeline", "cdc", "ingest", "source", "broker"):
         code, took_s = podman.ended(f"{composed.name}_{service}_1")
-        assert (service, code) == (service, 0)
+        # A batch that takes its time is cut off, and done again the next time.
+        cut_off = service == "pipeline" and "cut off" in composed.said(service)
+        assert (service, code) == (service, 143 if cut_off else 0)
         assert took_s < 20

@@ -82,7 +82,9 @@ def test_nothing_is_lost_or_doubled_whichever_part_is_killed(tmp_path: Path) -> 
 @pytest.mark.deep
 def test_a_run_goes_on_where_another_one_was_ended(tmp_path: Path) -> None:
     """With the PostgreSQL that comes along, which is killed, too."""
-    options = ("--count", "400", "--rate", "30", *QUICK)
+    # A stream that is not over before Spark has begun, also on a busy machine.
+    count = 2000
+    options = ("--count", str(count), "--rate", "30", *QUICK)
     with running(tmp_path, *options) as up:
         up.until_ready("ingest", "spark")
         family = descendants(up.process.pid)
@@ -112,7 +114,7 @@ def test_a_run_goes_on_where_another_one_was_ended(tmp_path: Path) -> None:
         serving(tmp_path) as broker,
         OwnPostgres(tmp_path / "data" / "up" / "store") as postgres,
     ):
-        check_everything(broker, Stored(postgres.url), seed=SEED, count=400)
+        check_everything(broker, Stored(postgres.url), seed=SEED, count=count)
 
 
 @contextmanager
