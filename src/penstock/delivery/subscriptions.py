@@ -30,10 +30,10 @@ from penstock.model.failure import Failure, of_lines
 from penstock.model.policy import Policy
 
 # Offset, level, tries, and 2 if it is RELEASED, 1 if it was never sent.
-OwedRow = tuple[int, int, int, int]
+OwedEntry = tuple[int, int, int, int]
 _TO_SEND, _UNSENT, _RELEASED = 0, 1, 2
 # First offset, end, level: in flight for the first time.
-RunRow = tuple[int, int, int]
+RunEntry = tuple[int, int, int]
 # Offset -> failures; texts alone in records of versions that knew no more.
 ErrorRows = Mapping[int, Sequence[str | Failure]]
 
@@ -50,8 +50,8 @@ class Full(msgspec.Struct, array_like=True, frozen=True):
     active: bool
     suspended: bool
     places: dict[int, int]
-    owed: list[OwedRow]
-    runs: list[RunRow]
+    owed: list[OwedEntry]
+    runs: list[RunEntry]
     errors: ErrorRows
     amended: Mapping[int, bytes] = {}
     owner: str = ""
@@ -68,9 +68,9 @@ class SubscriptionChange(msgspec.Struct, array_like=True, frozen=True):
     active: bool
     suspended: bool
     places: dict[int, int]
-    owed: list[OwedRow]
+    owed: list[OwedEntry]
     settled: list[int]
-    runs: list[RunRow]
+    runs: list[RunEntry]
     """All there are: others are settled, or in ``owed``."""
     errors: ErrorRows
     """Of events whose failures changed; empty: it has none any more."""
@@ -328,7 +328,7 @@ def _full(one: Subscription) -> Full:
 
 
 def _change(one: Subscription) -> SubscriptionChange:
-    rows: list[OwedRow] = []
+    rows: list[OwedEntry] = []
     settled: list[int] = []
     for offset in one.owed.touched:
         found = one.owed.single(offset)
@@ -354,7 +354,7 @@ def _change(one: Subscription) -> SubscriptionChange:
     )
 
 
-def _row(owed: Owed) -> OwedRow:
+def _row(owed: Owed) -> OwedEntry:
     kept = _UNSENT if owed.unsent else _TO_SEND
     if owed.state is RELEASED:
         kept = _RELEASED
@@ -362,7 +362,7 @@ def _row(owed: Owed) -> OwedRow:
 
 
 def _owed(
-    rows: Iterable[OwedRow],
+    rows: Iterable[OwedEntry],
 ) -> Iterator[tuple[int, int, int, OwedState, bool]]:
     for offset, level, tries, kept in rows:
         state = RELEASED if kept == _RELEASED else READY

@@ -30,7 +30,7 @@ MAX_ANSWER_BYTES = 4 << 20
 Limit = Annotated[int, Meta(ge=1, le=MAX_ROWS)]
 Number = Annotated[int, Meta(ge=0)]
 By = Annotated[str, Meta(max_length=200)]
-Reason = Annotated[str, Meta(min_length=1, max_length=2000)]
+AuditReason = Annotated[str, Meta(min_length=1, max_length=2000)]
 
 
 # JSON, so that the topic can be read as a table like any other.

@@ -38,7 +38,7 @@ Offset = Annotated[int, Meta(ge=0)]
 Limit = Annotated[int, Meta(ge=1, le=MAX_FOUND)]
 
 # Subscriber -> number and letter of what could not be handled.
-Letters = dict[str, tuple[int, DeadLetter]]
+SubscriberLetters = dict[str, tuple[int, DeadLetter]]
 
 
 class EventDesk:
@@ -104,7 +104,9 @@ class EventDesk:
         whole = page.batch
         return Batch(topic, whole.body, whole.header, index, index + 1)
 
-    def _letters(self, topic: str, offset: int, at_ms: int) -> tuple[Letters, bool]:
+    def _letters(
+        self, topic: str, offset: int, at_ms: int
+    ) -> tuple[SubscriberLetters, bool]:
         """The last dead letter of each subscriber; whether some were not looked at.
 
         A letter is younger than its event, so older ones are not looked at.
@@ -113,7 +115,7 @@ class EventDesk:
         # As they are stored: what has not these bytes need not be decoded.
         mark = b'"offset":%d' % offset
         marks = (mark + b",", mark + b"}")
-        budget, found = Budget(), Letters()
+        budget, found = Budget(), SubscriberLetters()
         for number, data in forwards(log, LETTERS, since(log, LETTERS, at_ms)):
             if budget.spent:
                 return found, True
@@ -125,7 +127,7 @@ class EventDesk:
         return found, False
 
     def _delivery(
-        self, one: Subscription, event: Event, letters: Letters
+        self, one: Subscription, event: Event, letters: SubscriberLetters
     ) -> DeliveryRow:
         offset = event.offset
         number, letter = letters.get(one.subscriber, (None, None))

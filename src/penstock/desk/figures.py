@@ -54,7 +54,7 @@ Limit = Annotated[int, Meta(ge=1, le=MAX_ROWS)]
 Edges = Annotated[int, Meta(ge=1, le=MAX_EDGES)]
 Number = Annotated[int, Meta(ge=0)]
 # Of a part of a topic's name.
-Search = Annotated[str, Meta(max_length=1000)]
+TopicSearch = Annotated[str, Meta(max_length=1000)]
 
 
 class ProcessInfo(Protocol):
@@ -326,7 +326,7 @@ class FigureDesk:
 
     @verb("overview")
     def overview(
-        self, *, limit: Limit = ROWS, after: str | None = None, search: Search = ""
+        self, *, limit: Limit = ROWS, after: str | None = None, search: TopicSearch = ""
     ) -> Overview:
         """The broker in a few numbers, and a row for each of some topics.
 

@@ -17,10 +17,10 @@ from msgspec import Meta
 from penstock.broker.broker import Broker
 from penstock.delivery.amend import amended_frame
 from penstock.delivery.subscription import Subscription
-from penstock.desk.audit_trail import AuditDesk, By, Reason, edit_of
-from penstock.desk.letter_book import Found, FoundLetters, LetterBook, LetterHead
+from penstock.desk.audit_trail import AuditDesk, AuditReason, By, edit_of
+from penstock.desk.letter_book import FoundHead, FoundLetters, LetterBook, LetterHead
 from penstock.desk.verbs import Promise, verb
-from penstock.desk.views.audit import Action, AuditEntry
+from penstock.desk.views.audit import AuditAction, AuditEntry
 from penstock.desk.views.letters import Done, DonePage, Filter
 from penstock.errors import InvalidBatch
 from penstock.model.event import Event
@@ -135,7 +135,7 @@ class RedriveDesk:
     def drop(
         self,
         *,
-        reason: Reason,
+        reason: AuditReason,
         numbers: Numbers | None = None,
         filter: Filter | None = None,
         start: Number = 0,
@@ -160,7 +160,7 @@ class RedriveDesk:
     ) -> FoundLetters:
         if numbers is None:
             return self._book.scan(filter or Filter(), start, end, limit)
-        found: list[Found] = [
+        found: list[FoundHead] = [
             (number, self._book.head(number)) for number in dict.fromkeys(numbers)
         ]
         return FoundLetters(found, None)
@@ -251,7 +251,7 @@ class RedriveDesk:
     def _carry_out(
         self,
         judged: list[Judged],
-        action: Action,
+        action: AuditAction,
         by: str,
         reason: str = "",
         *,
@@ -264,7 +264,7 @@ class RedriveDesk:
             self._do(acts, action, by, reason)
         return _outcomes(judged, f"would be {action}" if dry_run else action)
 
-    def _do(self, acts: list[_Act], action: Action, by: str, reason: str) -> None:
+    def _do(self, acts: list[_Act], action: AuditAction, by: str, reason: str) -> None:
         for act in acts:
             act.do()
         numbers = [act.number for act in acts]
@@ -339,7 +339,7 @@ def _nothing() -> None:
 
 
 def _entries(
-    acts: list[_Act], action: Action, by: str, reason: str, at_ms: int
+    acts: list[_Act], action: AuditAction, by: str, reason: str, at_ms: int
 ) -> Iterable[AuditEntry]:
     """An entry for each subscription that is concerned."""
     found: dict[tuple[str | None, str | None], list[int]] = {}

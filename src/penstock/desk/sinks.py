@@ -28,7 +28,7 @@ MAX_NOTE_BYTES = 1 << 16
 Note = Annotated[str, Meta(max_length=MAX_NOTE_BYTES)]
 # Raw input of one epoch that makes no sense: reason and bytes.
 MAX_LETTERS = 100_000
-Letters = Annotated[list[tuple[str, bytes]], Meta(max_length=MAX_LETTERS)]
+SinkLetters = Annotated[list[tuple[str, bytes]], Meta(max_length=MAX_LETTERS)]
 # Under which name it is filed. It has plain letters, so that it looks like no other.
 MAX_GATEWAY = 64
 GatewayName = Annotated[
@@ -63,7 +63,7 @@ class SinkDesk:
         parts: Parts,
         last: bool = False,
         note: Note = "",
-        letters: Letters = [],  # noqa: B006 - only read
+        letters: SinkLetters = [],  # noqa: B006 - only read
         gateway: GatewayName = "",
         owner: str = "",
     ) -> Committed:

@@ -12,7 +12,7 @@ from penstock.errors import InvalidOption
 from penstock.model.policy import MAX_WINDOW, Policy
 from penstock.model.policy import Order as PolicyOrder
 
-Order = Literal["parallel", "key", "strict", "priority"]
+HandlerOrder = Literal["parallel", "key", "strict", "priority"]
 
 MAX_CONCURRENCY = 1000
 MAX_BATCH = 100_000
@@ -31,7 +31,7 @@ class HandlerSettings(TypedDict, total=False):
     backoff_factor: float
     max_backoff_s: float
     jitter: float
-    order: Order
+    order: HandlerOrder
     keys: Collection[bytes] | None
     headers: Mapping[str, str]
 
@@ -63,7 +63,7 @@ class HandlerOptions:
     backoff_factor: float = 2.0
     max_backoff_s: float = 60.0
     jitter: float = 0.2
-    order: Order = "parallel"
+    order: HandlerOrder = "parallel"
     keys: Collection[bytes] | None = None
     headers: Mapping[str, str] = field(default_factory=dict)
     batch: int = 0
@@ -123,7 +123,7 @@ class HandlerOptions:
         )
 
 
-_ORDERS: dict[Order, PolicyOrder] = {
+_ORDERS: dict[HandlerOrder, PolicyOrder] = {
     "parallel": "log",
     "key": "key",
     "strict": "log",

@@ -19,7 +19,7 @@ from penstock.model.policy import MAX_WINDOW, Order, Policy
 if TYPE_CHECKING:
     from penstock.http.house import House
 
-Window = Annotated[int, Meta(ge=1, le=MAX_WINDOW)]
+FollowWindow = Annotated[int, Meta(ge=1, le=MAX_WINDOW)]
 # Of deliveries that the client has said no number for.
 WINDOW = 1000
 
@@ -27,7 +27,7 @@ WINDOW = 1000
 class FollowTerms(msgspec.Struct, frozen=True, kw_only=True):
     """How a subscriber wants its events; None: as it is, or as it is by default."""
 
-    window: Window | None = None
+    window: FollowWindow | None = None
     ack_timeout_s: float | None = None
     tries: int | None = None
     order: Order | None = None

@@ -29,7 +29,7 @@ from penstock.server.accepting import no_tls
 from penstock.server.connection import Connection, PeerCertificate
 from penstock.server.engine import TICK_S, Engine
 from penstock.server.listeners import Listeners
-from penstock.server.logins import Found
+from penstock.server.logins import LoginResult
 from penstock.server.settings import Settings
 from penstock.server.tls import Certificates
 from penstock.server.users_file import UserEntry
@@ -243,9 +243,9 @@ class Web:
     async def _check(self, user: str, password: str, address: str) -> Grants:
         """What a user may do; raises as the answer to a login says."""
         loop = self._engine.loop
-        answered: asyncio.Future[Found] = loop.create_future()
+        answered: asyncio.Future[LoginResult] = loop.create_future()
 
-        def answer(found: Found) -> None:
+        def answer(found: LoginResult) -> None:
             if not answered.done():
                 answered.set_result(found)
 

@@ -22,7 +22,7 @@ from penstock.broker.seldom import Seldom
 from penstock.errors import Backlogged, BeingDeleted
 from penstock.gateway.maze.letters import DeadLetterBox, MazeLetters
 from penstock.gateway.maze.reorder import Reorder, Reordered
-from penstock.gateway.maze.router import NO_KIND, Item, MazeRouter
+from penstock.gateway.maze.router import NO_KIND, MazeRouter, RoutedLine
 from penstock.gateway.maze.state import MazeState
 from penstock.gateway.options import MazeOptions
 from penstock.log import Columns
@@ -104,10 +104,10 @@ class MazeHub:
             state.followers, self.letters, store_absent=options.store_absent
         )
         self._state = state
-        self._reorder: Reorder[Item] = Reorder(
+        self._reorder: Reorder[RoutedLine] = Reorder(
             options.hold_back, options.gap_s, state.expected
         )
-        self._opening: FirstEvents[Item] | None = None
+        self._opening: FirstEvents[RoutedLine] | None = None
         self._source: object | None = None
         self._unpublished: list[bytes] = []
 
@@ -163,10 +163,10 @@ class MazeHub:
             self._publish(now_s)
         self.letters.flush()
 
-    def _parsed(self, lines: list[bytes]) -> tuple[list[int], list[Item]]:
+    def _parsed(self, lines: list[bytes]) -> tuple[list[int], list[RoutedLine]]:
         """Numbers and events of the lines that have them; the others are refused."""
         rows, raws, bad = parse(lines)
-        items: list[Item] = list(zip(rows, raws, strict=True))
+        items: list[RoutedLine] = list(zip(rows, raws, strict=True))
         for raw, number, reason in bad:
             self.letters.keep(reason, raw)
             if number is not None:
@@ -189,7 +189,7 @@ class MazeHub:
             self._state.restart()
         self._process(self._reorder.take(numbers, items, now_s), now_s)
 
-    def _process(self, taken: Reordered[Item], now_s: float) -> None:
+    def _process(self, taken: Reordered[RoutedLine], now_s: float) -> None:
         expected = self._reorder.expected
         for row, raw in taken.late:
             if raw:

@@ -38,7 +38,7 @@ from penstock.gateway.mqtt.headers import (
     to_headers,
 )
 from penstock.gateway.mqtt.hub import MqttHub, publish
-from penstock.gateway.mqtt.writing import Mark, PacketWriter
+from penstock.gateway.mqtt.writing import PacketWriter, PublishMark
 from penstock.gateway.outbox import Outbox
 from penstock.log import Columns
 from penstock.sessions import Session
@@ -87,7 +87,7 @@ class Inbound:
         self,
         hub: MqttHub,
         session: Session,
-        outbox: Outbox[Mark],
+        outbox: Outbox[PublishMark],
         writer: PacketWriter,
         lost: Callable[[], bytes],
         *,
