@@ -13,6 +13,7 @@ from penstock.delivery.letters import TOPIC as LETTERS
 from penstock.delivery.letters import DeadLetter, decode_letter
 from penstock.delivery.states import IN_FLIGHT
 from penstock.delivery.subscription import Subscription
+from penstock.desk.arguments import Offset
 from penstock.desk.scan import Budget, forwards, since
 from penstock.desk.verbs import verb
 from penstock.desk.views.events import (
@@ -34,8 +35,7 @@ MAX_DELIVERIES = 1000
 # Events of one id.
 MAX_FOUND = 1000
 
-Offset = Annotated[int, Meta(ge=0)]
-Limit = Annotated[int, Meta(ge=1, le=MAX_FOUND)]
+FoundLimit = Annotated[int, Meta(ge=1, le=MAX_FOUND)]
 
 # Subscriber -> number and letter of what could not be handled.
 SubscriberLetters = dict[str, tuple[int, DeadLetter]]
@@ -65,7 +65,7 @@ class EventDesk:
 
     @verb(FIND)
     def find(
-        self, *, id: str | None = None, limit: Limit = 100, next: int | None = None
+        self, *, id: str | None = None, limit: FoundLimit = 100, next: int | None = None
     ) -> EventMatches:
         """The events that have an id, in all topics, found by the index of chains.
 

@@ -27,7 +27,7 @@ MAX_BYTES = 4 << 20
 # Of one answer, events and subscribers: some tens of milliseconds.
 MAX_ROWS = 3000
 
-Limit = Annotated[int, Meta(ge=1, le=MAX_EVENTS)]
+LogLimit = Annotated[int, Meta(ge=1, le=MAX_EVENTS)]
 # Sorts as deliveries by priority do: (-priority, offset).
 PriorityPlace = tuple[int, int]
 
@@ -38,7 +38,7 @@ class LogDesk:
 
     @verb("logs")
     def logs(
-        self, *, topic: str, after: str = "", limit: Limit = MAX_EVENTS
+        self, *, topic: str, after: str = "", limit: LogLimit = MAX_EVENTS
     ) -> LogPage:
         """Unsettled events by subscriber, behind ``after``; raises UnknownTopic."""
         self._broker.log.topic(topic)

@@ -17,9 +17,11 @@ from msgspec import Meta
 from penstock.broker.broker import Broker
 from penstock.delivery.amend import amended_frame
 from penstock.delivery.subscription import Subscription
-from penstock.desk.audit_trail import AuditDesk, AuditReason, By, edit_of
+from penstock.desk.arguments import By, Limit, Number
+from penstock.desk.audit_trail import AuditDesk, AuditReason, edit_of
 from penstock.desk.letter_book import FoundHead, FoundLetters, LetterBook, LetterHead
 from penstock.desk.verbs import Promise, verb
+from penstock.desk.views import MAX_ROWS
 from penstock.desk.views.audit import AuditAction, AuditEntry
 from penstock.desk.views.letters import Done, DonePage, Filter
 from penstock.errors import InvalidBatch
@@ -27,14 +29,11 @@ from penstock.model.event import Event
 
 logger = logging.getLogger(__name__)
 
-MAX_ROWS = 1000
 # Events that are no longer in their topics, or not as they were, wait in memory.
 MAX_AMENDED_BYTES = 64 << 20
 # Events that a subscription owes are in memory one by one.
 MAX_OWED = 200_000
 
-Limit = Annotated[int, Meta(ge=1, le=MAX_ROWS)]
-Number = Annotated[int, Meta(ge=0)]
 Numbers = Annotated[list[Number], Meta(max_length=MAX_ROWS)]
 
 _DONE_BEFORE = {

@@ -11,16 +11,15 @@ from msgspec import Meta
 from penstock.broker.broker import Broker
 from penstock.broker.epochs import abort, commit
 from penstock.delivery.letters import DeadLetter
+from penstock.desk.arguments import Limit, Number
 from penstock.desk.verbs import Promise, verb
+from penstock.desk.views import MAX_ROWS
 from penstock.desk.views.sinks import Aborted, Committed, SinkPage, SinkRow
 from penstock.errors import InvalidOption
 
-MAX_ROWS = 1000
 # Tasks of one epoch.
 MAX_PARTS = 100_000
 
-Limit = Annotated[int, Meta(ge=1, le=MAX_ROWS)]
-Number = Annotated[int, Meta(ge=0)]
 Parts = Annotated[list[tuple[Number, Number]], Meta(max_length=MAX_PARTS)]
 # Where a query stands in what it reads: a few numbers, or a token of another system.
 # In bytes of UTF-8: feeds of databases count what they have of every collection.
