@@ -68,7 +68,7 @@ class Kept:
         """Nothing: only what is committed is known here."""
 
 
-class Registry:
+class KeptKinds:
     """All kinds of a broker; ``kinds`` are the owners that its log is opened with."""
 
     def __init__(self) -> None:

@@ -38,7 +38,7 @@ RunEntry = tuple[int, int, int]
 ErrorRows = Mapping[int, Sequence[str | Failure]]
 
 
-class Full(msgspec.Struct, array_like=True, frozen=True):
+class StoredSubscription(msgspec.Struct, array_like=True, frozen=True):
     """A subscription with everything that is kept of it."""
 
     number: int
@@ -85,7 +85,7 @@ class SubscriptionChange(msgspec.Struct, array_like=True, frozen=True):
 
 
 class SubscriptionChanges(msgspec.Struct, array_like=True, frozen=True):
-    full: list[Full] = []
+    full: list[StoredSubscription] = []
     changed: list[SubscriptionChange] = []
     gone: list[int] = []
     whole: bool = False
@@ -94,7 +94,7 @@ class SubscriptionChanges(msgspec.Struct, array_like=True, frozen=True):
 
 _encode = msgspec.msgpack.Encoder().encode
 _decode_changes = msgspec.msgpack.Decoder(SubscriptionChanges).decode
-_decode_snapshot = msgspec.msgpack.Decoder(tuple[int, list[Full]]).decode
+_decode_snapshot = msgspec.msgpack.Decoder(tuple[int, list[StoredSubscription]]).decode
 
 
 class Subscriptions(Kept):
@@ -292,7 +292,7 @@ class Subscriptions(Kept):
         for change in changes.changed:
             _apply(self._by_number[change.number], change)
 
-    def _take_up(self, row: Full) -> None:
+    def _take_up(self, row: StoredSubscription) -> None:
         self._next_number = max(self._next_number, row.number)
         place = row.number, row.subscriber, row.topic, row.policy, row.start
         one = self._make(*place, owner=row.owner)
@@ -304,9 +304,9 @@ class Subscriptions(Kept):
         one.take_up((), _owed(row.owed), row.runs)
 
 
-def _full(one: Subscription) -> Full:
+def _full(one: Subscription) -> StoredSubscription:
     rows = [_row(owed) for owed in one.owed.singles()]
-    return Full(
+    return StoredSubscription(
         one.number,
         one.subscriber,
         one.topic,
@@ -378,7 +378,9 @@ def _apply(one: Subscription, change: SubscriptionChange) -> None:
     one.take_up(change.settled, _owed(change.owed), change.runs)
 
 
-def _take_up_texts(one: Subscription, row: Full | SubscriptionChange) -> None:
+def _take_up_texts(
+    one: Subscription, row: StoredSubscription | SubscriptionChange
+) -> None:
     for offset, failures in row.errors.items():
         one.errors[offset] = of_lines(failures)
         if not failures:

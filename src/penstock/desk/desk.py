@@ -13,8 +13,8 @@ from typing import Literal
 
 from msgspec.structs import asdict
 
-from penstock.broker.acceptance import accepted_subscriber, accepted_topic
 from penstock.broker.broker import Broker
+from penstock.broker.names import accepted_subscriber, accepted_topic
 from penstock.broker.starts import accepted_start, resolved
 from penstock.delivery.states import IN_FLIGHT, RELEASED, OwedState
 from penstock.delivery.subscription import Subscription

@@ -6,8 +6,8 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from penstock.broker.acceptance import accepted_topic
 from penstock.broker.broker import Broker
+from penstock.broker.names import accepted_topic
 from penstock.broker.topic_metadata import Comment
 from penstock.desk.arguments import By, Limit, Number
 from penstock.desk.verbs import Promise, verb

@@ -9,8 +9,8 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from penstock.broker.acceptance import accepted_topic
 from penstock.broker.broker import Broker
+from penstock.broker.names import accepted_topic
 from penstock.broker.topic_metadata import Version
 from penstock.desk.arguments import By, Limit
 from penstock.desk.verbs import Promise, verb

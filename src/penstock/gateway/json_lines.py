@@ -61,7 +61,7 @@ class RawLetters:
             self._broker.dead_letter(gateway=f"json {side}", reason=reason, raw=raw)
         except PenstockError as error:
             # The sender is answered anyway; it knows what it sent.
-            self._broker.seldom.log(
+            self._broker.throttle.log(
                 logger,
                 logging.ERROR,
                 "a line that makes no sense is not kept: %s",

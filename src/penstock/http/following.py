@@ -10,7 +10,7 @@ from msgspec import Meta
 from starlette.requests import HTTPConnection
 
 from penstock.access.account import Account
-from penstock.broker.acceptance import accepted_subscriber
+from penstock.broker.names import accepted_subscriber
 from penstock.broker.starts import accepted_start
 from penstock.delivery.subscription import Subscription
 from penstock.http.stream_consumer import StreamConsumer, temporary_name

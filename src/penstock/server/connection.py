@@ -336,7 +336,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def _note_end(self, reason: str) -> None:
         """Have the log say why: seldom, as a peer can bring it about at any time."""
-        self.engine.broker.seldom.log(
+        self.engine.broker.throttle.log(
             logger,
             logging.INFO,
             "connection of %s closed: %s",

@@ -153,8 +153,8 @@ class Web:
         ``mqtt`` makes gateways for who speaks MQTT over WebSocket.
         """
         from penstock.http.app import make_app
-        from penstock.http.doorstep import Doorstep
         from penstock.http.guard import Guard
+        from penstock.http.host_check import HostCheck
         from penstock.http.house import House
         from penstock.http.keys import Tokens
         from penstock.server.http import HttpServer
@@ -188,7 +188,7 @@ class Web:
         if mqtt is not None:
             make = partial(self._beside, mqtt)
             app = MqttSockets(app, Guard(house).check_origin, make)
-        app = Doorstep(app, settings.http, settings.server.host)
+        app = HostCheck(app, settings.http, settings.server.host)
         self._server = HttpServer(
             app,
             settings.http,

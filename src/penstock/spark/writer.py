@@ -23,7 +23,7 @@ from pyspark.sql.datasource import (
 from pyspark.sql.types import StructType
 
 from penstock.errors import InvalidOption, UnfitFrame
-from penstock.spark.rows import Frame
+from penstock.spark.rows import RowLayout
 from penstock.spark.sink import Sink, SinkOptions, TaskResult, Write, sink_options
 
 logger = logging.getLogger(__name__)
@@ -114,10 +114,10 @@ class StreamWriter(DataSourceStreamArrowWriter):
             self._sink.abort(write)
 
 
-def frame_of(schema: StructType, options: SinkOptions) -> Frame:
+def frame_of(schema: StructType, options: SinkOptions) -> RowLayout:
     """What is written of rows of this schema; raises UnfitFrame, InvalidName."""
     columns = [(field.name, field.dataType.simpleString()) for field in schema.fields]
-    return Frame.of(columns, options.topic)
+    return RowLayout.of(columns, options.topic)
 
 
 def _note_before(write: Write) -> None:

@@ -13,8 +13,8 @@ from penstock.broker.broker import Broker
 from penstock.clock import ManualClock
 from penstock.desk.desk import Desk
 from penstock.gateway.gateway import Gateway
-from penstock.gateway.json_consumer import ConsumerGateway
-from penstock.gateway.json_publisher import PublisherGateway
+from penstock.gateway.json_consumer import JsonConsumerGateway
+from penstock.gateway.json_publisher import JsonPublisherGateway
 from penstock.gateway.line import LineGateway
 from penstock.gateway.maze import MazeClient, MazeSource, MazeState
 from penstock.gateway.native import NativeGateway
@@ -30,8 +30,8 @@ from tests.interop.certificates import Certificates
 
 KINDS: dict[str, type[Gateway]] = {
     "line": LineGateway,
-    "consumer": ConsumerGateway,
-    "publisher": PublisherGateway,
+    "consumer": JsonConsumerGateway,
+    "publisher": JsonPublisherGateway,
     "maze_event": MazeSource,
     "maze_client": MazeClient,
     "native": NativeGateway,

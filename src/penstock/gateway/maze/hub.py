@@ -17,8 +17,8 @@ import logging
 from enum import Enum, auto
 from typing import Any, Generic, Protocol, TypeVar
 
+from penstock.broker.log_throttle import LogThrottle
 from penstock.broker.publishing import Accepted
-from penstock.broker.seldom import Seldom
 from penstock.errors import Backlogged, BeingDeleted
 from penstock.gateway.maze.letters import DeadLetterBox, MazeLetters
 from penstock.gateway.maze.reorder import Reorder, Reordered
@@ -80,7 +80,7 @@ class MazeBroker(DeadLetterBox, Protocol):
     @property
     def awake(self) -> dict[Any, None]: ...
     @property
-    def seldom(self) -> Seldom: ...
+    def throttle(self) -> LogThrottle: ...
     def accept(self, topic: str, events: Columns, /) -> Accepted: ...
 
 
@@ -179,7 +179,7 @@ class MazeHub:
         numbers, items = self._opening.numbers, self._opening.items
         self._opening = None
         if verdict is Verdict.AFRESH:
-            self.broker.seldom.log(
+            self.broker.throttle.log(
                 logger,
                 logging.INFO,
                 "a new maze source starts afresh",
@@ -196,7 +196,7 @@ class MazeHub:
                 reason = f"number {row[0]} is old or came twice, next is {expected}"
                 self.letters.keep(reason, raw)
         if taken.gaps:
-            _report(self.broker.seldom, taken.gaps)
+            _report(self.broker.throttle, taken.gaps)
         if taken.ready:
             self.router.route(taken.ready)
             self._state.expected = expected
@@ -222,11 +222,11 @@ class MazeHub:
             self._state.published(piece.offsets[-1] + 1)
 
 
-def _report(seldom: Seldom, gaps: list[tuple[int, int]]) -> None:
+def _report(throttle: LogThrottle, gaps: list[tuple[int, int]]) -> None:
     """Once for all that is given up together, or a lossy source floods the log."""
     first, last = gaps[0][0], gaps[-1][1]
     missing = sum(high - low + 1 for low, high in gaps)
-    seldom.log(
+    throttle.log(
         logger,
         logging.WARNING,
         "maze events from %d to %d did not come: %d missing, skipped",
