@@ -387,7 +387,8 @@ def in_the_sink_of_spark(field: Field) -> None:
         "value": ("binary", pa.array([b"x"])),
         field.table: (said, pa.array([value], type_)),
     }
-    frame = rows.Frame.of([(name, one) for name, (one, _) in given.items()], "orders")
+    types = [(name, one) for name, (one, _) in given.items()]
+    frame = rows.RowLayout.of(types, "orders")
     made = pa.RecordBatch.from_arrays([one for _, one in given.values()], list(given))
     (piece,) = frame.pieces(made, 0, 0)
     same(piece.columns[field.column][0], field)

@@ -10,6 +10,7 @@ import ast
 import re
 import subprocess
 import sys
+import tomllib
 from collections.abc import Mapping
 from copy import deepcopy
 from dataclasses import dataclass
@@ -229,6 +230,16 @@ def test_nobody_reaches_through_a_log() -> None:
     }
 
     assert not found
+
+
+def test_every_protocol_is_in_the_contract_of_protocols() -> None:
+    about = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]
+    (contract,) = [one for one in about["contracts"] if one["id"] == "protocols"]
+    folders = (ROOT / "src/penstock/wire").glob("*/__init__.py")
+
+    assert set(contract["modules"]) == {
+        f"penstock.wire.{p.parent.name}" for p in folders
+    }
 
 
 @cache

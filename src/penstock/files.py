@@ -44,6 +44,9 @@ class FileAccess:
     group: int | None = None
 
 
+# What tells one state of a file from another: time of change, size, inode.
+FileStamp = tuple[int, int, int]
+
 PRIVATE = FileAccess(file=0o600, directory=0o700)
 # For programs that we start and that open files by themselves.
 PRIVATE_UMASK = 0o077

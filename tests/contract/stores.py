@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 from typing import Any, Protocol
 
-from penstock.store.store import Row, Store
+from penstock.store.store import DocumentRow, Store
 
 
 class Server(Protocol):
@@ -18,7 +18,7 @@ class Server(Protocol):
     def stop(self) -> None: ...
 
 
-def row(key: str, version: int, **fields: Any) -> Row:
+def row(key: str, version: int, **fields: Any) -> DocumentRow:
     return key, version, json.dumps(fields, ensure_ascii=False).encode()
 
 
@@ -27,6 +27,6 @@ def kept(store: Store, collection: str) -> dict[str, tuple[int, dict[str, Any]]]
     return {key: (version, doc) for key, version, doc in store.read(collection)}
 
 
-def rows(count: int, *, version: int, size: int = 200) -> Iterator[Row]:
+def rows(count: int, *, version: int, size: int = 200) -> Iterator[DocumentRow]:
     for number in range(count):
         yield row(f"{number:08}", version, number=number, of=version, x="x" * size)

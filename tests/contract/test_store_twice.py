@@ -22,7 +22,7 @@ from penstock.cdc.capture import Capture
 from penstock.cdc.change import Change
 from penstock.cdc.sources import drop_capture, open_capture
 from penstock.store import store as stores
-from penstock.store.store import Row
+from penstock.store.store import DocumentRow
 from tests.contract.stores import kept, row, rows
 
 pytestmark = pytest.mark.slow
@@ -73,7 +73,7 @@ def images(change: Change) -> tuple[dict[str, int] | None, dict[str, int] | None
     )
 
 
-def mixed(chance: random.Random, count: int) -> list[Row]:
+def mixed(chance: random.Random, count: int) -> list[DocumentRow]:
     """Some keys again and again, old and new ones, with versions up and down."""
     found = []
     for _ in range(count):
@@ -82,7 +82,7 @@ def mixed(chance: random.Random, count: int) -> list[Row]:
     return found
 
 
-def written(model: dict[str, int], bulk: list[Row]) -> list[Told]:
+def written(model: dict[str, int], bulk: list[DocumentRow]) -> list[Told]:
     """What a bulk changes in the model."""
     newest: dict[str, int] = {}
     for key, version, _ in bulk:

@@ -12,10 +12,10 @@ import time
 
 import penstock
 from penstock import Context, Domain, Event
-from penstock.embedded.options import Order
+from penstock.embedded.options import HandlerOrder
 
 
-def main(url: str, name: str, order: Order) -> None:
+def main(url: str, name: str, order: HandlerOrder) -> None:
     domain = Domain("taker")
 
     @domain.on("numbers", order=order, tries=9, backoff_s=0.01, concurrency=4)

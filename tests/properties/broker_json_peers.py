@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from penstock.gateway.json_consumer import MSG_ID_STEP, ConsumerGateway
-from penstock.gateway.json_publisher import PublisherGateway
+from penstock.gateway.json_consumer import MSG_ID_STEP, JsonConsumerGateway
+from penstock.gateway.json_publisher import JsonPublisherGateway
 from penstock.gateway.options import JsonOptions
 from penstock.model.policy import Policy
 from tests.properties.broker_model import RELEASED, SENT, Key, Message, Sub
@@ -77,7 +77,7 @@ class User:
 class ConsumerPeer(Peer):
     def __init__(self, sim: Simulation) -> None:
         super().__init__(sim)
-        self.gateway = ConsumerGateway(sim.broker, OPTIONS, sim.connected)
+        self.gateway = JsonConsumerGateway(sim.broker, OPTIONS, sim.connected)
         self.name = ""
         self.shares: set[str] = set()
         self.to_receive: list[tuple[str, int]] = []
@@ -276,7 +276,7 @@ class ConsumerPeer(Peer):
 class PublisherPeer(Peer):
     def __init__(self, sim: Simulation) -> None:
         super().__init__(sim)
-        self.gateway = PublisherGateway(sim.broker, OPTIONS)
+        self.gateway = JsonPublisherGateway(sim.broker, OPTIONS)
 
     def __str__(self) -> str:
         return "publisher"

@@ -16,7 +16,7 @@ from penstock.broker.options import BrokerOptions
 from penstock.clock import ManualClock
 from penstock.delivery.letters import TOPIC as LETTERS
 from penstock.delivery.letters import decode_letter
-from penstock.gateway.json_consumer import ConsumerGateway
+from penstock.gateway.json_consumer import JsonConsumerGateway
 from penstock.log import (
     Appended,
     Columns,
@@ -65,7 +65,7 @@ class Life:
         self.met: Counter[str] = Counter()
         """What has happened, for those who ask whether anything did."""
         self.peers: list[Peer] = []
-        self.connected: dict[str, ConsumerGateway] = {}
+        self.connected: dict[str, JsonConsumerGateway] = {}
         self.commit: GroupCommit | None = None
         self.work: StoreWork | None = None
         self.deleting: str | None = None

@@ -22,8 +22,8 @@ from typing import Any
 
 from penstock.broker.broker import Broker
 from penstock.clock import ManualClock
-from penstock.gateway.json_consumer import ConsumerGateway
-from penstock.gateway.json_publisher import PublisherGateway
+from penstock.gateway.json_consumer import JsonConsumerGateway
+from penstock.gateway.json_publisher import JsonPublisherGateway
 from penstock.gateway.options import JsonOptions
 from penstock.log import Columns, GroupCommit, Log, LogOptions
 from penstock.testing import CrashDisk, PowerCut
@@ -51,7 +51,7 @@ class Site:
         self.random = random
         self.disk = CrashDisk()
         self.clock = ManualClock()
-        self.users: dict[str, ConsumerGateway] = {}
+        self.users: dict[str, JsonConsumerGateway] = {}
         self.crashes = 0
         self._commit: GroupCommit | None = None
         self._ran = False
@@ -175,12 +175,12 @@ class Consumer:
         self.received: list[int] = []
         self._ids: set[int] = set()
         self._down, self._up = Link(site.random), Link(site.random)
-        self._gateway: ConsumerGateway | None = None
+        self._gateway: JsonConsumerGateway | None = None
         self._crashes = 0
 
     def connect(self) -> None:
         if self._connected() is None:
-            gateway = ConsumerGateway(self.site.broker, OPTIONS, self.site.users)
+            gateway = JsonConsumerGateway(self.site.broker, OPTIONS, self.site.users)
             gateway.connected(self.site.now_s)
             gateway.receive(b"log ann\r\n", self.site.now_s)
             self._gateway, self._crashes = gateway, self.site.crashes
@@ -252,7 +252,7 @@ class Consumer:
         if gateway is not None:
             gateway.receive(json.dumps(packet).encode() + b"\n", self.site.now_s)
 
-    def _connected(self) -> ConsumerGateway | None:
+    def _connected(self) -> JsonConsumerGateway | None:
         if self._crashes != self.site.crashes:
             self._forget_connection()
         return self._gateway
@@ -275,14 +275,14 @@ class Publisher:
         self._owed: dict[int, int] = {}
         """Id -> message, from PUBREC to PUBCOMP; on disk."""
         self._down, self._up = Link(site.random), Link(site.random)
-        self._gateway = PublisherGateway(site.broker, OPTIONS)
+        self._gateway = JsonPublisherGateway(site.broker, OPTIONS)
         self._crashes = site.crashes
 
     def reconnect(self) -> None:
         """A new connection: what has no PUBREC is published anew."""
         if self._crashes == self.site.crashes:
             self._gateway.disconnected(self.site.now_s)
-        self._gateway = PublisherGateway(self.site.broker, OPTIONS)
+        self._gateway = JsonPublisherGateway(self.site.broker, OPTIONS)
         self._crashes = self.site.crashes
         self._gateway.connected(self.site.now_s)
         self._todo.extendleft(reversed(self._sent))

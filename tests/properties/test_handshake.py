@@ -16,7 +16,7 @@ from penstock.delivery import subscriptions
 from penstock.delivery.consumer import Consumer
 from penstock.delivery.owed import Owed
 from penstock.delivery.states import OwedState
-from penstock.gateway.json_consumer import ConsumerGateway
+from penstock.gateway.json_consumer import JsonConsumerGateway
 from penstock.gateway.outbox import Outbox
 from penstock.wire.jsonq import replies
 from tests.effort import effort
@@ -85,11 +85,13 @@ def test_answers_before_the_disk_knows_break_the_promise(
 def test_a_pubrel_to_a_new_connection_before_the_disk_knows_breaks_the_promise(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    def at_once(gateway: ConsumerGateway, consumer: Consumer, owed: list[Owed]) -> None:
+    def at_once(
+        gateway: JsonConsumerGateway, consumer: Consumer, owed: list[Owed]
+    ) -> None:
         for one in owed:
             gateway._outbox.now(replies.pubrel(gateway._msg_id(consumer, one.offset)))
 
-    monkeypatch.setattr(ConsumerGateway, "released", at_once)
+    monkeypatch.setattr(JsonConsumerGateway, "released", at_once)
 
     assert any(True for _ in failures(check_delivery))
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.wire.lines import LineSplitter
-from penstock.wire.maze import BROADCAST, STATUS, Row, parse
+from penstock.wire.maze import BROADCAST, STATUS, MazeRow, parse
 from penstock.wire.maze.events import MAX_NUMBER
 
 seqs = st.integers(1, MAX_NUMBER)
@@ -24,7 +24,7 @@ junk = st.binary() | st.lists(
 ).map(b"".join)
 
 
-def line_of(row: Row) -> bytes:
+def line_of(row: MazeRow) -> bytes:
     seq, kind, sender, receiver = row
     users = {STATUS: [sender], BROADCAST: []}.get(kind, [sender, receiver])
     return b"|".join([b"%d" % seq, b"%c" % kind, *(b"%d" % user for user in users)])
@@ -32,7 +32,7 @@ def line_of(row: Row) -> bytes:
 
 @given(st.lists(st.tuples(rows, ends)), st.data())
 def test_events_come_back_with_their_bytes_however_cut(
-    events: list[tuple[Row, bytes]], data: st.DataObject
+    events: list[tuple[MazeRow, bytes]], data: st.DataObject
 ) -> None:
     stream = b"".join(line_of(row) + end for row, end in events)
     cut = data.draw(st.integers(0, len(stream)))

@@ -19,7 +19,7 @@ from penstock.spark import session
 from penstock.spark.sessions import defaults
 from penstock.spark.sink import sink_options
 from penstock.spark.source import PenstockSource
-from penstock.spark.writer import Messages, StreamWriter
+from penstock.spark.writer import CommitMessages, StreamWriter
 
 LIGHT = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 HANG_S = 120.0
@@ -31,7 +31,7 @@ def hanging(when: str, epoch: int, marker: str) -> type[PenstockSource]:
 
     # Inside, so that they travel with all they are made of.
     class HangingWriter(StreamWriter):
-        def commit(self, messages: Messages, batchId: int) -> None:
+        def commit(self, messages: CommitMessages, batchId: int) -> None:
             hangs = batchId == epoch
             if not hangs or when == "after":
                 StreamWriter.commit(self, messages, batchId)

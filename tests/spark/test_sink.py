@@ -23,7 +23,7 @@ from penstock.errors import ServerRefused
 from penstock.log import Batch
 from penstock.spark.sink import sink_options
 from penstock.spark.source import PenstockSource
-from penstock.spark.writer import Messages, StreamWriter
+from penstock.spark.writer import CommitMessages, StreamWriter
 from tests.serving import Serving, serving
 
 pytestmark = pytest.mark.spark
@@ -370,7 +370,7 @@ def faulty(
 
     # Inside, so that they travel with all they are made of.
     class FaultyWriter(StreamWriter):
-        def commit(self, messages: Messages, batchId: int) -> None:
+        def commit(self, messages: CommitMessages, batchId: int) -> None:
             def commit() -> None:
                 StreamWriter.commit(self, messages, batchId)
 

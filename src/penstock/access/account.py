@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from penstock.access.quota import NONE, Name, Quota
+from penstock.access.quota import NONE, Quota, QuotaName
 from penstock.errors import QuotaReached
 from penstock.log import StoredTopic
 
@@ -50,7 +50,7 @@ class Account:
         self.charges = 0
         """Another number whenever something was published."""
         self._accounts = accounts
-        self._buckets: dict[Name, Bucket] = {}
+        self._buckets: dict[QuotaName, Bucket] = {}
         self._looked_s: float | None = None
         self._stored = 0
         self._since = 0
@@ -66,7 +66,7 @@ class Account:
         if quota == self.quota:
             return
         self.quota = NONE if quota == NONE else quota
-        rates: dict[Name, int | None] = {
+        rates: dict[QuotaName, int | None] = {
             "events_per_s": quota.events_per_s,
             "bytes_per_s": quota.bytes_per_s,
         }
@@ -172,7 +172,7 @@ class Account:
             return
         self.charges += 1
         now_s = self._accounts.now_s()
-        amounts: dict[Name, int] = {"events_per_s": events, "bytes_per_s": size}
+        amounts: dict[QuotaName, int] = {"events_per_s": events, "bytes_per_s": size}
         for name, bucket in self._buckets.items():
             bucket.take(amounts[name], now_s)
 
@@ -189,13 +189,15 @@ class Account:
         wait_s, name = self._debt()
         return self._refusal(name, int(self._buckets[name].rate), wait_s)
 
-    def _debt(self) -> tuple[float, Name]:
+    def _debt(self) -> tuple[float, QuotaName]:
         if not self._buckets:
             return 0.0, "events_per_s"
         now_s = self._accounts.now_s()
         return max((one.wait_s(now_s), name) for name, one in self._buckets.items())
 
-    def _refusal(self, name: Name, limit: int, wait_s: float = 0.0) -> QuotaReached:
+    def _refusal(
+        self, name: QuotaName, limit: int, wait_s: float = 0.0
+    ) -> QuotaReached:
         self._accounts.refusals[name] += 1
         return QuotaReached(self.user, name, limit, wait_s)
 

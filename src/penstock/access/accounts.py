@@ -15,7 +15,7 @@ from typing import Protocol
 
 from penstock.access.account import Account
 from penstock.access.grants import Grants
-from penstock.access.quota import NONE, Name, Quota
+from penstock.access.quota import NONE, Quota, QuotaName
 from penstock.log import BrokerLog, Columns
 
 
@@ -40,8 +40,8 @@ class Accounts:
         """Of users whose own quota says nothing."""
         self.look_up: Callable[[str], Quota] = lambda user: NONE
         """What is said about a user who need not be here."""
-        self.refusals: Counter[Name] = Counter()
-        self.waits: Counter[Name] = Counter()
+        self.refusals: Counter[QuotaName] = Counter()
+        self.waits: Counter[QuotaName] = Counter()
         self._accounts: dict[str, Account] = {}
 
     def now_s(self) -> float:

@@ -23,8 +23,8 @@ from penstock.access.quota import NONE, Quota
 from penstock.errors import NotAllowed
 from penstock.model.topic_filter import matches
 
-Action = Literal["publish", "subscribe", "read"]
-ACTIONS: tuple[Action, ...] = get_args(Action)
+GrantedAction = Literal["publish", "subscribe", "read"]
+ACTIONS: tuple[GrantedAction, ...] = get_args(GrantedAction)
 
 # At the end of a subscriber's name in a rule: anything may follow.
 ANY = "*"
@@ -33,9 +33,9 @@ SHARED = "$share/"
 # Topics whose answer is remembered: publishers ask again and again, per message.
 MAX_KNOWN = 1024
 
-_PUBLISH: tuple[Action, ...] = ("publish",)
-_SUBSCRIBE: tuple[Action, ...] = ("subscribe",)
-_READ: tuple[Action, ...] = ("read", "subscribe")
+_PUBLISH: tuple[GrantedAction, ...] = ("publish",)
+_SUBSCRIBE: tuple[GrantedAction, ...] = ("subscribe",)
+_READ: tuple[GrantedAction, ...] = ("read", "subscribe")
 
 
 class Rule(NamedTuple):
@@ -45,7 +45,7 @@ class Rule(NamedTuple):
     ``*``; None is any name.
     """
 
-    action: Action
+    action: GrantedAction
     filter: str
     subscribers: tuple[str, ...] | None = None
 
@@ -158,7 +158,7 @@ class Grants:
         if not self.may_see(topic):
             raise NotAllowed(self.user, "see", topic)
 
-    def _allow(self, actions: tuple[Action, ...], topic: str) -> bool:
+    def _allow(self, actions: tuple[GrantedAction, ...], topic: str) -> bool:
         return (
             self.rules is None
             or self.admin

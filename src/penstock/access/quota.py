@@ -7,7 +7,7 @@ from typing import Literal, get_args
 
 from penstock.model.option import check_options, option
 
-Name = Literal[
+QuotaName = Literal[
     "connections",
     "topics",
     "subscriptions",
@@ -15,7 +15,7 @@ Name = Literal[
     "bytes_per_s",
     "stored_bytes",
 ]
-NAMES: tuple[Name, ...] = get_args(Name)
+NAMES: tuple[QuotaName, ...] = get_args(QuotaName)
 # Those that are written with a unit.
 SIZES = frozenset({"bytes_per_s", "stored_bytes"})
 
@@ -53,7 +53,7 @@ class Quota:
         return replace(defaults, **self.limits)
 
     @property
-    def limits(self) -> dict[Name, int]:
+    def limits(self) -> dict[QuotaName, int]:
         """What is limited, in order."""
         said = {name: getattr(self, name) for name in NAMES}
         return {name: limit for name, limit in said.items() if limit is not None}

@@ -1,1 +1,1 @@
-"""Names, routes, acceptance: synchronous, single-threaded, deterministic."""
+"""Topics, publishing, subscriptions: synchronous, single-threaded, deterministic."""

@@ -15,18 +15,18 @@ from functools import partial
 from typing import Self
 
 from penstock.access.accounts import Accounts
-from penstock.broker.acceptance import accepted_topic, check_plain
 from penstock.broker.failure_handling import FailureHandling
+from penstock.broker.log_throttle import LogThrottle
+from penstock.broker.names import accepted_topic, check_plain
 from penstock.broker.options import BrokerOptions
 from penstock.broker.publishing import (
     Accepted,
-    How,
+    PublishTerms,
     StoredPiece,
     accept,
     publish_once,
     release,
 )
-from penstock.broker.seldom import Seldom
 from penstock.broker.sinks import Sinks
 from penstock.broker.starts import check_resumed, resolved
 from penstock.broker.timers import Timers
@@ -38,7 +38,7 @@ from penstock.delivery.consumer import Consumer, Outlet
 from penstock.delivery.dedup import Dedup
 from penstock.delivery.delays import Delays
 from penstock.delivery.handshake import Reply
-from penstock.delivery.kept import Kept, Registry
+from penstock.delivery.kept import Kept, KeptKinds
 from penstock.delivery.level_book import LevelBook
 from penstock.delivery.owed import Owed, Portion
 from penstock.delivery.pages import Pages
@@ -75,7 +75,7 @@ class Broker:
         self.letter_options = self._bounded_options(self.topic_options)
         self._bounded: set[str] = set()
         """Topics that are made with these options too."""
-        self._kept = Registry()
+        self._kept = KeptKinds()
         keep, given = self._kept.keep, self.options
         self.subscriptions = keep(Subscriptions(given.max_subscriptions))
         self.pending = keep(Pending(given.max_pending, given.max_pending_bytes))
@@ -98,7 +98,7 @@ class Broker:
         self.awake: dict[object, None] = {}
         self.waiting: dict[object, None] = {}
         self.timers = Timers()
-        self.seldom = Seldom()
+        self.throttle = LogThrottle()
         """Where clients can have something said: they do not fill the log."""
         self._deleted: list[str] = []
         """Topics that went with the group whose commit has just ended."""
@@ -125,7 +125,7 @@ class Broker:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.seldom.close()
+        self.throttle.close()
         self.chains.close()
         self.log.close()
 
@@ -222,7 +222,7 @@ class Broker:
     def _made(self, name: str) -> None:
         """A topic is made, in the group that is open now."""
         payer = self.accounts.payer
-        self.seldom.log(
+        self.throttle.log(
             *(logger, logging.INFO, "Topic %s is created", name),
             about=name,
             extra={"action": "topic_created", "topic": name},
@@ -360,7 +360,7 @@ class Broker:
         stored: Callable[[StoredPiece], None] | None = None,
     ) -> Accepted:
         """Store what can be of a publisher's batch; see penstock.broker.publishing."""
-        how = How(self, topic, now_s, relaxed, keep, charged, stored)
+        how = PublishTerms(self, topic, now_s, relaxed, keep, charged, stored)
         return accept(how, events, units, dedup_ids)
 
     def publish_once(
@@ -561,8 +561,8 @@ class Broker:
     def tick(self, now_s: float) -> None:
         """Act on everything whose time has come."""
         self.traffic.tick(now_s)
-        self.seldom.tick(now_s)
-        self.sinks.staging.expire(now_s, self.seldom)
+        self.throttle.tick(now_s)
+        self.sinks.staging.expire(now_s, self.throttle)
         for one in self.delays.let_go(int(now_s * 1000), self.subscriptions.of_topic):
             self.wake(one)
         self.failure_handling.tick(now_s)

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from penstock.broker.acceptance import accepted_query
 from penstock.broker.broker import Broker
+from penstock.broker.names import accepted_query
 from penstock.broker.sinks import Epoch
 from penstock.broker.staging import PartKey, StagedPiece
 from penstock.delivery import letters

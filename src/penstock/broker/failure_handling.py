@@ -158,7 +158,7 @@ class FailureHandling:
         self._broker.dismiss(subscription, "suspended: no answer")
         subscription.active, subscription.suspended = False, True
         self._broker.subscriptions.update(subscription)
-        self._broker.seldom.log(
+        self._broker.throttle.log(
             logger,
             logging.INFO,
             "subscription of %s to %s suspended",

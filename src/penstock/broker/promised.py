@@ -2,7 +2,7 @@
 
 All that waits for a commit waits here: answers of connections in their order,
 coroutines, publishers and handlers of this process. If the group fails, what it carried
-is lost; or it is *said again* by its keeper, and holds with the first group that does
+is lost; or it is *said again* by its owner, and holds with the first group that does
 not fail.
 """
 

@@ -67,7 +67,7 @@ class Accepted:
         return max((piece.group for piece in self.pieces), default=0)
 
 
-class How(NamedTuple):
+class PublishTerms(NamedTuple):
     """Where a batch goes, and what is promised of it.
 
     now_s: by which dedup ids are old.
@@ -111,7 +111,7 @@ class How(NamedTuple):
 
 
 def accept(
-    how: How,
+    how: PublishTerms,
     events: Columns,
     units: Sequence[int],
     dedup_ids: list[str | None] | None,
@@ -142,7 +142,7 @@ def accept(
 class _Dividing:
     """A batch that cannot be stored whole."""
 
-    how: How
+    how: PublishTerms
     events: Columns
     ends: list[int]
     """Behind the last event of each unit, unless all of them have one."""

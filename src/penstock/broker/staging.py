@@ -16,7 +16,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator
 
-from penstock.broker.seldom import Seldom
+from penstock.broker.log_throttle import LogThrottle
 from penstock.errors import InvalidOption, LimitReached, MissingStage
 from penstock.log import Batch
 
@@ -150,7 +150,7 @@ class Staging:
         for one in [one for one in self.of_query(query) if one <= epoch]:
             self._remove(query, one)
 
-    def expire(self, now_s: float, seldom: Seldom) -> None:
+    def expire(self, now_s: float, throttle: LogThrottle) -> None:
         """Forget epochs that no writer has added to for long."""
         old = [
             (query, epoch)
@@ -160,7 +160,7 @@ class Staging:
         ]
         for query, epoch in old:
             size = self._remove(query, epoch)
-            seldom.log(
+            throttle.log(
                 logger,
                 logging.WARNING,
                 "epoch %s of %s was never committed: %s staged bytes are dropped",

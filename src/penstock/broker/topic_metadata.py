@@ -106,10 +106,12 @@ class Made(msgspec.Struct, array_like=True, frozen=True, tag=7):
     by: str
 
 
-Step = Registered | ModeSet | Described | Commented | Uncommented | Forgotten | Made
+MetadataStep = (
+    Registered | ModeSet | Described | Commented | Uncommented | Forgotten | Made
+)
 
 
-def after(metadata: TopicMetadata, step: Step) -> TopicMetadata:
+def after(metadata: TopicMetadata, step: MetadataStep) -> TopicMetadata:
     """The metadata that a step makes of another."""
     match step:
         case Registered(_, version):

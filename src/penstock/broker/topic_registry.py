@@ -24,9 +24,9 @@ from penstock.broker.topic_metadata import (
     Documentation,
     Forgotten,
     Made,
+    MetadataStep,
     ModeSet,
     Registered,
-    Step,
     TopicMetadata,
     Uncommented,
     Version,
@@ -59,7 +59,7 @@ from penstock.schema import (
 _SPACED = 4
 
 _encode = msgspec.msgpack.Encoder().encode
-_decode = msgspec.msgpack.Decoder(list[Step]).decode
+_decode = msgspec.msgpack.Decoder(list[MetadataStep]).decode
 _decode_metadata = msgspec.msgpack.Decoder(dict[str, TopicMetadata]).decode
 
 
@@ -98,7 +98,7 @@ class TopicRegistry(Kept):
         self._options = options
         self._by_topic: dict[str, TopicMetadata] = {}
         self._bytes = 0
-        self._steps: Unconfirmed[tuple[Step, TopicMetadata]] = Unconfirmed()
+        self._steps: Unconfirmed[tuple[MetadataStep, TopicMetadata]] = Unconfirmed()
         self._makers: dict[str, set[str]] = {}
         """The topics that each user has made."""
         self.gates: dict[str, Gate] = {}
@@ -263,7 +263,7 @@ class TopicRegistry(Kept):
                 "bytes of metadata of topics", limit, "max_metadata_bytes"
             )
 
-    def _step(self, step: Step) -> None:
+    def _step(self, step: MetadataStep) -> None:
         before = self[step.topic]
         self._steps.add((step, before))
         self._put(step.topic, after(before, step))

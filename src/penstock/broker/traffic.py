@@ -33,7 +33,7 @@ SYNCS = 256
 # Upper bounds of the buckets that syncs are counted in, in seconds.
 SYNC_BUCKETS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0)
 
-Name = TypeVar("Name", str, int)
+CountedName = TypeVar("CountedName", str, int)
 
 
 class Slot(NamedTuple):
@@ -225,14 +225,16 @@ def _traced(
             yield from ((*row, one.tries) for row in rows)
 
 
-def _busiest(counts: dict[Name, int]) -> dict[Name, int]:
+def _busiest(counts: dict[CountedName, int]) -> dict[CountedName, int]:
     if len(counts) <= MAX_NAMES:
         return counts
     return dict(nlargest(MAX_NAMES, counts.items(), key=lambda one: one[1]))
 
 
-def _rates(slots: Iterable[dict[Name, int]], seconds: float) -> dict[Name, float]:
-    found: dict[Name, int] = {}
+def _rates(
+    slots: Iterable[dict[CountedName, int]], seconds: float
+) -> dict[CountedName, float]:
+    found: dict[CountedName, int] = {}
     for counts in slots:
         for name, count in counts.items():
             found[name] = found.get(name, 0) + count

@@ -67,7 +67,7 @@ _OF_TIME = "82"
 # Ids that are longer are shortened to a hash.
 MAX_ID = 200
 
-Document = Mapping[str, Any]
+MongoDocument = Mapping[str, Any]
 Wanted = Callable[[str, list[Any]], bool]
 
 
@@ -93,7 +93,7 @@ class MongoCapture:
         self._client: MongoClient[Any] | None = None
         self._stream: DatabaseChangeStream[Any] | None = None
         self._database = ""
-        self._token: Document | None = None
+        self._token: MongoDocument | None = None
         self._shown = place_of(url)
         self._until: Timestamp | None = None
         self._wanted: Wanted | None = None
@@ -145,7 +145,7 @@ class MongoCapture:
             raise self.judged(error, self.place()) from error
         return changes
 
-    def _is_behind(self, found: Document | None) -> bool:
+    def _is_behind(self, found: MongoDocument | None) -> bool:
         """Whether it is not to be taken; takes note of having arrived."""
         if self._until is None:
             return False
@@ -177,7 +177,7 @@ class MongoCapture:
             self.close()
             raise
 
-    def _watch(self, database: Database[Any], token: Document | None) -> None:
+    def _watch(self, database: Database[Any], token: MongoDocument | None) -> None:
         self._database = database.name
         wanted = {"$in": self._collections}
         of_interest = [{"ns.coll": wanted}, {"to.coll": wanted}]
@@ -207,7 +207,7 @@ class MongoCapture:
             if one["name"] in self._collections
         )
 
-    def _changes(self, found: Document) -> Iterator[Change]:
+    def _changes(self, found: MongoDocument) -> Iterator[Change]:
         kind = found["operationType"]
         if kind == "rename":
             yield from self._renamed(found)
@@ -218,7 +218,7 @@ class MongoCapture:
             document_key = None if key is None else key_of(key["_id"])
             yield self._change(found, name, _OPS[kind], document_key)
 
-    def _renamed(self, found: Document) -> Iterator[Change]:
+    def _renamed(self, found: MongoDocument) -> Iterator[Change]:
         for number, name in enumerate((found["ns"]["coll"], found["to"]["coll"])):
             if name in self._collections and self._is_wanted(name, []):
                 logger.warning(
@@ -234,7 +234,7 @@ class MongoCapture:
 
     def _change(
         self,
-        found: Document,
+        found: MongoDocument,
         collection: str,
         op: Op,
         key: str | None,
@@ -257,16 +257,18 @@ class MongoCapture:
         suffix = f".{number}" if number else ""
         return Change(_id(self._name, token) + suffix, body)
 
-    def json(self, found: Document | None) -> msgspec.Raw:
+    def json(self, found: MongoDocument | None) -> msgspec.Raw:
         """A document, or the field of it that is one."""
         if found is not None and self._document is not None:
             found = found.get(self._document)
         return NOTHING if found is None else msgspec.Raw(_dumped(found).encode())
 
-    def _looked_up(self, collection: str, key: Document) -> Document | None:
+    def _looked_up(self, collection: str, key: MongoDocument) -> MongoDocument | None:
         """A document of a collection without images beside others that have some."""
         assert self._client is not None, "begin comes first"
-        found: Document | None = self._client[self._database][collection].find_one(key)
+        found: MongoDocument | None = self._client[self._database][collection].find_one(
+            key
+        )
         return found
 
     def judged(self, error: Exception, place: str) -> StoreError:
@@ -307,7 +309,7 @@ def opened(url: str) -> MongoClient[Any]:
         raise InvalidStore(place_of(url), reason) from None
 
 
-def moment_of(token: Document | None) -> Timestamp:
+def moment_of(token: MongoDocument | None) -> Timestamp:
     """The time in a resume token: the first of its keys, behind a byte for its kind."""
     data = str((token or {}).get("_data", ""))
     if not data.startswith(_OF_TIME):

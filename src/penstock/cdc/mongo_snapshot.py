@@ -9,7 +9,7 @@ however long it takes, and it can be cut off between any two parts. See frontier
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from bson import BSON, ObjectId, Timestamp
@@ -20,7 +20,7 @@ from pymongo.errors import OperationFailure, PyMongoError
 
 from penstock.cdc.change import NOTHING, Change, ChangePayload, ChangeSource
 from penstock.cdc.frontier import Frontier
-from penstock.cdc.mongo import MongoCapture, key_of, opened
+from penstock.cdc.mongo import MongoCapture, MongoDocument, key_of, opened
 from penstock.errors import StoreRefused, StoreUnreachable
 from penstock.store.store import place_of
 
@@ -28,8 +28,6 @@ from penstock.store.store import place_of
 PART = 2_000
 # The server has no such moment any more, or not yet for a collection that is new.
 _PASSING = frozenset({239, 246})
-
-Document = Mapping[str, Any]
 
 
 class MongoSnapshot:
@@ -53,7 +51,7 @@ class MongoSnapshot:
         self._frontier = Frontier()
         self._place = ""
         self._moment = Timestamp(0, 0)
-        self._part: list[Document] | None = None
+        self._part: list[MongoDocument] | None = None
         """Read, and to be told when changes have come as far."""
 
     def begin(self, place: str, frontier: str) -> None:
@@ -124,7 +122,7 @@ class MongoSnapshot:
         self._frontier = self._frontier.moved(name, last, len(part))
         return changes
 
-    def _read(self, name: str) -> list[Document]:
+    def _read(self, name: str) -> list[MongoDocument]:
         """Documents behind the frontier, as of a moment."""
         order = {"_id": 1}
         more: dict[str, Any] = {}
@@ -146,7 +144,7 @@ class MongoSnapshot:
         )["cursor"]
         # Of a collection that is not there the server tells no moment.
         self._moment = answer.get("atClusterTime", before)
-        found: list[Document] = answer["firstBatch"]
+        found: list[MongoDocument] = answer["firstBatch"]
         if last is not None and found and _is_same(found[0]["_id"], last):
             return found[1:]
         return found
@@ -166,14 +164,14 @@ class MongoSnapshot:
             if _is(one, kinds) and _is(last, kinds):
                 return bool(_comparable(one) <= _comparable(last))
         pair = {"$lte": [{"$literal": one}, {"$literal": last}]}
-        stages: list[Document] = [{"$documents": [{}]}, {"$project": {"is": pair}}]
+        stages: list[MongoDocument] = [{"$documents": [{}]}, {"$project": {"is": pair}}]
         try:
             [found] = self._database.aggregate(stages)
         except PyMongoError as error:
             raise self._judged(error) from error
         return bool(found["is"])
 
-    def _change(self, name: str, document: Document, number: int) -> Change:
+    def _change(self, name: str, document: MongoDocument, number: int) -> Change:
         moment = f"{self._moment.time}.{self._moment.inc}-read-{number}"
         database = self._database.name
         source = ChangeSource("mongodb", database, name, moment, None)

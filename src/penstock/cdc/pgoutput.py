@@ -33,11 +33,11 @@ _ROW = Struct("!ic")
 _length = _I32.unpack_from
 
 # A value of a tuple: text, nothing, or not sent because it is large and as before.
-Value = bytes | None
+PgValue = bytes | None
 UNCHANGED = b"\0unchanged"
-Tuple = tuple[Value, ...]
+Tuple = tuple[PgValue, ...]
 _TEXT = ord("t")
-_WITHOUT_TEXT: dict[int, Value] = {ord("n"): None, ord("u"): UNCHANGED}
+_WITHOUT_TEXT: dict[int, PgValue] = {ord("n"): None, ord("u"): UNCHANGED}
 # The flag of a column.
 _KEYED = 1
 
@@ -94,10 +94,10 @@ class Truncate(msgspec.Struct, frozen=True):
     relations: tuple[int, ...]
 
 
-Message = Begin | CommitMessage | Relation | Insert | Update | Delete | Truncate
+PgMessage = Begin | CommitMessage | Relation | Insert | Update | Delete | Truncate
 
 
-def decode(data: bytes) -> Message | None:
+def decode(data: bytes) -> PgMessage | None:
     """One message; None if it is of a kind that does not matter.
 
     Raises RemoteProtocolError.
@@ -109,7 +109,7 @@ def decode(data: bytes) -> Message | None:
         raise RemoteProtocolError("pgoutput", reason) from problem
 
 
-def _decode(data: bytes) -> Message | None:
+def _decode(data: bytes) -> PgMessage | None:
     kind = data[:1]
     if kind == b"I":
         relation, mark = _ROW.unpack_from(data, 1)
@@ -170,7 +170,7 @@ def _tuple(data: bytes, at: int) -> tuple[Tuple, int]:
     """The values that stand there, and where they end."""
     (count,) = _I16.unpack_from(data, at)
     at += 2
-    values: list[Value] = []
+    values: list[PgValue] = []
     for _ in range(count):
         kind = data[at]
         if kind == _TEXT:

@@ -28,7 +28,7 @@ from penstock.cdc.pgoutput import (
     CommitMessage,
     Delete,
     Insert,
-    Message,
+    PgMessage,
     Relation,
     Truncate,
     Tuple,
@@ -46,7 +46,7 @@ from penstock.cdc.replication import (
 )
 from penstock.cdc.rows import Table, filled
 from penstock.cdc.slot import (
-    Connection,
+    SlotConnection,
     check,
     connected,
     drop_slot,
@@ -81,7 +81,7 @@ class PostgresCapture:
         self._tables = list(dict.fromkeys(table_name(table) for table in tables))
         self._document = document
         self._stream: Replication | None = None
-        self._side: Connection | None = None
+        self._side: SlotConnection | None = None
         self._relations: dict[int, Table] = {}
         self._keys: dict[tuple[str, str], tuple[str, ...]] = {}
         self._database = ""
@@ -190,7 +190,7 @@ class PostgresCapture:
             self._has_arrived(self._progress.end)
         return 0
 
-    def _message(self, message: Message, changes: list[Change]) -> None:
+    def _message(self, message: PgMessage, changes: list[Change]) -> None:
         match message:
             case Insert():
                 table = self._relations[message.relation]

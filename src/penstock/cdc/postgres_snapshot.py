@@ -29,7 +29,7 @@ from penstock.cdc.place import CapturePosition
 from penstock.cdc.postgres import PostgresCapture
 from penstock.cdc.rows import Table
 from penstock.cdc.slot import (
-    Connection,
+    SlotConnection,
     TableName,
     check,
     connected,
@@ -63,7 +63,7 @@ class PostgresSnapshot:
         self._tables = list(dict.fromkeys(table_name(table) for table in tables))
         self._document = document
         self._capture = PostgresCapture(url, name, tables, document=document)
-        self._reading: Connection | None = None
+        self._reading: SlotConnection | None = None
         self._known: dict[str, tuple[TableName, Table]] = {}
         self._rows: Iterator[list[Tuple]] | None = None
         self._frontier = Frontier()
@@ -215,7 +215,7 @@ class PostgresSnapshot:
         )
         return Change(f"{self._name}-{self._point:X}-read-{number}", body)
 
-    def _described(self, connection: Connection, name: TableName) -> Table:
+    def _described(self, connection: SlotConnection, name: TableName) -> Table:
         """A table as pgoutput describes it; raises StoreRefused."""
         quoted = sql.Identifier(*name).as_string(connection)
         found = connection.execute(_COLUMNS, [quoted]).fetchall()

@@ -26,7 +26,7 @@ _NO_OBJECT = (ValueError, RecursionError)
 
 Path = tuple[str, ...]
 """Names of fields, each inside of the one before."""
-Reader = Callable[[msgspec.Raw], msgspec.Raw]
+ValueReader = Callable[[msgspec.Raw], msgspec.Raw]
 
 _number = msgspec.json.Decoder(float).decode
 
@@ -64,7 +64,7 @@ def shown_document(before: msgspec.Raw, after: msgspec.Raw) -> msgspec.Raw:
 
 
 @lru_cache
-def _reader(path: Path) -> Reader:
+def _reader(path: Path) -> ValueReader:
     """Reads what a document has in a field, null if nothing; the rest is skipped."""
     field = msgspec.defstruct(
         "Field",

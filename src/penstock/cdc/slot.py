@@ -26,7 +26,7 @@ from penstock.errors import CaptureLost, StoreError, StoreRefused, StoreUnreacha
 from penstock.store.postgres import AGAIN, FOR_A_WHILE, checked_url
 from penstock.store.store import place_of as shown
 
-Connection = psycopg.Connection[Any]
+SlotConnection = psycopg.Connection[Any]
 TableName = tuple[str, str]
 
 CONNECT_S = 10
@@ -64,7 +64,7 @@ def table_name(text: str) -> TableName:
     return (schema, name) if dot else (PUBLIC, text)
 
 
-def connected(url: str, **more: Any) -> Connection:
+def connected(url: str, **more: Any) -> SlotConnection:
     """A connection for capturing; raises StoreRefused, StoreUnreachable, InvalidStore.
 
     A server that starts, stops or has no room is away; one that does not let us in
@@ -104,7 +104,10 @@ def said_by(error: Exception) -> str:
 
 
 def check(
-    connection: Connection, url: str, tables: Sequence[TableName], document: str | None
+    connection: SlotConnection,
+    url: str,
+    tables: Sequence[TableName],
+    document: str | None,
 ) -> None:
     """Whether it can work at all; raises StoreRefused."""
     (level,) = _row(connection, "SHOW wal_level")
@@ -121,7 +124,7 @@ def check(
 
 
 def have_publication(
-    connection: Connection, name: str, tables: Sequence[TableName]
+    connection: SlotConnection, name: str, tables: Sequence[TableName]
 ) -> None:
     """Have a publication of exactly these tables."""
     found = connection.execute(_PUBLISHED, [name]).fetchall()
@@ -136,7 +139,7 @@ def have_publication(
 
 
 def have_slot(
-    connection: Connection, url: str, name: str, kept: CapturePosition | None
+    connection: SlotConnection, url: str, name: str, kept: CapturePosition | None
 ) -> CapturePosition:
     """Where to go on: behind ``kept``; else where the slot is, which is made if need
     be. Raises CaptureLost, StoreRefused."""
@@ -162,7 +165,7 @@ def have_slot(
     return kept
 
 
-def has_slot(connection: Connection, name: str) -> bool:
+def has_slot(connection: SlotConnection, name: str) -> bool:
     return _row(connection, _SLOT, name) is not None
 
 
@@ -190,7 +193,7 @@ def export(url: str, name: str, *, temporary: bool) -> Iterator[tuple[str, str]]
             connection.close()
 
 
-def drop_slot(connection: Connection, name: str) -> bool:
+def drop_slot(connection: SlotConnection, name: str) -> bool:
     """Whether there was one; raises psycopg.Error if it is in use."""
     return _row(connection, _DROP_SLOT, name) is not None
 
@@ -217,13 +220,13 @@ def drop(url: str, name: str) -> bool:
     return dropped or bool(published)
 
 
-def key_of(connection: Connection, table: TableName) -> tuple[str, ...]:
+def key_of(connection: SlotConnection, table: TableName) -> tuple[str, ...]:
     """The columns of the primary key, in its order."""
     rows = connection.execute(_PRIMARY, [_quoted(connection, table)]).fetchall()
     return tuple(row[0] for row in rows)
 
 
-def end_of_log(connection: Connection) -> int:
+def end_of_log(connection: SlotConnection) -> int:
     """Up to where PostgreSQL has written."""
     (end,) = _row(connection, "SELECT pg_current_wal_flush_lsn()::text")
     return lsn_of(end)
@@ -256,9 +259,9 @@ ORDER BY array_position(i.indkey, a.attnum)
 """
 
 
-def _quoted(connection: Connection, table: TableName) -> str:
+def _quoted(connection: SlotConnection, table: TableName) -> str:
     return sql.Identifier(*table).as_string(connection)
 
 
-def _row(connection: Connection, query: LiteralString, *given: object) -> Any:
+def _row(connection: SlotConnection, query: LiteralString, *given: object) -> Any:
     return connection.execute(query, given or None).fetchone()

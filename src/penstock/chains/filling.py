@@ -12,7 +12,7 @@ is another one in its place, and the topic is indexed from its start.
 from __future__ import annotations
 
 from penstock.chains.keys import batch_key, text_key
-from penstock.chains.store import TABLES, ChainIndex, IndexedTopic, Rows
+from penstock.chains.store import TABLES, ChainIndex, IndexedTopic, IndexRows
 from penstock.log import Batch, BrokerLog, Column, StoredTopic
 from penstock.model import ids
 
@@ -77,7 +77,7 @@ class Filler:
         if not self.waiting:
             return 0
         left = effort
-        rows = Rows()
+        rows = IndexRows()
         touched: dict[int, IndexedTopic] = {}
         with self._store.transaction():
             while self.waiting and left > 0:
@@ -113,7 +113,7 @@ class Filler:
         return max(topic.end_offset - start, 0)
 
     def _advance(
-        self, topic: StoredTopic, rows: Rows, effort: int
+        self, topic: StoredTopic, rows: IndexRows, effort: int
     ) -> tuple[IndexedTopic, int]:
         """Index the next part of a topic, of one read at most."""
         run, batches, spent = self._next(topic)
@@ -161,7 +161,9 @@ class Filler:
                 run.next, run.last = topic.end_offset, b""
         return run, batches, cost
 
-    def _index(self, batch: Batch, run: int, rows: Rows) -> tuple[Batch | None, int]:
+    def _index(
+        self, batch: Batch, run: int, rows: IndexRows
+    ) -> tuple[Batch | None, int]:
         """Rows for a slice of a batch; what is left of it, and the effort."""
         header, before = batch.header, len(rows)
         key = batch_key(int.from_bytes(header.id_base, "big"))

@@ -30,7 +30,7 @@ _PER_EVENT = 20
 _PER_READ = 30
 _BYTES_PER_UNIT = 1000
 
-Place = tuple[int, int]
+ChainPlace = tuple[int, int]
 """Id of a topic, and an offset."""
 
 
@@ -49,7 +49,7 @@ class Hit(NamedTuple):
     """A view of one event."""
 
     @property
-    def place(self) -> Place:
+    def place(self) -> ChainPlace:
         return self.topic.id, self.event.base_offset
 
     @property
@@ -100,7 +100,7 @@ class Finder:
 
     def with_id(self, text: str) -> Hits:
         """The events that have this id, given or generated."""
-        seen: set[Place] = set()
+        seen: set[ChainPlace] = set()
         for row in self._rows("ids", text_key(text)):
             hit = None if row is None else self.at(*row)
             if hit is not None and hit.id == text:

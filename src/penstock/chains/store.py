@@ -78,8 +78,8 @@ _BROKEN = frozenset({1, 11, 20, 24, 26})
 _FULL = 13
 _SHORT_READ = 522
 
-Key = tuple[int, int, int]
-Row = tuple[int, ...]
+IndexKey = tuple[int, int, int]
+IndexRow = tuple[int, ...]
 
 
 class Unusable(Exception):
@@ -104,12 +104,12 @@ class IndexedTopic:
 
 
 @dataclass(slots=True)
-class Rows:
+class IndexRows:
     """What is to be added, by table."""
 
-    ids: list[Row] = field(default_factory=list)
-    parents: list[Row] = field(default_factory=list)
-    batches: list[Row] = field(default_factory=list)
+    ids: list[IndexRow] = field(default_factory=list)
+    parents: list[IndexRow] = field(default_factory=list)
+    batches: list[IndexRow] = field(default_factory=list)
 
     def __len__(self) -> int:
         return len(self.ids) + len(self.parents) + len(self.batches)
@@ -120,7 +120,7 @@ class ChainIndex:
 
     def __init__(self, path: str) -> None:
         self._path = path
-        self._places: dict[str, Key] = dict.fromkeys(TABLES, _LOWEST)
+        self._places: dict[str, IndexKey] = dict.fromkeys(TABLES, _LOWEST)
         with _as_own_error(path):
             # Used by the owner of the log, in whatever thread; no lock is waited for.
             self._db = sqlite3.connect(
@@ -190,9 +190,9 @@ class ChainIndex:
             (run.next, run.last, run.rows, run.settled, run.start, run.number),
         )
 
-    def add(self, rows: Rows) -> None:
+    def add(self, rows: IndexRows) -> None:
         for table, insert in _INSERTS.items():
-            found: list[Row] = getattr(rows, table)
+            found: list[IndexRow] = getattr(rows, table)
             if found:
                 found.sort()  # neighbours share a page
                 self._db.executemany(insert, found)

@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from penstock.chains.filling import Filler
-from penstock.chains.finding import Finder, Hit, Hits, Meter, Place
+from penstock.chains.finding import ChainPlace, Finder, Hit, Hits, Meter
 from penstock.errors import UnknownEvent
 from penstock.log import BrokerLog
 
 Direction = Literal["both", "up", "down"]
-Cut = Literal["depth", "limit"]
+CutReason = Literal["depth", "limit"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,9 +70,9 @@ class Walk:
         self._finder = finder
         self._meter = meter
         self._found: list[ChainStep] = []
-        self._seen: dict[Place, int] = {}
+        self._seen: dict[ChainPlace, int] = {}
         """Levels of all that was found."""
-        self._ids: dict[Place, tuple[str, str | None]] = {}
+        self._ids: dict[ChainPlace, tuple[str, str | None]] = {}
         """Id and parent of all that was found."""
         self._targets = {
             topic_id: topic.end_offset
@@ -80,7 +80,7 @@ class Walk:
             if (topic := log.topic_by_id(topic_id)) is not None
         }
         self._steps = self._walk()
-        self.cut: Cut | None = None
+        self.cut: CutReason | None = None
         self.done = False
 
     def step(self, effort: int, fill: Fill) -> None:
@@ -148,7 +148,7 @@ class Walk:
         if not self._seen:
             raise UnknownEvent(str(question))
 
-    def _climb(self, asked: list[Place]) -> Iterator[None]:
+    def _climb(self, asked: list[ChainPlace]) -> Iterator[None]:
         level, generation, known = 0, asked, set[str]()
         while generation:
             level -= 1
@@ -167,7 +167,7 @@ class Walk:
                         generation.append(hit.place)
                     yield
 
-    def _descend(self, tops: list[Place]) -> Iterator[None]:
+    def _descend(self, tops: list[ChainPlace]) -> Iterator[None]:
         """Also through what was found on the way up, for a circle has both ways."""
         depth, known, passed = 0, set[str](), set(tops)
         generation = [(place, self._seen[place]) for place in tops]
@@ -193,7 +193,7 @@ class Walk:
                             self._emit(hit, level + 1)
                     yield
 
-    def _tops(self) -> list[Place]:
+    def _tops(self) -> list[ChainPlace]:
         """What has no cause that was found."""
         ids = {id_ for id_, _ in self._ids.values()}
         return [place for place, (_, parent) in self._ids.items() if parent not in ids]

@@ -32,9 +32,9 @@ from penstock.client import Client, connect
 from penstock.client.address import (
     NO_LISTENER,
     VARIABLE,
-    Address,
     Local,
     Remote,
+    ServerAddress,
     is_loopback,
     remote,
 )
@@ -86,8 +86,8 @@ def listeners(port: int) -> Iterator[int]:
                 yield int(uid)
 
 
-Command = TypeVar("Command", bound=Callable[..., Any])
-View = TypeVar("View")
+CliCommand = TypeVar("CliCommand", bound=Callable[..., Any])
+AnyView = TypeVar("AnyView")
 Result = TypeVar("Result")
 Row = TypeVar("Row")
 
@@ -138,14 +138,14 @@ _OPTIONS = (
 )
 
 
-def server_options(command: Command) -> Command:
+def server_options(command: CliCommand) -> CliCommand:
     """The command with the options that say which server."""
     for option in reversed(_OPTIONS):
         command = option(command)
     return command
 
 
-def json_option(help_: str) -> Callable[[Command], Command]:
+def json_option(help_: str) -> Callable[[CliCommand], CliCommand]:
     return click.option("--json", "as_json", is_flag=True, help=help_)
 
 
@@ -164,13 +164,13 @@ def as_json() -> bool:
     return bool(given("as_json"))
 
 
-def whereabouts() -> tuple[Address, str | None, str | None]:
+def whereabouts() -> tuple[ServerAddress, str | None, str | None]:
     """What the options name: a server, a user and the password."""
     user = given("user")
     return _address(), user, _password(user)
 
 
-def credentials() -> tuple[Address, str | None, str | None, str | None]:
+def credentials() -> tuple[ServerAddress, str | None, str | None, str | None]:
     """The same and a token: the one that was named, or else that of our own server."""
     where, user, password = whereabouts()
     ours = _own_client(where)
@@ -255,7 +255,7 @@ def _offline(directory: str) -> AbstractContextManager[Asker]:
     return offline(directory)
 
 
-def _awaited(where: Address) -> Client:
+def _awaited(where: ServerAddress) -> Client:
     """A client, as soon as a server listens; raises NotRunning if none does soon."""
     began_s = monotonic()
     announced = False
@@ -272,7 +272,7 @@ def _awaited(where: Address) -> Client:
         sleep(LOOK_S)
 
 
-def _opened(where: Address) -> Client:
+def _opened(where: ServerAddress) -> Client:
     """A client with what the options say, or else with the token of our own server."""
     ours = _own_client(where)
     if ours is not None:
@@ -283,7 +283,7 @@ def _opened(where: Address) -> Client:
     )
 
 
-def _own_client(where: Address) -> tuple[Client, str] | None:
+def _own_client(where: ServerAddress) -> tuple[Client, str] | None:
     """A client with the token of our own server, if it is one and no user logs in."""
     # First whether both are named, before the user is asked for a password.
     if token_of() is not None or given("user") or not isinstance(where, Remote):
@@ -318,7 +318,9 @@ def who() -> str:
         return f"uid {os.getuid()}"
 
 
-def ask(client: Asker, view: type[View], verb: str, /, **arguments: object) -> View:
+def ask(
+    client: Asker, view: type[AnyView], verb: str, /, **arguments: object
+) -> AnyView:
     """The answer of the desk as the type it has."""
     said = {name: value for name, value in arguments.items() if value is not None}
     return msgspec.convert(client.ask(verb, **said), view)
@@ -371,7 +373,7 @@ def _is_terminal() -> bool:
     return sys.stdin.isatty()
 
 
-def _address() -> Address:
+def _address() -> ServerAddress:
     data, server = given("data"), given("server")
     if data and server:
         raise Refusal("--data and --server exclude each other")

@@ -28,7 +28,7 @@ from penstock.cli.moment import MOMENT
 from penstock.cli.output import say
 from penstock.client import redrive
 from penstock.client.trails import audit
-from penstock.desk.views.audit import Action, AuditFilter
+from penstock.desk.views.audit import AuditAction, AuditFilter
 from penstock.desk.views.letters import LetterView, Status
 
 COUNT = 100
@@ -148,7 +148,7 @@ dead_letters.add_command(export_test_command)
 @json_option("Print one JSON array.")
 def audit_command(
     by: str | None,
-    action: Action | None,
+    action: AuditAction | None,
     subscriber: str | None,
     topic: str | None,
     number: int | None,

@@ -26,7 +26,7 @@ from penstock.client import trails
 from penstock.client.redrive import error_groups
 from penstock.desk.views.errors import ErrorFilter, ErrorGroup, ErrorRow, ErrorView
 
-Command = TypeVar("Command", bound=Callable[..., Any])
+CliCommand = TypeVar("CliCommand", bound=Callable[..., Any])
 
 COUNT = 50
 _WHICH = {
@@ -44,7 +44,7 @@ _GROUP_HEADINGS = (
 )
 
 
-def _filter_options(command: Command) -> Command:
+def _filter_options(command: CliCommand) -> CliCommand:
     for option in (
         click.option("--until", metavar="WHEN", type=MOMENT, help="Only older ones."),
         click.option(

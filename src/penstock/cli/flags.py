@@ -61,10 +61,10 @@ HELP = {
     "--tls-client-ca": "Check certificates of clients against those of this file.",
 }
 
-Command = Callable[..., None]
+FlaggedCommand = Callable[..., None]
 
 
-def setting_flags(command: Command) -> Command:
+def setting_flags(command: FlaggedCommand) -> FlaggedCommand:
     """The command with all these flags; they reach it in its keyword arguments."""
     for name, (_, gateway) in reversed(SWITCHES.items()):
         help_ = f"Leave the {gateway} gateway off."

@@ -10,7 +10,7 @@ import click
 from penstock.cli.moment import MOMENT
 from penstock.desk.views.letters import Filter
 
-Command = TypeVar("Command", bound=Callable[..., Any])
+CliCommand = TypeVar("CliCommand", bound=Callable[..., Any])
 
 NUMBER = click.IntRange(min=0)
 NUMBERS = click.argument("numbers", metavar="[NUMBER]…", nargs=-1, type=NUMBER)
@@ -38,7 +38,7 @@ _WHICH = {
 }
 
 
-def filter_options(command: Command) -> Command:
+def filter_options(command: CliCommand) -> CliCommand:
     """The command with the options that say which letters."""
     for option in (
         click.option("--until", metavar="WHEN", type=MOMENT, help="Only older ones."),

@@ -34,7 +34,7 @@ from penstock.files import Files, replace_file
 
 logger = logging.getLogger(__name__)
 
-Command = TypeVar("Command", bound=Callable[..., Any])
+CliCommand = TypeVar("CliCommand", bound=Callable[..., Any])
 
 STATUS_S = 1.0
 _OPTIONS = (
@@ -51,7 +51,7 @@ _OPTIONS = (
 )
 
 
-def part_options(command: Command) -> Command:
+def part_options(command: CliCommand) -> CliCommand:
     """The command with the options that let others watch it."""
     for option in reversed(_OPTIONS):
         command = option(command)

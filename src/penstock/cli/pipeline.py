@@ -10,7 +10,7 @@ from penstock.cli.conf import conf_option
 from penstock.cli.connect import no_token, server_options, whereabouts
 from penstock.cli.duration import Duration
 from penstock.cli.part import part, part_options
-from penstock.client.address import Address, Local
+from penstock.client.address import Local, ServerAddress
 from penstock.errors import MissingExtra
 from penstock.pipeline.options import MAX_PER_TRIGGER
 from penstock.store.store import VARIABLE
@@ -119,7 +119,7 @@ def run_command(
         run(wanted, self, master=master)
 
 
-def _place(where: Address) -> dict[str, object]:
+def _place(where: ServerAddress) -> dict[str, object]:
     if isinstance(where, Local):
         return {"data": where.directory}
     return {"server": str(where), "tls": where.tls}

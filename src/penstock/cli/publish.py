@@ -29,7 +29,7 @@ READ_BYTES = 1 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Said:
+class EventOptions:
     """What was said about the events, the same for all of them."""
 
     topic: str
@@ -111,7 +111,7 @@ def publish(
         raise Refusal("--at and --in exclude each other")
     if payload is None and (id_ is not None or dedup_id is not None):
         raise Refusal("--id and --dedup-id are for a single PAYLOAD")
-    said = Said(
+    said = EventOptions(
         topic=topic,
         fields={
             "priorities": priority or None,
@@ -144,7 +144,9 @@ def headers_of(texts: Iterable[str]) -> dict[str, str]:
     return headers
 
 
-def _publish(client: Client, said: Said, batches: Iterable[list[bytes]]) -> None:
+def _publish(
+    client: Client, said: EventOptions, batches: Iterable[list[bytes]]
+) -> None:
     count, last = 0, -1
     for payloads in batches:
         columns: dict[str, Any] = {
@@ -164,7 +166,7 @@ def _publish(client: Client, said: Said, batches: Iterable[list[bytes]]) -> None
     say(f"published {show.count(count, 'event')} to {said.topic}{where}")
 
 
-def _show(said: Said, offsets: Offsets) -> None:
+def _show(said: EventOptions, offsets: Offsets) -> None:
     rows = [
         {"topic": said.topic, "offset": offset, "id": offsets.id(index)}
         for index, offset in enumerate(offsets)

@@ -12,7 +12,7 @@ from penstock.cli.part import part, part_options
 from penstock.errors import InvalidOption, MissingExtra
 from penstock.tweets.options import PORT, STREAMS, TweetOptions
 
-Command = TypeVar("Command", bound=Callable[..., Any])
+CliCommand = TypeVar("CliCommand", bound=Callable[..., Any])
 
 _KINDS = (
     click.option(
@@ -35,7 +35,7 @@ _KINDS = (
 )
 
 
-def _kinds(command: Command) -> Command:
+def _kinds(command: CliCommand) -> CliCommand:
     for option in reversed(_KINDS):
         command = option(command)
     return command

@@ -8,7 +8,7 @@ from typing import cast
 import click
 import msgspec
 
-from penstock.access.grants import ACTIONS, ANY, Action, Grants, Rule
+from penstock.access.grants import ACTIONS, ANY, GrantedAction, Grants, Rule
 from penstock.cli.output import say, write_line
 from penstock.cli.refusal import Refusal
 from penstock.cli.user_options import FILE, JSON, NAME, path_of, unknown_user
@@ -193,7 +193,7 @@ def _made(
     if not filters:
         raise Refusal(f"there is no filter of what to {action}", "'#' is all topics")
     # One of them, as the command line has checked.
-    known = cast(Action, action)
+    known = cast(GrantedAction, action)
     return tuple(rule_line.made(known, one, names) for one in filters)
 
 

@@ -58,12 +58,12 @@ class Remote:
         return f"{SECURE if self.tls else ''}{host}:{self.port}"
 
 
-Address = Local | Remote
+ServerAddress = Local | Remote
 
 
 def address_of(
-    text: str | os.PathLike[str] | Address | None, secure: Tls | None = None
-) -> Address:
+    text: str | os.PathLike[str] | ServerAddress | None, secure: Tls | None = None
+) -> ServerAddress:
     """A directory, or HOST:PORT if no directory is called that; or a URL.
 
     None is what $PENSTOCK_SERVER says. ``secure`` says whom to trust. Raises
@@ -131,7 +131,7 @@ def socket_path(directory: str) -> Iterator[str]:
         os.close(holder)
 
 
-def not_running(where: Address, error: OSError) -> NotRunning | TlsFailed:
+def not_running(where: ServerAddress, error: OSError) -> NotRunning | TlsFailed:
     """The error for an address that no server answers at, or none to be trusted."""
     if (untrusted := tls.failed(where, error)) is not None:
         return untrusted
@@ -149,7 +149,7 @@ def reason_of(error: OSError) -> str:
     return error.strerror or str(error)
 
 
-def lost(where: Address, reason: str, *, welcome: bool) -> ConnectionLost:
+def lost(where: ServerAddress, reason: str, *, welcome: bool) -> ConnectionLost:
     """The error for a connection that has ended; ``welcome``: we were let in before."""
     error = ConnectionLost(str(where), reason)
     if isinstance(where, Remote) and not welcome:

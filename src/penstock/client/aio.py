@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING, Self, Unpack
 
 from penstock.client.address import (
     CLOSED,
-    Address,
     Local,
+    ServerAddress,
     address_of,
     lost,
     not_running,
@@ -32,7 +32,7 @@ from penstock.client.address import (
 from penstock.client.aio_subscription import AsyncSubscription
 from penstock.client.deliveries import Inbox, Offsets
 from penstock.client.fetching import FETCH_BYTES, Range, checked
-from penstock.client.outgoing import Item, Outgoing, traced
+from penstock.client.outgoing import Outgoing, Publishable, traced
 from penstock.client.session import NativeSession, SubscribeOptions, refusal
 from penstock.client.tls import Tls, failed
 from penstock.errors import Backlogged, ConnectionLost, PenstockError, ServerRefused
@@ -59,7 +59,7 @@ LAST_WORDS_S = 1.0
 
 
 async def connect(
-    address: str | os.PathLike[str] | Address | None = None,
+    address: str | os.PathLike[str] | ServerAddress | None = None,
     *,
     user: str | None = None,
     password: str | None = None,
@@ -103,7 +103,7 @@ class AsyncClient:
 
     def __init__(
         self,
-        where: Address,
+        where: ServerAddress,
         reader: asyncio.StreamReader,
         writer: asyncio.StreamWriter,
         timeout_s: float,
@@ -153,7 +153,7 @@ class AsyncClient:
     async def publish(
         self,
         topic: str,
-        items: Item | Iterable[Item],
+        items: Publishable | Iterable[Publishable],
         *,
         dedup_ids: Sequence[str | None] | None = None,
         **columns: Unpack[PublishColumns],
@@ -215,7 +215,7 @@ class AsyncClient:
         partition: int,
         attempt: int,
         topic: str,
-        items: Item | Iterable[Item],
+        items: Publishable | Iterable[Publishable],
         *,
         piece: int = 0,
         **columns: Unpack[PublishColumns],
@@ -348,7 +348,7 @@ def _wake(future: asyncio.Future[None], error: PenstockError | None) -> None:
 
 
 async def _open(
-    where: Address,
+    where: ServerAddress,
 ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
     if isinstance(where, Local):
         with socket_path(where.directory) as path:

@@ -24,8 +24,8 @@ from typing import TYPE_CHECKING, Self, Unpack
 
 from penstock.client.address import (
     CLOSED,
-    Address,
     Local,
+    ServerAddress,
     address_of,
     lost,
     not_running,
@@ -35,7 +35,7 @@ from penstock.client.address import (
 from penstock.client.blocking_subscription import Subscription
 from penstock.client.deliveries import Offsets
 from penstock.client.fetching import FETCH_BYTES, Range, checked
-from penstock.client.outgoing import Item, Outgoing, StagedEvents, traced
+from penstock.client.outgoing import Outgoing, Publishable, StagedEvents, traced
 from penstock.client.session import NativeSession, SubscribeOptions, refusal
 from penstock.client.tls import Tls, failed
 from penstock.errors import Backlogged, ConnectionLost, PenstockError, ServerRefused
@@ -62,7 +62,7 @@ _NOT_NOW = (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
 
 
 def connect(
-    address: str | os.PathLike[str] | Address | None = None,
+    address: str | os.PathLike[str] | ServerAddress | None = None,
     *,
     user: str | None = None,
     password: str | None = None,
@@ -99,7 +99,9 @@ def connect(
 class Client:
     """Made by ``connect``; close it, or use it as a context manager."""
 
-    def __init__(self, where: Address, sock: socket.socket, timeout_s: float) -> None:
+    def __init__(
+        self, where: ServerAddress, sock: socket.socket, timeout_s: float
+    ) -> None:
         self._where = where
         self._socket = sock
         self._timeout_s = timeout_s
@@ -135,7 +137,7 @@ class Client:
     def publish(
         self,
         topic: str,
-        items: Item | Iterable[Item],
+        items: Publishable | Iterable[Publishable],
         *,
         dedup_ids: Sequence[str | None] | None = None,
         **columns: Unpack[PublishColumns],
@@ -209,7 +211,7 @@ class Client:
         partition: int,
         attempt: int,
         topic: str,
-        items: Item | Iterable[Item],
+        items: Publishable | Iterable[Publishable],
         *,
         piece: int = 0,
         **columns: Unpack[PublishColumns],
@@ -366,7 +368,7 @@ class Client:
         return lost(self._where, reason, welcome=bool(self._session.version))
 
 
-def _open(where: Address, timeout_s: float) -> socket.socket:
+def _open(where: ServerAddress, timeout_s: float) -> socket.socket:
     try:
         if isinstance(where, Local):
             return _open_local(where.directory, timeout_s)

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from typing import Any, Self, cast
 
 from penstock.client import lasting
-from penstock.client.address import Address
+from penstock.client.address import ServerAddress
 from penstock.client.blocking import Client, connect
 from penstock.client.lasting import LastingConnection
 from penstock.client.outgoing import Outgoing, StagedEvents
@@ -49,7 +49,7 @@ class Feed:
 
     def __init__(
         self,
-        address: str | os.PathLike[str] | Address,
+        address: str | os.PathLike[str] | ServerAddress,
         name: str,
         *,
         gateway: str,

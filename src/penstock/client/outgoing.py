@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 PART_BYTES = 2 << 20
 PART_EVENTS = 20_000
 
-Item = bytes | str | Event
+Publishable = bytes | str | Event
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class Outgoing:
     @classmethod
     def of(
         cls,
-        items: Item | Iterable[Item],
+        items: Publishable | Iterable[Publishable],
         *,
         dedup_ids: Sequence[str | None] | None = None,
         **columns: Unpack[PublishColumns],
@@ -120,14 +120,14 @@ def traced(
         yield Outgoing(columns, events.dedup_ids)
 
 
-def _all_bytes(items: list[Item]) -> list[bytes] | None:
+def _all_bytes(items: list[Publishable]) -> list[bytes] | None:
     """The items, if they are plain payloads, as most are; looked at by type alone."""
     if any(kind is not bytes for kind in set(map(type, items))):
         return None
     return cast("list[bytes]", items)  # by the types of all of them
 
 
-def _payload(item: Item) -> bytes:
+def _payload(item: Publishable) -> bytes:
     if isinstance(item, bytes):
         return item
     return item.encode() if isinstance(item, str) else item.payload

@@ -33,7 +33,7 @@ class NumberedPage(Protocol):
 
 Result = TypeVar("Result")
 Row = TypeVar("Row")
-View = TypeVar("View")
+AnyView = TypeVar("AnyView")
 AnyPage = TypeVar("AnyPage", bound=RowPage)
 AnyNumbered = TypeVar("AnyNumbered", bound=NumberedPage)
 
@@ -51,11 +51,11 @@ class Pause:
 
 Plan = Generator[PageQuestion | Pause, object, Result]
 
-Ask = Callable[[str, Mapping[str, object]], object]
+AskVerb = Callable[[str, Mapping[str, object]], object]
 AskLater = Callable[[str, Mapping[str, object]], Awaitable[object]]
 
 
-def question(view: type[View], verb: str, **arguments: object) -> Plan[View]:
+def question(view: type[AnyView], verb: str, **arguments: object) -> Plan[AnyView]:
     """The answer to a question, as the type it has. ``yield from`` it."""
     said = {name: value for name, value in arguments.items() if value is not None}
     answer = yield PageQuestion(verb, _plain(said))
@@ -103,7 +103,7 @@ def first_rows(
 
 
 def drive_blocking(
-    plan: Plan[Result], ask: Ask, sleep: Callable[[float], object]
+    plan: Plan[Result], ask: AskVerb, sleep: Callable[[float], object]
 ) -> Result:
     """Carry a plan out; what ``ask`` raises ends it."""
     answer: object = None

@@ -34,7 +34,7 @@ from penstock.errors import InvalidOption
 # With a rate, so much is sent at once: little enough not to be a burst.
 SLICE_S = 0.1
 
-Row = TypeVar("Row", GroupRow, ErrorGroup)
+GroupedRow = TypeVar("GroupedRow", GroupRow, ErrorGroup)
 Which = Filter | Sequence[int] | None
 """Letters by filter or by number; None: all of them."""
 
@@ -229,22 +229,24 @@ class _Work:
         return page
 
 
-class _Groups(Protocol[Row]):
+class _Groups(Protocol[GroupedRow]):
     @property
-    def groups(self) -> list[Row]: ...
+    def groups(self) -> list[GroupedRow]: ...
     @property
     def next(self) -> int | None: ...
     @property
     def end(self) -> int: ...
 
 
-class _Merged(dict[tuple[object, ...], Row]):
+class _Merged(dict[tuple[object, ...], GroupedRow]):
     """Groups of several pages, those with the same key as one."""
 
     def __init__(self, key: tuple[str, ...]) -> None:
         self._key = key
 
-    def fill(self, view: type[_Groups[Row]], verb: str, filter: object) -> Plan[int]:
+    def fill(
+        self, view: type[_Groups[GroupedRow]], verb: str, filter: object
+    ) -> Plan[int]:
         """Add the groups of all pages; the number behind what was looked at."""
         start, end = 0, None
         while True:
@@ -255,17 +257,17 @@ class _Merged(dict[tuple[object, ...], Row]):
                 return end
             start = page.next
 
-    def add(self, groups: Iterable[Row]) -> None:
+    def add(self, groups: Iterable[GroupedRow]) -> None:
         for group in groups:
             key = tuple(getattr(group, name) for name in self._key)
             known = self.get(key)
             self[key] = group if known is None else _joined(known, group)
 
-    def rows(self) -> list[Row]:
+    def rows(self) -> list[GroupedRow]:
         return sorted(self.values(), key=lambda one: (-one.count, one.example))
 
 
-def _joined(known: Row, group: Row) -> Row:
+def _joined(known: GroupedRow, group: GroupedRow) -> GroupedRow:
     return msgspec.structs.replace(
         known,
         count=known.count + group.count,

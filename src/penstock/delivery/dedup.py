@@ -19,14 +19,14 @@ from penstock.delivery.unconfirmed import Unconfirmed
 from penstock.log import Record
 
 # Topic, ids, offsets, time. Without ids: what was known of the topic is void.
-Row = tuple[str, list[str], list[int], int]
+DedupRow = tuple[str, list[str], list[int], int]
 
 _encode = msgspec.msgpack.Encoder().encode
-_decode = msgspec.msgpack.Decoder(list[Row]).decode
+_decode = msgspec.msgpack.Decoder(list[DedupRow]).decode
 
 
 @dataclass(slots=True)
-class Plan:
+class DedupPlan:
     """What is to be stored of a batch, and where the rest is already."""
 
     fresh: list[int]
@@ -53,7 +53,7 @@ class Dedup(Kept):
         self._max_count = max_count
         self._max_age_ms = int(max_age_s * 1000)
         self._topics: dict[str, OrderedDict[str, tuple[int, int]]] = {}
-        self._rows: Unconfirmed[Row] = Unconfirmed()
+        self._rows: Unconfirmed[DedupRow] = Unconfirmed()
 
     @property
     def urgent(self) -> bool:
@@ -67,9 +67,9 @@ class Dedup(Kept):
             return None
         return found[0]
 
-    def plan(self, topic: str, ids: list[str | None], now_ms: int) -> Plan:
+    def plan(self, topic: str, ids: list[str | None], now_ms: int) -> DedupPlan:
         """Which events of a batch are new."""
-        plan = Plan([], [], [])
+        plan = DedupPlan([], [], [])
         seen: dict[str, int] = {}
         for index, id_ in enumerate(ids):
             found = None if id_ is None else self.find(topic, id_, now_ms)
@@ -101,7 +101,7 @@ class Dedup(Kept):
         for topic, _, _, at_ms in self._rows.confirm():
             self._shorten(topic, at_ms)
 
-    def _put(self, row: Row) -> None:
+    def _put(self, row: DedupRow) -> None:
         topic, ids, offsets, at_ms = row
         if not ids:
             self._topics.pop(topic, None)
@@ -138,7 +138,7 @@ class Dedup(Kept):
                     del known[id_]
 
     def snapshot(self) -> bytes:
-        rows: list[Row] = []
+        rows: list[DedupRow] = []
         for topic, known in self._topics.items():
             for id_, (offset, at_ms) in known.items():
                 if rows and rows[-1][0] == topic and rows[-1][3] == at_ms:

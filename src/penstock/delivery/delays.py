@@ -36,8 +36,8 @@ if TYPE_CHECKING:
 # What is let go before others have their turn: a few milliseconds.
 PIECE = 2_000
 # Time and offset; all there is has one behind this.
-Mark = tuple[int, int]
-BEGINNING: Mark = (0, 0)
+DelayMark = tuple[int, int]
+BEGINNING: DelayMark = (0, 0)
 # Times that may be in the list of times without counting any more.
 SPARE = 64
 
@@ -63,7 +63,7 @@ class Heap:
         return self._times[0]
 
     @property
-    def first(self) -> Mark:
+    def first(self) -> DelayMark:
         return self._times[0], self._places[0] >> 8
 
     def packed(self) -> tuple[bytes, bytes]:
@@ -198,16 +198,16 @@ class DelayedTopic(msgspec.Struct, array_like=True, frozen=True):
 
     topic_id: int
     end: int
-    mark: Mark
+    mark: DelayMark
     times: bytes
     places: bytes
 
 
 _encode = msgspec.msgpack.Encoder().encode
-_decode_marks = msgspec.msgpack.Decoder(dict[str, Mark]).decode
+_decode_marks = msgspec.msgpack.Decoder(dict[str, DelayMark]).decode
 _decode_rows = msgspec.msgpack.Decoder(dict[str, DelayedTopic]).decode
 
-Followers = Callable[[str], "Iterable[Subscription]"]
+FollowersOf = Callable[[str], "Iterable[Subscription]"]
 
 
 class Delays(Kept):
@@ -216,7 +216,7 @@ class Delays(Kept):
     kind = 265
 
     def __init__(self) -> None:
-        self.marks: dict[str, Mark] = {}
+        self.marks: dict[str, DelayMark] = {}
         self._heaps: dict[str, Heap] = {}
         self._times: list[tuple[int, str]] = []
         """When to look at which topic, and some of the past."""
@@ -248,7 +248,7 @@ class Delays(Kept):
         self._times = [(at_ms, name) for name, at_ms in self._armed.items()]
         heapify(self._times)
 
-    def mark(self, topic: str) -> Mark:
+    def mark(self, topic: str) -> DelayMark:
         """Up to where the delayed events of a topic are like any other."""
         return self.marks.get(topic, BEGINNING)
 
@@ -291,7 +291,7 @@ class Delays(Kept):
         """When the next event is due."""
         return self._times[0][0] / 1000 if self._times else None
 
-    def let_go(self, now_ms: int, followers: Followers) -> list[Subscription]:
+    def let_go(self, now_ms: int, followers: FollowersOf) -> list[Subscription]:
         """Move marks up to now, a piece at a time; who has something due then."""
         due: dict[Subscription, None] = {}
         room = PIECE
@@ -313,7 +313,7 @@ class Delays(Kept):
         heap: Heap,
         now_ms: int,
         room: int,
-        followers: Followers,
+        followers: FollowersOf,
         due: dict[Subscription, None],
     ) -> int:
         mark, count = self.mark(topic), 0

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from penstock.delivery.cursor import TAKE_BYTES, Cursor, GetLevels
-from penstock.delivery.delays import BEGINNING, DueList, Mark
+from penstock.delivery.delays import BEGINNING, DelayMark, DueList
 from penstock.delivery.owed import Portion
 from penstock.delivery.pages import Page, Pages
 from penstock.model.policy import Order
@@ -21,10 +21,10 @@ MAX_LOOKS = 1_000
 
 # (-level, offset): what is to go first is the smallest.
 Rank = tuple[int, int]
-GetMark = Callable[[str], Mark]
+GetMark = Callable[[str], DelayMark]
 
 
-def no_delays(topic: str) -> Mark:
+def no_delays(topic: str) -> DelayMark:
     """The mark of a topic without delayed events."""
     return BEGINNING
 

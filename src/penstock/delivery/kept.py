@@ -16,7 +16,7 @@ from typing import ClassVar, TypeVar
 
 from penstock.log import Batch, BrokerLog, Record
 
-Kind = TypeVar("Kind", bound="Kept")
+AnyKept = TypeVar("AnyKept", bound="Kept")
 
 
 class Kept:
@@ -68,7 +68,7 @@ class Kept:
         """Nothing: only what is committed is known here."""
 
 
-class Registry:
+class KeptKinds:
     """All kinds of a broker; ``kinds`` are the owners that its log is opened with."""
 
     def __init__(self) -> None:
@@ -82,7 +82,7 @@ class Registry:
         self._followers: tuple[Callable[[int], None], ...] = ()
         self._undoing: tuple[Callable[[], None], ...] = ()
 
-    def keep(self, one: Kind) -> Kind:
+    def keep(self, one: AnyKept) -> AnyKept:
         """Register a kind, before the log is opened."""
         if one.kind in self.kinds:
             raise ValueError(f"kind {one.kind} is {self.kinds[one.kind]!r} already")

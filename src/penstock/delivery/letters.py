@@ -41,8 +41,8 @@ from penstock.model.failure import Failure
 # In front of the floor: what became of letters that no client asks about any more.
 MAX_RUNS = 10_000
 
-Verdict = Literal["republished", "dropped"]
-Run = tuple[int, int, Verdict]
+LetterVerdict = Literal["republished", "dropped"]
+Run = tuple[int, int, LetterVerdict]
 
 
 class Closings:
@@ -57,7 +57,7 @@ class Closings:
     def runs(self) -> list[Run]:
         return list(self._runs)
 
-    def get(self, number: int) -> Verdict | None:
+    def get(self, number: int) -> LetterVerdict | None:
         at = bisect_right(self._firsts, number) - 1
         if at < 0 or number >= self._runs[at][1]:
             return None
@@ -73,7 +73,7 @@ class Closings:
             closed += max(min(high, end) - max(low, first), 0)
         return closed
 
-    def add(self, number: int, verdict: Verdict) -> None:
+    def add(self, number: int, verdict: LetterVerdict) -> None:
         """Note what became of a number; what is known of it stays."""
         if self.get(number) is not None:
             return
@@ -306,14 +306,14 @@ class UnconfirmedRedrives:
 
 class Closed(msgspec.Struct, array_like=True, frozen=True):
     numbers: list[int]
-    verdict: Verdict
+    verdict: LetterVerdict
 
 
 class LettersState(msgspec.Struct, array_like=True, frozen=True):
     """``closed`` was written by older versions, which knew no runs."""
 
     floor: int
-    closed: dict[int, Verdict]
+    closed: dict[int, LetterVerdict]
     runs: list[Run] = []
 
 
@@ -342,7 +342,7 @@ class Letters(Kept):
     def urgent(self) -> bool:
         return bool(self._changes)
 
-    def verdict(self, number: int) -> Verdict | Literal["closed"] | None:
+    def verdict(self, number: int) -> LetterVerdict | Literal["closed"] | None:
         """What was done with a letter; None if it is open.
 
         Of old ones it may be known only that they are closed.
@@ -355,7 +355,7 @@ class Letters(Kept):
         first = max(first, self.floor)
         return max(end - first - self._closed.count(first, end), 0)
 
-    def close(self, numbers: list[int], verdict: Verdict) -> None:
+    def close(self, numbers: list[int], verdict: LetterVerdict) -> None:
         """Have letters closed with the group that is open."""
         closed = Closed(numbers, verdict)
         self._changes.add(closed)

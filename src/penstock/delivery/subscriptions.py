@@ -30,15 +30,15 @@ from penstock.model.failure import Failure, of_lines
 from penstock.model.policy import Policy
 
 # Offset, level, tries, and 2 if it is RELEASED, 1 if it was never sent.
-OwedRow = tuple[int, int, int, int]
+OwedEntry = tuple[int, int, int, int]
 _TO_SEND, _UNSENT, _RELEASED = 0, 1, 2
 # First offset, end, level: in flight for the first time.
-RunRow = tuple[int, int, int]
+RunEntry = tuple[int, int, int]
 # Offset -> failures; texts alone in records of versions that knew no more.
 ErrorRows = Mapping[int, Sequence[str | Failure]]
 
 
-class Full(msgspec.Struct, array_like=True, frozen=True):
+class StoredSubscription(msgspec.Struct, array_like=True, frozen=True):
     """A subscription with everything that is kept of it."""
 
     number: int
@@ -50,8 +50,8 @@ class Full(msgspec.Struct, array_like=True, frozen=True):
     active: bool
     suspended: bool
     places: dict[int, int]
-    owed: list[OwedRow]
-    runs: list[RunRow]
+    owed: list[OwedEntry]
+    runs: list[RunEntry]
     errors: ErrorRows
     amended: Mapping[int, bytes] = {}
     owner: str = ""
@@ -68,9 +68,9 @@ class SubscriptionChange(msgspec.Struct, array_like=True, frozen=True):
     active: bool
     suspended: bool
     places: dict[int, int]
-    owed: list[OwedRow]
+    owed: list[OwedEntry]
     settled: list[int]
-    runs: list[RunRow]
+    runs: list[RunEntry]
     """All there are: others are settled, or in ``owed``."""
     errors: ErrorRows
     """Of events whose failures changed; empty: it has none any more."""
@@ -85,7 +85,7 @@ class SubscriptionChange(msgspec.Struct, array_like=True, frozen=True):
 
 
 class SubscriptionChanges(msgspec.Struct, array_like=True, frozen=True):
-    full: list[Full] = []
+    full: list[StoredSubscription] = []
     changed: list[SubscriptionChange] = []
     gone: list[int] = []
     whole: bool = False
@@ -94,7 +94,7 @@ class SubscriptionChanges(msgspec.Struct, array_like=True, frozen=True):
 
 _encode = msgspec.msgpack.Encoder().encode
 _decode_changes = msgspec.msgpack.Decoder(SubscriptionChanges).decode
-_decode_snapshot = msgspec.msgpack.Decoder(tuple[int, list[Full]]).decode
+_decode_snapshot = msgspec.msgpack.Decoder(tuple[int, list[StoredSubscription]]).decode
 
 
 class Subscriptions(Kept):
@@ -292,7 +292,7 @@ class Subscriptions(Kept):
         for change in changes.changed:
             _apply(self._by_number[change.number], change)
 
-    def _take_up(self, row: Full) -> None:
+    def _take_up(self, row: StoredSubscription) -> None:
         self._next_number = max(self._next_number, row.number)
         place = row.number, row.subscriber, row.topic, row.policy, row.start
         one = self._make(*place, owner=row.owner)
@@ -304,9 +304,9 @@ class Subscriptions(Kept):
         one.take_up((), _owed(row.owed), row.runs)
 
 
-def _full(one: Subscription) -> Full:
+def _full(one: Subscription) -> StoredSubscription:
     rows = [_row(owed) for owed in one.owed.singles()]
-    return Full(
+    return StoredSubscription(
         one.number,
         one.subscriber,
         one.topic,
@@ -328,7 +328,7 @@ def _full(one: Subscription) -> Full:
 
 
 def _change(one: Subscription) -> SubscriptionChange:
-    rows: list[OwedRow] = []
+    rows: list[OwedEntry] = []
     settled: list[int] = []
     for offset in one.owed.touched:
         found = one.owed.single(offset)
@@ -354,7 +354,7 @@ def _change(one: Subscription) -> SubscriptionChange:
     )
 
 
-def _row(owed: Owed) -> OwedRow:
+def _row(owed: Owed) -> OwedEntry:
     kept = _UNSENT if owed.unsent else _TO_SEND
     if owed.state is RELEASED:
         kept = _RELEASED
@@ -362,7 +362,7 @@ def _row(owed: Owed) -> OwedRow:
 
 
 def _owed(
-    rows: Iterable[OwedRow],
+    rows: Iterable[OwedEntry],
 ) -> Iterator[tuple[int, int, int, OwedState, bool]]:
     for offset, level, tries, kept in rows:
         state = RELEASED if kept == _RELEASED else READY
@@ -378,7 +378,9 @@ def _apply(one: Subscription, change: SubscriptionChange) -> None:
     one.take_up(change.settled, _owed(change.owed), change.runs)
 
 
-def _take_up_texts(one: Subscription, row: Full | SubscriptionChange) -> None:
+def _take_up_texts(
+    one: Subscription, row: StoredSubscription | SubscriptionChange
+) -> None:
     for offset, failures in row.errors.items():
         one.errors[offset] = of_lines(failures)
         if not failures:

@@ -17,7 +17,7 @@ from penstock.errors import AN_ADMINISTRATOR, InvalidSchema, NotAllowed, TooLarg
 from penstock.schema import ORDINARY_WEIGHT
 from penstock.schema.document import canonical, parsed
 
-Arguments = Mapping[str, object]
+VerbArguments = Mapping[str, object]
 
 # Shows something about all topics, and changes nothing.
 READING = frozenset(
@@ -79,7 +79,7 @@ REGISTER, DESCRIBE = "schemas.register", "topics.describe"
 BEGINNING = {REGISTER: "topic", DESCRIBE: "name"}
 
 
-def check_verb(grants: Grants, broker: Broker, verb: str, said: Arguments) -> None:
+def check_verb(grants: Grants, broker: Broker, verb: str, said: VerbArguments) -> None:
     """Whether a verb may be asked with these arguments; raises NotAllowed.
 
     The arguments need not be right: whatever is no name is not allowed.
@@ -111,7 +111,9 @@ def check_owner(grants: Grants, broker: Broker, query: str) -> None:
         raise NotAllowed(grants.user, action, query, needs=AN_ADMINISTRATOR)
 
 
-def _check_rules(grants: Grants, broker: Broker, verb: str, said: Arguments) -> None:
+def _check_rules(
+    grants: Grants, broker: Broker, verb: str, said: VerbArguments
+) -> None:
     if verb in ABOUT_A_TOPIC:
         argument, check = ABOUT_A_TOPIC[verb]
         if isinstance(topic := said.get(argument), str):
@@ -132,7 +134,7 @@ def _check_rules(grants: Grants, broker: Broker, verb: str, said: Arguments) -> 
     raise _refusal(grants, verb, said)
 
 
-def _begins(broker: Broker, verb: str, said: Arguments) -> bool:
+def _begins(broker: Broker, verb: str, said: VerbArguments) -> bool:
     """Whether it is the first word on a topic that no client uses yet, or no change.
 
     Programs say what their topics are like whenever they start.
@@ -148,7 +150,9 @@ def _begins(broker: Broker, verb: str, said: Arguments) -> bool:
     return verb == REGISTER and _is_latest(broker, topic, said)
 
 
-def _check_ordinary(grants: Grants, broker: Broker, verb: str, said: Arguments) -> None:
+def _check_ordinary(
+    grants: Grants, broker: Broker, verb: str, said: VerbArguments
+) -> None:
     """All other clients wait while payloads are checked; raises NotAllowed.
 
     What is no schema is left to the verb, which says what is wrong with it.
@@ -165,7 +169,7 @@ def _check_ordinary(grants: Grants, broker: Broker, verb: str, said: Arguments) 
         raise NotAllowed(grants.user, what, topic, needs=AN_ADMINISTRATOR)
 
 
-def _is_latest(broker: Broker, topic: str, said: Arguments) -> bool:
+def _is_latest(broker: Broker, topic: str, said: VerbArguments) -> bool:
     metadata = broker.registry[topic]
     if metadata.latest is None or said.get("mode", metadata.mode) != metadata.mode:
         return False
@@ -197,7 +201,9 @@ def _check_query(grants: Grants, broker: Broker, query: str) -> None:
                     grants.check_publish(piece.batch.topic)
 
 
-def _refusal(grants: Grants, verb: str, said: Arguments, needs: str = "") -> NotAllowed:
+def _refusal(
+    grants: Grants, verb: str, said: VerbArguments, needs: str = ""
+) -> NotAllowed:
     topic = said.get("topic", said.get("name"))
     if isinstance(topic, str):
         return NotAllowed(grants.user, f"ask for {verb} of", topic, needs=needs)

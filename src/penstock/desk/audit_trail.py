@@ -15,22 +15,19 @@ import msgspec
 from msgspec import Meta
 
 from penstock.broker.broker import Broker
+from penstock.desk.arguments import Limit, Number
 from penstock.desk.scan import Budget, backwards, forwards, since
 from penstock.desk.verbs import verb
 from penstock.desk.views.audit import AuditEntry, AuditFilter, AuditPage, AuditRow
 from penstock.log import Columns
 
 TOPIC = "$audit"
-MAX_ROWS = 1000
 # Of a payload, in an entry. The event itself is in its topic, or in its letter.
 MAX_PAYLOAD_BYTES = 256 << 10
 # Of payloads and numbers, in an answer.
 MAX_ANSWER_BYTES = 4 << 20
 
-Limit = Annotated[int, Meta(ge=1, le=MAX_ROWS)]
-Number = Annotated[int, Meta(ge=0)]
-By = Annotated[str, Meta(max_length=200)]
-Reason = Annotated[str, Meta(min_length=1, max_length=2000)]
+AuditReason = Annotated[str, Meta(min_length=1, max_length=2000)]
 
 
 # JSON, so that the topic can be read as a table like any other.

@@ -9,6 +9,7 @@ from msgspec import Meta
 from penstock.broker.broker import Broker
 from penstock.chains import ChainQuestion, Walk
 from penstock.chains.walk import ChainStep
+from penstock.desk.arguments import Offset
 from penstock.desk.verbs import verb
 from penstock.desk.views.chains import ChainEvent, ChainPage
 from penstock.errors import InvalidArgument
@@ -23,8 +24,7 @@ MAX_EVENTS = 10_000
 PREVIEW_BYTES = 200
 
 Depth = Annotated[int, Meta(ge=0, le=MAX_DEPTH)]
-Limit = Annotated[int, Meta(ge=1, le=MAX_EVENTS)]
-Offset = Annotated[int, Meta(ge=0)]
+ChainLimit = Annotated[int, Meta(ge=1, le=MAX_EVENTS)]
 
 
 class ChainDesk:
@@ -39,7 +39,7 @@ class ChainDesk:
         topic: str | None = None,
         offset: Offset | None = None,
         depth: Depth = DEPTH,
-        limit: Limit = EVENTS,
+        limit: ChainLimit = EVENTS,
         direction: Literal["both", "up", "down"] = "both",
         whole: bool = False,
         next: int | None = None,

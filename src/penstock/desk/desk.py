@@ -9,16 +9,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from heapq import nsmallest
-from typing import Annotated, Literal
+from typing import Literal
 
-from msgspec import Meta
 from msgspec.structs import asdict
 
-from penstock.broker.acceptance import accepted_subscriber, accepted_topic
 from penstock.broker.broker import Broker
+from penstock.broker.names import accepted_subscriber, accepted_topic
 from penstock.broker.starts import accepted_start, resolved
 from penstock.delivery.states import IN_FLIGHT, RELEASED, OwedState
 from penstock.delivery.subscription import Subscription
+from penstock.desk.arguments import Limit, Number
 from penstock.desk.audit_trail import AuditDesk
 from penstock.desk.chains import ChainDesk
 from penstock.desk.error_log import ErrorDesk
@@ -48,8 +48,6 @@ from penstock.errors import NotMoved, UnknownTopic
 from penstock.log import StoredTopic
 from penstock.model.policy import POLICY, Policy, settings_in
 
-Limit = Annotated[int, Meta(ge=1, le=MAX_ROWS)]
-Number = Annotated[int, Meta(ge=0)]
 _POLICY_SHOWN = tuple(
     name for name in POLICY if name in SubscriptionView.__struct_fields__
 )
@@ -60,7 +58,6 @@ class Desk:
         """``figures`` know what is around the broker; others know the broker only."""
         self._broker = broker
         self.figures = figures or Figures(broker)
-        self._figure_desk = FigureDesk(self.figures)
         self.audit = AuditDesk(broker)
         self.letters = LetterDesk(broker, self.audit)
         self.redrive = RedriveDesk(broker, self.audit)
@@ -74,23 +71,10 @@ class Desk:
         self.sessions = SessionDesk(broker)
         self.retained = RetainedDesk(broker)
         self.users = UserDesk(broker)
-        self.verbs: dict[str, Verb] = {
-            **verbs_of(self),
-            **verbs_of(self.audit),
-            **verbs_of(self.letters),
-            **verbs_of(self.redrive),
-            **verbs_of(self.errors),
-            **verbs_of(self.logs),
-            **verbs_of(self.chains),
-            **verbs_of(self.events),
-            **verbs_of(self.schemas),
-            **verbs_of(self.notes),
-            **verbs_of(self.sinks),
-            **verbs_of(self.sessions),
-            **verbs_of(self.retained),
-            **verbs_of(self.users),
-            **verbs_of(self._figure_desk),
-        }
+        self._figure_desk = FigureDesk(self.figures)
+        self.verbs: dict[str, Verb] = verbs_of(self)
+        for desk in list(vars(self).values()):
+            self.verbs.update(verbs_of(desk))
 
     def find(self, name: str) -> Verb:
         """What can be asked by that name; raises UnknownVerb."""

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Annotated, NamedTuple
+from typing import NamedTuple
 
 import msgspec
-from msgspec import Meta
 
 from penstock.broker.broker import Broker
 from penstock.delivery.error_log import TOPIC, decode_failed_try
+from penstock.desk.arguments import Limit, Number
 from penstock.desk.scan import Budget, backwards, forwards, since
 from penstock.desk.verbs import verb
 from penstock.desk.views.errors import (
@@ -23,14 +23,10 @@ from penstock.desk.views.errors import (
 )
 from penstock.errors import UnknownFailure
 
-MAX_ROWS = 1000
 # Of a message, in a list.
 MESSAGE_CHARACTERS = 1000
 # Failures that are grouped for one answer: perhaps each is a group of its own.
 MAX_GROUPED = 2000
-
-Limit = Annotated[int, Meta(ge=1, le=MAX_ROWS)]
-Number = Annotated[int, Meta(ge=0)]
 
 
 _decode = msgspec.json.Decoder(ErrorHead).decode

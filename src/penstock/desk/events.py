@@ -13,6 +13,7 @@ from penstock.delivery.letters import TOPIC as LETTERS
 from penstock.delivery.letters import DeadLetter, decode_letter
 from penstock.delivery.states import IN_FLIGHT
 from penstock.delivery.subscription import Subscription
+from penstock.desk.arguments import Offset
 from penstock.desk.scan import Budget, forwards, since
 from penstock.desk.verbs import verb
 from penstock.desk.views.events import (
@@ -34,11 +35,10 @@ MAX_DELIVERIES = 1000
 # Events of one id.
 MAX_FOUND = 1000
 
-Offset = Annotated[int, Meta(ge=0)]
-Limit = Annotated[int, Meta(ge=1, le=MAX_FOUND)]
+FoundLimit = Annotated[int, Meta(ge=1, le=MAX_FOUND)]
 
 # Subscriber -> number and letter of what could not be handled.
-Letters = dict[str, tuple[int, DeadLetter]]
+SubscriberLetters = dict[str, tuple[int, DeadLetter]]
 
 
 class EventDesk:
@@ -65,7 +65,7 @@ class EventDesk:
 
     @verb(FIND)
     def find(
-        self, *, id: str | None = None, limit: Limit = 100, next: int | None = None
+        self, *, id: str | None = None, limit: FoundLimit = 100, next: int | None = None
     ) -> EventMatches:
         """The events that have an id, in all topics, found by the index of chains.
 
@@ -104,7 +104,9 @@ class EventDesk:
         whole = page.batch
         return Batch(topic, whole.body, whole.header, index, index + 1)
 
-    def _letters(self, topic: str, offset: int, at_ms: int) -> tuple[Letters, bool]:
+    def _letters(
+        self, topic: str, offset: int, at_ms: int
+    ) -> tuple[SubscriberLetters, bool]:
         """The last dead letter of each subscriber; whether some were not looked at.
 
         A letter is younger than its event, so older ones are not looked at.
@@ -113,7 +115,7 @@ class EventDesk:
         # As they are stored: what has not these bytes need not be decoded.
         mark = b'"offset":%d' % offset
         marks = (mark + b",", mark + b"}")
-        budget, found = Budget(), Letters()
+        budget, found = Budget(), SubscriberLetters()
         for number, data in forwards(log, LETTERS, since(log, LETTERS, at_ms)):
             if budget.spent:
                 return found, True
@@ -125,7 +127,7 @@ class EventDesk:
         return found, False
 
     def _delivery(
-        self, one: Subscription, event: Event, letters: Letters
+        self, one: Subscription, event: Event, letters: SubscriberLetters
     ) -> DeliveryRow:
         offset = event.offset
         number, letter = letters.get(one.subscriber, (None, None))

@@ -21,9 +21,11 @@ from penstock import __version__
 from penstock.access.account import bytes_of
 from penstock.broker.broker import Broker
 from penstock.broker.traffic import HISTORY
+from penstock.desk.arguments import Limit, Number
 from penstock.desk.flow import EDGES, MAX_EDGES, FlowWatch
 from penstock.desk.letter_book import LetterCount
 from penstock.desk.verbs import verb
+from penstock.desk.views import MAX_ROWS
 from penstock.desk.views.figures import (
     Config,
     ConnectionPage,
@@ -46,15 +48,12 @@ from penstock.log import BrokerLog, Layout
 
 # Topics of one overview, unless more are asked for, and at most.
 ROWS = 200
-MAX_ROWS = 1000
 # Between two looks at the disk: every topic has to be asked, and the file system.
 LOOK_MS = 5_000
 
-Limit = Annotated[int, Meta(ge=1, le=MAX_ROWS)]
 Edges = Annotated[int, Meta(ge=1, le=MAX_EDGES)]
-Number = Annotated[int, Meta(ge=0)]
 # Of a part of a topic's name.
-Search = Annotated[str, Meta(max_length=1000)]
+TopicSearch = Annotated[str, Meta(max_length=1000)]
 
 
 class ProcessInfo(Protocol):
@@ -326,7 +325,7 @@ class FigureDesk:
 
     @verb("overview")
     def overview(
-        self, *, limit: Limit = ROWS, after: str | None = None, search: Search = ""
+        self, *, limit: Limit = ROWS, after: str | None = None, search: TopicSearch = ""
     ) -> Overview:
         """The broker in a few numbers, and a row for each of some topics.
 

@@ -53,8 +53,8 @@ MAX_LOOKED_UP = 10_000
 TYPE = "type"
 UNNAMED = ""
 
-Key = TypeVar("Key", int, str)
-Value = TypeVar("Value")
+TallyKey = TypeVar("TallyKey", int, str)
+TallyValue = TypeVar("TallyValue")
 
 
 class FlowWatch:
@@ -339,7 +339,10 @@ class Sampler:
 
 
 def _remember(
-    known: OrderedDict[Key, Value], key: Key, value: Value, most: int
+    known: OrderedDict[TallyKey, TallyValue],
+    key: TallyKey,
+    value: TallyValue,
+    most: int,
 ) -> None:
     known[key] = value
     if len(known) > most:

@@ -47,7 +47,7 @@ class LetterHead(msgspec.Struct, frozen=True, kw_only=True):
     raw: bytes | None = None
 
 
-Found = tuple[int, LetterHead]
+FoundHead = tuple[int, LetterHead]
 
 decode_head = msgspec.json.Decoder(LetterHead).decode
 
@@ -55,7 +55,7 @@ decode_head = msgspec.json.Decoder(LetterHead).decode
 class FoundLetters(NamedTuple):
     """Letters that were found, and where to go on if there may be more."""
 
-    found: list[Found]
+    found: list[FoundHead]
     next: int | None
 
 
@@ -108,7 +108,7 @@ class LetterBook:
         if status == "open":
             start = max(start, self._broker.letters.floor)
         budget = Budget()
-        found: list[Found] = []
+        found: list[FoundHead] = []
         look = (
             backwards(log, TOPIC, end, start)
             if newest

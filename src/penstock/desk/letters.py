@@ -5,13 +5,13 @@ What is done with them is in redrive.py.
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import msgspec
-from msgspec import Meta
 
 from penstock.broker.broker import Broker
 from penstock.delivery.letters import DeadLetter
+from penstock.desk.arguments import Limit, Number
 from penstock.desk.audit_trail import AuditDesk
 from penstock.desk.letter_book import LetterBook, LetterHead
 from penstock.desk.verbs import verb
@@ -27,12 +27,8 @@ from penstock.desk.views.letters import (
 )
 from penstock.model.event import Event, values_of
 
-MAX_ROWS = 1000
 # Letters that are grouped for one answer: perhaps each is a group of its own.
 MAX_GROUPED = 1000
-
-Limit = Annotated[int, Meta(ge=1, le=MAX_ROWS)]
-Number = Annotated[int, Meta(ge=0)]
 
 
 class LetterDesk:

@@ -27,9 +27,9 @@ MAX_BYTES = 4 << 20
 # Of one answer, events and subscribers: some tens of milliseconds.
 MAX_ROWS = 3000
 
-Limit = Annotated[int, Meta(ge=1, le=MAX_EVENTS)]
+LogLimit = Annotated[int, Meta(ge=1, le=MAX_EVENTS)]
 # Sorts as deliveries by priority do: (-priority, offset).
-Place = tuple[int, int]
+PriorityPlace = tuple[int, int]
 
 
 class LogDesk:
@@ -38,7 +38,7 @@ class LogDesk:
 
     @verb("logs")
     def logs(
-        self, *, topic: str, after: str = "", limit: Limit = MAX_EVENTS
+        self, *, topic: str, after: str = "", limit: LogLimit = MAX_EVENTS
     ) -> LogPage:
         """Unsettled events by subscriber, behind ``after``; raises UnknownTopic."""
         self._broker.log.topic(topic)
@@ -76,10 +76,10 @@ class LogDesk:
             events=events,
         )
 
-    def _owed(self, one: Subscription, limit: int) -> list[Place]:
+    def _owed(self, one: Subscription, limit: int) -> list[PriorityPlace]:
         """What was sent and is not settled; in log order priorities are looked up."""
         ranked = self._broker.levels.get(one.topic) is not None
-        places: list[Place] = []
+        places: list[PriorityPlace] = []
         for owed in one.owed.values():
             look = ranked and owed.level < 0
             found = one.cursor.find(owed.offset) if look else None
@@ -87,7 +87,7 @@ class LogDesk:
             places.append((-max(level, 0), owed.offset))
         return nsmallest(limit, places)
 
-    def _unsent(self, one: Subscription) -> Iterator[Place]:
+    def _unsent(self, one: Subscription) -> Iterator[PriorityPlace]:
         levels = self._broker.levels.get(one.topic)
         cursor = one.cursor
         for level in [0] if levels is None else levels.levels():
@@ -96,7 +96,7 @@ class LogDesk:
 
     def _of_level(
         self, topic: str, levels: Levels | None, level: int, offset: int
-    ) -> Iterator[Place]:
+    ) -> Iterator[PriorityPlace]:
         offset = max(offset, self._broker.log.topic(topic).start_offset)
         while True:
             next_ = offset if levels is None else levels.next_at(level, offset)

@@ -6,17 +6,14 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from penstock.broker.acceptance import accepted_topic
 from penstock.broker.broker import Broker
+from penstock.broker.names import accepted_topic
 from penstock.broker.topic_metadata import Comment
+from penstock.desk.arguments import By, Limit, Number
 from penstock.desk.verbs import Promise, verb
+from penstock.desk.views import MAX_ROWS
 from penstock.desk.views.schemas import CommentPage, CommentRow, DocumentationView
 
-MAX_ROWS = 1000
-
-By = Annotated[str, Meta(max_length=200)]
-Limit = Annotated[int, Meta(ge=1, le=MAX_ROWS)]
-Number = Annotated[int, Meta(ge=0)]
 Text = Annotated[str, Meta(min_length=1)]
 
 

@@ -17,24 +17,23 @@ from msgspec import Meta
 from penstock.broker.broker import Broker
 from penstock.delivery.amend import amended_frame
 from penstock.delivery.subscription import Subscription
-from penstock.desk.audit_trail import AuditDesk, By, Reason, edit_of
-from penstock.desk.letter_book import Found, FoundLetters, LetterBook, LetterHead
+from penstock.desk.arguments import By, Limit, Number
+from penstock.desk.audit_trail import AuditDesk, AuditReason, edit_of
+from penstock.desk.letter_book import FoundHead, FoundLetters, LetterBook, LetterHead
 from penstock.desk.verbs import Promise, verb
-from penstock.desk.views.audit import Action, AuditEntry
+from penstock.desk.views import MAX_ROWS
+from penstock.desk.views.audit import AuditAction, AuditEntry
 from penstock.desk.views.letters import Done, DonePage, Filter
 from penstock.errors import InvalidBatch
 from penstock.model.event import Event
 
 logger = logging.getLogger(__name__)
 
-MAX_ROWS = 1000
 # Events that are no longer in their topics, or not as they were, wait in memory.
 MAX_AMENDED_BYTES = 64 << 20
 # Events that a subscription owes are in memory one by one.
 MAX_OWED = 200_000
 
-Limit = Annotated[int, Meta(ge=1, le=MAX_ROWS)]
-Number = Annotated[int, Meta(ge=0)]
 Numbers = Annotated[list[Number], Meta(max_length=MAX_ROWS)]
 
 _DONE_BEFORE = {
@@ -135,7 +134,7 @@ class RedriveDesk:
     def drop(
         self,
         *,
-        reason: Reason,
+        reason: AuditReason,
         numbers: Numbers | None = None,
         filter: Filter | None = None,
         start: Number = 0,
@@ -160,7 +159,7 @@ class RedriveDesk:
     ) -> FoundLetters:
         if numbers is None:
             return self._book.scan(filter or Filter(), start, end, limit)
-        found: list[Found] = [
+        found: list[FoundHead] = [
             (number, self._book.head(number)) for number in dict.fromkeys(numbers)
         ]
         return FoundLetters(found, None)
@@ -251,7 +250,7 @@ class RedriveDesk:
     def _carry_out(
         self,
         judged: list[Judged],
-        action: Action,
+        action: AuditAction,
         by: str,
         reason: str = "",
         *,
@@ -264,7 +263,7 @@ class RedriveDesk:
             self._do(acts, action, by, reason)
         return _outcomes(judged, f"would be {action}" if dry_run else action)
 
-    def _do(self, acts: list[_Act], action: Action, by: str, reason: str) -> None:
+    def _do(self, acts: list[_Act], action: AuditAction, by: str, reason: str) -> None:
         for act in acts:
             act.do()
         numbers = [act.number for act in acts]
@@ -339,7 +338,7 @@ def _nothing() -> None:
 
 
 def _entries(
-    acts: list[_Act], action: Action, by: str, reason: str, at_ms: int
+    acts: list[_Act], action: AuditAction, by: str, reason: str, at_ms: int
 ) -> Iterable[AuditEntry]:
     """An entry for each subscription that is concerned."""
     found: dict[tuple[str | None, str | None], list[int]] = {}

@@ -4,27 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from heapq import nsmallest
-from typing import Annotated
 
-from msgspec import Meta
 from msgspec.structs import asdict
 
 from penstock.broker.broker import Broker
 from penstock.delivery.pages import Page
+from penstock.desk.arguments import Limit
 from penstock.desk.verbs import Promise, verb
+from penstock.desk.views import MAX_ROWS
 from penstock.desk.views.retained import RetainedPage, RetainedRow, RetainedView
 from penstock.errors import NothingRetained
 from penstock.model.topic_filter import check_filter
 from penstock.sessions.retained import TOPIC
 
-MAX_ROWS = 1000
 # Frames that one answer is made from: the broker waits while they are read.
 MAX_BYTES = 64 << 20
 # The headers in which the gateway says these; without the first, a message has QoS 2.
 QOS = "mqtt.qos"
 EXPIRES = "mqtt.expires-ms"
-
-Limit = Annotated[int, Meta(ge=1, le=MAX_ROWS)]
 
 
 class RetainedDesk:

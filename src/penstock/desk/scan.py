@@ -16,7 +16,7 @@ MAX_SCAN_BYTES = 8 << 20
 # Events read at once on the way back.
 STEP = 100
 
-Found = tuple[int, bytes]
+ScannedEvent = tuple[int, bytes]
 
 
 class Budget:
@@ -37,7 +37,7 @@ class Budget:
 
 def forwards(
     log: BrokerLog, topic: str, start: int = 0, end: int | None = None
-) -> Iterator[Found]:
+) -> Iterator[ScannedEvent]:
     """Offset and payload of the events from ``start`` on, in front of ``end``."""
     if not log.has_topic(topic):
         return
@@ -55,7 +55,7 @@ def forwards(
 
 def backwards(
     log: BrokerLog, topic: str, before: int | None = None, start: int = 0
-) -> Iterator[Found]:
+) -> Iterator[ScannedEvent]:
     """The events in front of ``before``, the newest first, down to ``start``."""
     if not log.has_topic(topic):
         return

@@ -9,10 +9,12 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from penstock.broker.acceptance import accepted_topic
 from penstock.broker.broker import Broker
+from penstock.broker.names import accepted_topic
 from penstock.broker.topic_metadata import Version
+from penstock.desk.arguments import By, Limit
 from penstock.desk.verbs import Promise, verb
+from penstock.desk.views import MAX_ROWS
 from penstock.desk.views.schemas import (
     CheckView,
     MisfitRow,
@@ -28,7 +30,6 @@ from penstock.desk.views.schemas import (
 from penstock.errors import InvalidArgument, TooLarge, TooMuchWork
 from penstock.schema import Checker, Mode, canonical, mock, parsed
 
-MAX_ROWS = 1000
 # Made up while all clients wait; one that wants more takes the schema and makes them.
 MAX_MOCKS = 100
 MAX_MOCK_BYTES = 1 << 20
@@ -37,11 +38,9 @@ MAX_PAYLOADS = 1000
 MAX_PAYLOAD_BYTES = 1 << 20
 MAX_MISFITS = 100
 
-Limit = Annotated[int, Meta(ge=1, le=MAX_ROWS)]
 Mocks = Annotated[int, Meta(ge=1, le=MAX_MOCKS)]
 Payloads = Annotated[list[bytes], Meta(max_length=MAX_PAYLOADS)]
-Number = Annotated[int, Meta(ge=1)]
-By = Annotated[str, Meta(max_length=200)]
+VersionNumber = Annotated[int, Meta(ge=1)]
 TypeName = Annotated[str, Meta(max_length=200)]
 
 
@@ -58,7 +57,7 @@ class SchemaDesk:
         return SchemaPage(schemas=rows, more=len(found) > limit)
 
     @verb("schemas.show")
-    def schema(self, *, topic: str, version: Number | None = None) -> SchemaView:
+    def schema(self, *, topic: str, version: VersionNumber | None = None) -> SchemaView:
         """A version of a schema, or the latest one; raises UnknownSchema."""
         found = self._by_topic.version(topic, version)
         return SchemaView(
@@ -141,7 +140,7 @@ class SchemaDesk:
         self,
         *,
         topic: str,
-        version: Number | None = None,
+        version: VersionNumber | None = None,
         count: Mocks = 1,
         seed: int | str = 0,
     ) -> MockPage:

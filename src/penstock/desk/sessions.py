@@ -6,13 +6,13 @@ from collections import Counter
 from collections.abc import Iterable
 from heapq import nlargest, nsmallest
 from itertools import islice
-from typing import Annotated
 
-from msgspec import Meta
 from msgspec.structs import asdict
 
 from penstock.broker.broker import Broker
+from penstock.desk.arguments import Limit
 from penstock.desk.verbs import Promise, verb
+from penstock.desk.views import MAX_ROWS
 from penstock.desk.views.sessions import (
     FilterRow,
     MqttSessionPage,
@@ -27,13 +27,10 @@ from penstock.model.topic_filter import check_filter, overlap
 from penstock.sessions import Session, Share, TopicFilter
 from penstock.sessions.session import SessionHolder
 
-MAX_ROWS = 1000
 # Filters of a session that a list shows; the session itself shows all.
 SHOWN_FILTERS = 10
 # Topics of sessions that one answer adds up: the broker waits meanwhile.
 MAX_TOPICS = 20_000
-
-Limit = Annotated[int, Meta(ge=1, le=MAX_ROWS)]
 
 
 class SessionDesk:

@@ -11,16 +11,15 @@ from msgspec import Meta
 from penstock.broker.broker import Broker
 from penstock.broker.epochs import abort, commit
 from penstock.delivery.letters import DeadLetter
+from penstock.desk.arguments import Limit, Number
 from penstock.desk.verbs import Promise, verb
+from penstock.desk.views import MAX_ROWS
 from penstock.desk.views.sinks import Aborted, Committed, SinkPage, SinkRow
 from penstock.errors import InvalidOption
 
-MAX_ROWS = 1000
 # Tasks of one epoch.
 MAX_PARTS = 100_000
 
-Limit = Annotated[int, Meta(ge=1, le=MAX_ROWS)]
-Number = Annotated[int, Meta(ge=0)]
 Parts = Annotated[list[tuple[Number, Number]], Meta(max_length=MAX_PARTS)]
 # Where a query stands in what it reads: a few numbers, or a token of another system.
 # In bytes of UTF-8: feeds of databases count what they have of every collection.
@@ -28,7 +27,7 @@ MAX_NOTE_BYTES = 1 << 16
 Note = Annotated[str, Meta(max_length=MAX_NOTE_BYTES)]
 # Raw input of one epoch that makes no sense: reason and bytes.
 MAX_LETTERS = 100_000
-Letters = Annotated[list[tuple[str, bytes]], Meta(max_length=MAX_LETTERS)]
+SinkLetters = Annotated[list[tuple[str, bytes]], Meta(max_length=MAX_LETTERS)]
 # Under which name it is filed. It has plain letters, so that it looks like no other.
 MAX_GATEWAY = 64
 GatewayName = Annotated[
@@ -63,7 +62,7 @@ class SinkDesk:
         parts: Parts,
         last: bool = False,
         note: Note = "",
-        letters: Letters = [],  # noqa: B006 - only read
+        letters: SinkLetters = [],  # noqa: B006 - only read
         gateway: GatewayName = "",
         owner: str = "",
     ) -> Committed:

@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 from heapq import nsmallest
-from typing import Annotated
-
-from msgspec import Meta
 
 from penstock.access.account import Account
 from penstock.broker.broker import Broker
+from penstock.desk.arguments import Limit
 from penstock.desk.verbs import verb
+from penstock.desk.views import MAX_ROWS
 from penstock.desk.views.users import UsagePage, UsageRow
-
-MAX_ROWS = 1000
-
-Limit = Annotated[int, Meta(ge=1, le=MAX_ROWS)]
 
 
 class UserDesk:

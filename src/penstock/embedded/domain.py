@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any, Generic, TypeVar, Unpack, overload
 
-from penstock.broker.acceptance import accepted_subscriber, accepted_topic
+from penstock.broker.names import accepted_subscriber, accepted_topic
 from penstock.embedded.context import Context
 from penstock.embedded.event import Event
 from penstock.embedded.handler import Handler

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, get_args, get_origin, get_type_hints
 
-from penstock.broker.acceptance import accepted_topic
+from penstock.broker.names import accepted_topic
 from penstock.embedded.event import Event
 from penstock.embedded.options import HandlerOptions
 from penstock.embedded.payload import Codec

@@ -21,20 +21,20 @@ class Placed(Protocol):
     lane: Hashable
 
 
-Job = TypeVar("Job", bound=Placed)
+LaneJob = TypeVar("LaneJob", bound=Placed)
 
 
-class Lanes(Generic[Job]):
+class Lanes(Generic[LaneJob]):
     def __init__(self, *, ordered: bool) -> None:
-        self.ready: deque[Job] = deque()
+        self.ready: deque[LaneJob] = deque()
         """Events that may be handled, in their order."""
         self.held = 0
         """Events that wait for one in front of them."""
         self._ordered = ordered
         self._first: dict[Hashable, int] = {}
         """Lane -> the offset that is handled, or waits for its next try."""
-        self._behind: dict[Hashable, deque[Job]] = {}
-        self._late: list[Job] | None = None
+        self._behind: dict[Hashable, deque[LaneJob]] = {}
+        self._late: list[LaneJob] | None = None
         """What has come while it is paused."""
 
     @property
@@ -51,7 +51,7 @@ class Lanes(Generic[Job]):
         late, self._late = self._late or [], None
         self.add(late)
 
-    def add(self, jobs: Iterable[Job]) -> None:
+    def add(self, jobs: Iterable[LaneJob]) -> None:
         """Take up events that have come."""
         if self._late is not None:
             self._late.extend(jobs)
@@ -67,7 +67,7 @@ class Lanes(Generic[Job]):
                 self._behind.setdefault(job.lane, deque()).append(job)
                 self.held += 1
 
-    def pick(self, batch: int) -> list[Job]:
+    def pick(self, batch: int) -> list[LaneJob]:
         """Events for one call: those that failed before are tried alone."""
         ready = self.ready
         first = ready.popleft()
@@ -79,7 +79,7 @@ class Lanes(Generic[Job]):
                 most -= 1
         return jobs
 
-    def finish(self, job: Job) -> None:
+    def finish(self, job: LaneJob) -> None:
         """The event is settled or given up: the next of its lane may go."""
         if self._ordered:
             self._pass_on(job.lane)
@@ -92,7 +92,7 @@ class Lanes(Generic[Job]):
         """The event that a lane waits for will not come again."""
         self._pass_on(lane)
 
-    def drain(self) -> list[Job]:
+    def drain(self) -> list[LaneJob]:
         """Everything that is ready, held or late; nothing of it is left."""
         jobs = [*self.ready, *(job for lane in self._behind.values() for job in lane)]
         if self._late is not None:

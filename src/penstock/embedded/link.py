@@ -71,7 +71,7 @@ class Channel(Protocol):
         """Leave the subscription, its position kept."""
 
 
-class Book(Protocol):
+class KnownTypes(Protocol):
     """The topics whose types the broker knows."""
 
     def knows(self, topic: Topic[Any]) -> bool: ...

@@ -335,7 +335,7 @@ class LocalLink:
             await self.engine.part(0.0)
             await self.engine.stop()
             self._stack.close()
-            self.broker.seldom.close()
+            self.broker.throttle.close()
             self.broker.chains.close()
             self.broker.log.close()
 

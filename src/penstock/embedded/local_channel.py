@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-Done = tuple[list[Job], list[Intent]]
+JobsDone = tuple[list[Job], list[Intent]]
 
 
 class LocalChannel:
@@ -47,7 +47,7 @@ class LocalChannel:
         """How many those are."""
         self._plain: list[int] = []
         """Offsets to be settled."""
-        self._done: list[Done] = []
+        self._done: list[JobsDone] = []
         """Events to be settled together with publishing something."""
         self._unsure: Promised[tuple[list[Job], bool]] = Promised(self._broker.log)
         """Events that are settled, or given up, once their group is written."""
@@ -202,7 +202,7 @@ class LocalChannel:
             self._one_by_one(held)
         self._broker.wake(self._subscription)
 
-    def _one_by_one(self, done: list[Done]) -> None:
+    def _one_by_one(self, done: list[JobsDone]) -> None:
         """Find those whose events are refused: their handlers failed."""
         for one in done:
             try:
@@ -215,7 +215,7 @@ class LocalChannel:
                 for job in one[0]:
                     self._runner.could_not_publish(job, error)
 
-    def _finish(self, done: list[Done]) -> None:
+    def _finish(self, done: list[JobsDone]) -> None:
         offsets = [job.offset for jobs, _ in done for job in jobs]
         events = self._columns([one for _, intents in done for one in intents])
         finish(self._broker, self._consumer, offsets, events)
@@ -251,7 +251,7 @@ class LocalChannel:
             for topic, group in by_topic(intents).items()
         }
 
-    def _held(self, done: list[Done]) -> list[Done]:
+    def _held(self, done: list[JobsDone]) -> list[JobsDone]:
         """Those whose events are still here: others must not publish for them."""
         held = []
         for jobs, intents in done:

@@ -19,7 +19,7 @@ from penstock.model.policy import (
 )
 from penstock.model.policy import Order as PolicyOrder
 
-Order = Literal["parallel", "key", "strict", "priority"]
+HandlerOrder = Literal["parallel", "key", "strict", "priority"]
 
 MAX_CONCURRENCY = 1000
 MAX_BATCH = 100_000
@@ -36,7 +36,7 @@ class HandlerSettings(RetrySettings, total=False):
     concurrency: int
     timeout_s: float
     tries: int
-    order: Order
+    order: HandlerOrder
     keys: Collection[bytes] | None
     headers: Mapping[str, str]
 
@@ -68,7 +68,7 @@ class HandlerOptions(Retry):
     backoff_s: float = 0.5
     max_backoff_s: float = 60.0
     jitter: float = 0.2
-    order: Order = "parallel"
+    order: HandlerOrder = "parallel"
     keys: Collection[bytes] | None = None
     headers: Mapping[str, str] = field(default_factory=dict)
     batch: int = 0
@@ -124,7 +124,7 @@ class HandlerOptions(Retry):
         )
 
 
-_ORDERS: dict[Order, PolicyOrder] = {
+_ORDERS: dict[HandlerOrder, PolicyOrder] = {
     "parallel": "log",
     "key": "key",
     "strict": "log",

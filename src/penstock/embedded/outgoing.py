@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 import msgspec
 
-from penstock.broker.acceptance import accepted_topic, check_ids
+from penstock.broker.names import accepted_topic, check_ids
 from penstock.clock import Clock, SystemClock
 from penstock.embedded.payload import plain
 from penstock.embedded.topic import Topic

@@ -19,7 +19,7 @@ from penstock.clock import Clock
 from penstock.embedded.handler import Handler
 from penstock.embedded.job import Job
 from penstock.embedded.lanes import Lanes
-from penstock.embedded.link import Book, Channel
+from penstock.embedded.link import Channel, KnownTypes
 from penstock.embedded.options import MAX_AT_HAND
 from penstock.embedded.run import HandlerRun, TracedCalls, failure_of, unfit
 from penstock.embedded.threads import ThreadPool
@@ -52,7 +52,7 @@ class Runner(TracedCalls):
         subscriber: str,
         clock: Clock,
         loop: asyncio.AbstractEventLoop,
-        book: Book,
+        book: KnownTypes,
     ) -> None:
         self.handler = handler
         self.subscriber = subscriber

@@ -16,7 +16,7 @@ from collections.abc import Iterable
 from queue import Empty, SimpleQueue
 
 from penstock.embedded.run import HandlerRun
-from penstock.embedded.worker_pool import Ahead, Ended, NextRun, following, tell
+from penstock.embedded.worker_pool import Ahead, NextRun, RunEnded, following, tell
 
 
 class ThreadPool:
@@ -28,7 +28,7 @@ class ThreadPool:
         limit: int,
         ahead: Ahead,
         next_run: NextRun,
-        ended: Ended,
+        ended: RunEnded,
         name: str,
     ) -> None:
         self._loop = loop

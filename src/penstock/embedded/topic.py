@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Generic, Literal, TypeVar, overload
 
-from penstock.broker.acceptance import accepted_topic
+from penstock.broker.names import accepted_topic
 from penstock.embedded.payload import Codec, type_name
 
 T = TypeVar("T")

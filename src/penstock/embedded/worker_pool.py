@@ -19,7 +19,7 @@ logger = logging.getLogger(__name__)
 NextRun = Callable[[], HandlerRun | None]
 Waiting = Callable[[], bool]
 Ahead = Callable[[], int]
-Ended = Callable[[HandlerRun], None]
+RunEnded = Callable[[HandlerRun], None]
 
 
 class WorkerPool(Protocol):
@@ -62,7 +62,7 @@ def following(next_run: NextRun) -> HandlerRun | None:
         return None
 
 
-def tell(ended: Ended, run: HandlerRun) -> None:
+def tell(ended: RunEnded, run: HandlerRun) -> None:
     """Tell what became of a call; a mistake of ours must not cost who made it.
 
     The events are not settled then: they come again when the program does.
@@ -88,7 +88,7 @@ class TaskPool:
         limit: int,
         waiting: Waiting,
         next_run: NextRun,
-        ended: Ended,
+        ended: RunEnded,
     ) -> None:
         self._loop = loop
         self._limit = limit

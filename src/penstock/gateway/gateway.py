@@ -7,6 +7,19 @@ and happens elsewhere. What the user may do is in ``grants`` by then, and the ga
 asks it before it publishes, subscribes or reads for the peer. What may take a while
 the gateway holds, and is ``busy``: the server has it ``go_on`` in its turn, and hands
 it nothing more meanwhile.
+
+What the methods do not say, and a gateway has to do:
+
+- Answers that wait for a commit keep it in ``broker.waiting``: ``output`` ends with
+  ``broker.waiting[self] = None`` as long as its Outbox holds any. Otherwise it is not
+  asked again when the group is stored, and the peer never hears.
+- One that stores batches of several topics before it answers calls ``take_out_failed``
+  (broker/publishing.py) for each of them at the end: a group that was full may
+  have been written, and have failed, while the next batch was stored.
+- One that makes topics out of what peers send bounds how many a turn makes. Gateways of
+  lines are HeldLines (held_lines.py), which hold the rest for their next turn.
+- One that knows a login takes ``authenticate``; any other is in ``_WITHOUT_LOGIN`` of
+  server/ports.py, so that its port is open to this machine only once there are users.
 """
 
 from __future__ import annotations

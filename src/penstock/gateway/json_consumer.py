@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from typing import assert_never
 
-from penstock.broker.acceptance import RESERVED
 from penstock.broker.broker import Broker
+from penstock.broker.names import RESERVED
 from penstock.delivery.consumer import Consumer
 from penstock.delivery.handshake import Reply
 from penstock.delivery.owed import Owed
@@ -52,7 +52,7 @@ class JsonShare:
         """Answers that have to go before the next PUB."""
 
 
-class ConsumerGateway(JsonGateway[ConsumerPacket, JsonShare]):
+class JsonConsumerGateway(JsonGateway[ConsumerPacket, JsonShare]):
     """One connection of a consumer."""
 
     side = "consumer"
@@ -62,7 +62,7 @@ class ConsumerGateway(JsonGateway[ConsumerPacket, JsonShare]):
         self,
         broker: Broker,
         options: JsonOptions,
-        users: dict[str, ConsumerGateway],
+        users: dict[str, JsonConsumerGateway],
         *,
         authenticate: bool = False,
         login_bytes: int = LOGIN_BYTES,

@@ -61,7 +61,7 @@ class RawLetters:
             self._broker.dead_letter(gateway=f"json {side}", reason=reason, raw=raw)
         except PenstockError as error:
             # The sender is answered anyway; it knows what it sent.
-            self._broker.seldom.log(
+            self._broker.throttle.log(
                 logger,
                 logging.ERROR,
                 "a line that makes no sense is not kept: %s",
@@ -70,11 +70,11 @@ class RawLetters:
             )
 
 
-Packet = TypeVar("Packet")
-Mark = TypeVar("Mark")
+JsonPacket = TypeVar("JsonPacket")
+AnswerMark = TypeVar("AnswerMark")
 
 
-class JsonGateway(HeldLines, Generic[Packet, Mark]):
+class JsonGateway(HeldLines, Generic[JsonPacket, AnswerMark]):
     """One connection: until it is settled its lines are logins, then packets."""
 
     side: str
@@ -98,7 +98,7 @@ class JsonGateway(HeldLines, Generic[Packet, Mark]):
         limit = options.max_line_bytes
         self._splitter = LineSplitter(limit if settled else min(limit, login_bytes))
         self._letters = RawLetters(broker, options)
-        self._outbox: Outbox[Mark] = Outbox(broker.log)
+        self._outbox: Outbox[AnswerMark] = Outbox(broker.log)
         self._attempts = 0
         self._wrong = 0
         """Lines of this read that were no packets."""
@@ -131,10 +131,10 @@ class JsonGateway(HeldLines, Generic[Packet, Mark]):
         self._outbox.now(replies.error(reason))
         self.closing = True
 
-    def _parse(self, line: bytes) -> Packet | LineRefusal:
+    def _parse(self, line: bytes) -> JsonPacket | LineRefusal:
         raise NotImplementedError
 
-    def _packet(self, packet: Packet, now_s: float) -> None:
+    def _packet(self, packet: JsonPacket, now_s: float) -> None:
         raise NotImplementedError
 
     def _try_login(self, login: Login | None, now_s: float) -> None:

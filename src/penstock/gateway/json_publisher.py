@@ -28,7 +28,7 @@ from penstock.wire.jsonq import (
 _LOST = replies.error("not stored: the write failed, send it again")
 
 
-class PublisherGateway(JsonGateway[PublisherPacket, None]):
+class JsonPublisherGateway(JsonGateway[PublisherPacket, None]):
     """One connection of a publisher."""
 
     side = "publisher"

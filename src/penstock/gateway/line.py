@@ -14,8 +14,8 @@ from collections.abc import Callable
 from functools import lru_cache
 from itertools import count
 
-from penstock.broker.acceptance import accepted_subscriber
 from penstock.broker.broker import Broker
+from penstock.broker.names import accepted_subscriber
 from penstock.delivery.consumer import Consumer
 from penstock.delivery.owed import Owed
 from penstock.delivery.subscription import Subscription

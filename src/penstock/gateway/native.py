@@ -1,8 +1,8 @@
 """The native gateway: publishing, consuming and the desk, for Penstock's own clients.
 
-Everything that has a ``seq`` is answered once, by what it asked for or by a Problem.
-Answers keep the order of what they answer, but for fetches, which are answered when
-there is room for what they bring.
+Everything that has a ``seq`` is answered once, by what it asked for or by a
+RequestRefused. Answers keep the order of what they answer, but for fetches, which are
+answered when there is room for what they bring.
 
 A question may take a while, and many of them fit into one read: each waits for its
 turn, with all that follows it, and between two of them all other peers are served.
@@ -20,8 +20,8 @@ from typing import assert_never, cast
 
 from penstock import __version__
 from penstock.access.grants import OPEN, Grants
-from penstock.broker.acceptance import accepted_subscriber
 from penstock.broker.broker import Broker
+from penstock.broker.names import accepted_subscriber
 from penstock.broker.starts import accepted_start
 from penstock.delivery.consumer import Consumer
 from penstock.delivery.owed import Owed

@@ -62,7 +62,7 @@ LARGE = 64
 _FORMAT = "native"
 
 # In the order of EVENTS_COLUMNS.
-Columns = tuple[Sequence[object] | None, ...]
+EventsColumns = tuple[Sequence[object] | None, ...]
 _BLANKS = {one.column: one.blank for one in FIELDS}
 _DEFAULTS = [_BLANKS[name] for name in EVENTS_COLUMNS]
 # All but offsets, timestamps, ids and payloads, which every event has.
@@ -138,7 +138,7 @@ def _packed(page: Page) -> list[bytes]:
     return known
 
 
-def _columns(page: Page, lo: int, hi: int) -> Columns:
+def _columns(page: Page, lo: int, hi: int) -> EventsColumns:
     whole = page.batch
     batch = Batch(whole.topic, whole.body, whole.header, lo, hi)
     has = whole.columns()

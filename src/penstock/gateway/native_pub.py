@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from penstock.access.grants import OPEN
-from penstock.broker.acceptance import check_ids
 from penstock.broker.broker import Broker
 from penstock.broker.finish import finish
+from penstock.broker.names import check_ids
 from penstock.broker.publishing import StoredPiece
 from penstock.delivery.consumer import Consumer
 from penstock.errors import InvalidBatch, PenstockError, WriteFailed

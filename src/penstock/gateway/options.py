@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
 
 from penstock.errors import InvalidName, InvalidOption
+from penstock.log import Durability
 from penstock.model.option import check_options, option
+from penstock.model.policy import MAX_WINDOW
 from penstock.model.topic import topic_name
 from penstock.model.topic_filter import check_filter
 
 KIB = 1 << 10
 MIB = 1 << 20
-# Deliveries in flight are kept in memory.
-MAX_WINDOW = 100_000
 
 # Words of the line gateway that are the same everywhere.
 FIXED_WORDS = ("as", "confirm", "window", "help")
-
-Durability = Literal["sync", "os"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,23 +13,23 @@ from typing import Generic, TypeVar
 from penstock.broker.promised import Promised, is_lost
 from penstock.log import BrokerLog
 
-Mark = TypeVar("Mark")
+AnswerMark = TypeVar("AnswerMark")
 Lost = bytes | Callable[[], bytes] | None
 
 
-class Outbox(Generic[Mark]):
+class Outbox(Generic[AnswerMark]):
     """``now`` and ``after`` put answers in, ``take`` gives those that may go."""
 
     __slots__ = ("_answers", "_log")
 
     def __init__(self, log: BrokerLog) -> None:
         self._log = log
-        self._answers: Promised[tuple[bytes, Lost, Mark | None]] = Promised(log)
+        self._answers: Promised[tuple[bytes, Lost, AnswerMark | None]] = Promised(log)
 
     def __bool__(self) -> bool:
         return len(self._answers) > 0
 
-    def now(self, data: bytes, mark: Mark | None = None) -> None:
+    def now(self, data: bytes, mark: AnswerMark | None = None) -> None:
         """An answer that promises nothing."""
         self._answers.put(0, (data, None, mark))
 
@@ -38,7 +38,7 @@ class Outbox(Generic[Mark]):
         group: int,
         data: bytes,
         lost: Lost = None,
-        mark: Mark | None = None,
+        mark: AnswerMark | None = None,
     ) -> None:
         """An answer that holds once ``group`` is committed; ``lost`` if it fails.
 
@@ -67,7 +67,7 @@ class Outbox(Generic[Mark]):
         elif data:
             self.now(data)
 
-    def take(self) -> list[tuple[bytes, Mark | None]]:
+    def take(self) -> list[tuple[bytes, AnswerMark | None]]:
         """The answers that may go now, each with the mark that was put on it."""
         return [
             (data if holds else _error(lost), mark)

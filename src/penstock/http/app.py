@@ -34,7 +34,7 @@ logger = logging.getLogger(__name__)
 REFUSED = 1008
 FAILED = 1011
 
-Target = tuple[Handle, Access, str]
+RouteTarget = tuple[Handle, Access, str]
 
 
 def make_app(house: House) -> ASGIApp:
@@ -47,13 +47,13 @@ class App:
         self._house = house
         self._guard = Guard(house)
         self._pages = StaticFiles()
-        self._routes: Router[Target] = Router()
+        self._routes: Router[RouteTarget] = Router()
         self._sockets: Router[SpecialSocket] = Router()
         self._asking = [Asking(route, house.desk.find(route.verb)) for route in ROUTES]
         self._document = b""
         for one in self._asking:
             route = one.route
-            target: Target = one, route.access, route.topic
+            target: RouteTarget = one, route.access, route.topic
             self._routes.add(route.method, route.path, target)
         for special in SPECIAL:
             self._add(special)
@@ -69,7 +69,7 @@ class App:
         if isinstance(special, SpecialSocket):
             self._sockets.add("GET", special.path, special)
         else:
-            target: Target = special.handle, special.access, special.topic
+            target: RouteTarget = special.handle, special.access, special.topic
             self._routes.add(special.method, special.path, target)
 
     # Requests

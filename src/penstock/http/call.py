@@ -18,6 +18,8 @@ from penstock.http.guard import ANONYMOUS, Guard
 from penstock.http.house import House
 from penstock.http.sessions import WebSession
 
+Json = dict[str, Any]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import msgspec
 
 from penstock.http.access import Access
 from penstock.http.answers import JSON
-from penstock.http.call import Special, SpecialSocket
+from penstock.http.call import Json, Special, SpecialSocket
 from penstock.http.events import (
     EventPage,
     OneEvent,
@@ -25,8 +23,6 @@ from penstock.http.ranges import ARROW, events
 from penstock.http.socket import SocketQuery, socket
 from penstock.http.stream import MEDIA_TYPE as SSE
 from penstock.http.stream import StreamQuery, stream
-
-Json = dict[str, Any]
 
 _TEXT: Json = {"schema": {"type": "string"}}
 _BYTES: Json = {"schema": {"type": "string", "format": "binary"}}

@@ -34,8 +34,8 @@ MAX_SAME_ID = 100
 # Of the effort of a search, one part is for where the page in front of it begins.
 SHARE_TO_LOOK_BACK = 4
 
-Place = Annotated[int, Meta(ge=0, le=2**62)]
-Limit = Annotated[int, Meta(ge=1, le=MAX_EVENTS)]
+PageStart = Annotated[int, Meta(ge=0, le=2**62)]
+PageLimit = Annotated[int, Meta(ge=1, le=MAX_EVENTS)]
 
 
 class PageQuery(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
@@ -46,11 +46,11 @@ class PageQuery(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     not cut.
     """
 
-    offset: Place | None = None
-    timestamp: Place | None = None
-    tail: Limit | None = None
-    until: Place | None = None
-    limit: Limit = 100
+    offset: PageStart | None = None
+    timestamp: PageStart | None = None
+    tail: PageLimit | None = None
+    until: PageStart | None = None
+    limit: PageLimit = 100
     key: str | None = None
     type: str | None = None
     id: str | None = None

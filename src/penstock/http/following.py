@@ -10,7 +10,7 @@ from msgspec import Meta
 from starlette.requests import HTTPConnection
 
 from penstock.access.account import Account
-from penstock.broker.acceptance import accepted_subscriber
+from penstock.broker.names import accepted_subscriber
 from penstock.broker.starts import accepted_start
 from penstock.delivery.subscription import Subscription
 from penstock.http.stream_consumer import StreamConsumer, temporary_name
@@ -19,8 +19,8 @@ from penstock.model.policy import MAX_FACTOR, MAX_S, MAX_WINDOW, Order, Policy
 if TYPE_CHECKING:
     from penstock.http.house import House
 
-Window = Annotated[int, Meta(ge=1, le=MAX_WINDOW)]
-Pause = Annotated[float, Meta(ge=0, le=MAX_S)]
+FollowWindow = Annotated[int, Meta(ge=1, le=MAX_WINDOW)]
+FollowPause = Annotated[float, Meta(ge=0, le=MAX_S)]
 # Of deliveries that the client has said no number for.
 WINDOW = 1000
 
@@ -28,12 +28,12 @@ WINDOW = 1000
 class FollowTerms(msgspec.Struct, frozen=True, kw_only=True):
     """How a subscriber wants its events; None: as it is, or as it is by default."""
 
-    window: Window | None = None
+    window: FollowWindow | None = None
     ack_timeout_s: Annotated[float, Meta(gt=0)] | None = None
     tries: Annotated[int, Meta(ge=1)] | None = None
-    backoff_s: Pause | None = None
+    backoff_s: FollowPause | None = None
     backoff_factor: Annotated[float, Meta(ge=0, le=MAX_FACTOR)] | None = None
-    max_backoff_s: Pause | None = None
+    max_backoff_s: FollowPause | None = None
     jitter: Annotated[float, Meta(ge=0, le=1)] | None = None
     order: Order | None = None
 

@@ -14,7 +14,7 @@ from typing import Annotated, Any, ClassVar, Literal, TypeVar
 import msgspec
 from msgspec import Meta, Raw
 
-from penstock.broker.acceptance import check_ids
+from penstock.broker.names import check_ids
 from penstock.errors import BadRequest, InvalidArgument, InvalidBatch
 from penstock.log import Columns
 from penstock.model.event import MAX_PRIORITY, SETTABLE, Field

@@ -6,6 +6,7 @@ import logging
 
 from penstock.access.grants import Grants
 from penstock.errors import BadTokenFile
+from penstock.files import FileStamp
 from penstock.http.access import Who
 from penstock.http.key_file import PREFIX, Key, KeyFile, TokenRequest
 
@@ -15,8 +16,6 @@ logger = logging.getLogger(__name__)
 MAX_TOKEN_CHARACTERS = 200
 # Tokens that were recognised, so that they are not compared with all there are.
 MAX_KNOWN = 4096
-
-Stamp = tuple[int, int, int]
 
 
 class Tokens:
@@ -82,7 +81,7 @@ class Tokens:
             return
         self._known.clear()
 
-    def _stamp(self) -> Stamp | None:
+    def _stamp(self) -> FileStamp | None:
         try:
             status = self.file.path.stat()
         except OSError:

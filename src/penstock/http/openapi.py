@@ -17,10 +17,8 @@ from penstock import __version__
 from penstock.http.access import Access
 from penstock.http.answers import JSON
 from penstock.http.asking import Asking, parameters
-from penstock.http.call import Special, SpecialSocket
+from penstock.http.call import Json, Special, SpecialSocket
 from penstock.http.problem import MEDIA_TYPE, Problem
-
-Json = dict[str, Any]
 
 _REF = "#/components/schemas/{name}"
 _ABOUT = (

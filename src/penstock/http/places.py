@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 LOCAL = "localhost"
 
-Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+IpAddress = ipaddress.IPv4Address | ipaddress.IPv6Address
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 
@@ -27,7 +27,7 @@ def host_in(text: str) -> str:
         return ""
 
 
-def address_in(text: str) -> Address | None:
+def address_in(text: str) -> IpAddress | None:
     """An address, without brackets, port or zone; None if it is none."""
     for one in (text, host_in(text)):
         try:
@@ -47,5 +47,5 @@ def networks_in(text: str | None) -> list[Network]:
     return [ipaddress.ip_network(one) for one in (text or "").split()]
 
 
-def within(address: Address, networks: Iterable[Network]) -> bool:
+def within(address: IpAddress, networks: Iterable[Network]) -> bool:
     return any(address in one for one in networks)

@@ -40,20 +40,20 @@ ACK_TIMEOUT_S = 30.0
 
 _DEFAULT = Policy(window=WINDOW, ack_timeout_s=ACK_TIMEOUT_S)
 
-Offset = Annotated[int, Meta(ge=0)]
+PullOffset = Annotated[int, Meta(ge=0)]
 
 
 class Nack(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """An event that could not be handled; ``final``: it is not to be tried again."""
 
-    offset: Offset
+    offset: PullOffset
     error: str = ""
     kind: str = ""
     final: bool = False
 
 
 # As many as can be in flight.
-Acks = Annotated[list[Offset], Meta(max_length=MAX_WINDOW)]
+AckOffsets = Annotated[list[PullOffset], Meta(max_length=MAX_WINDOW)]
 Nacks = Annotated[list[Nack], Meta(max_length=MAX_EVENTS)]
 
 
@@ -68,9 +68,9 @@ class Pull(FollowTerms, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     max: Annotated[int, Meta(ge=0, le=MAX_EVENTS)] = 100
     wait_s: Annotated[float, Meta(ge=0, le=MAX_WAIT_S)] = 0.0
-    ack: Acks = []
+    ack: AckOffsets = []
     nack: Nacks = []
-    start: str | Offset = "latest"
+    start: str | PullOffset = "latest"
 
     @property
     def terms(self) -> FollowTerms:

@@ -21,7 +21,7 @@ from penstock.http import arrow_range
 from penstock.http.call import Call
 from penstock.http.event_filter import EventFilter, picked
 from penstock.http.event_json import CUT_BYTES, events_json
-from penstock.http.events import Place, event_page, filter_of, start_of
+from penstock.http.events import PageStart, event_page, filter_of, start_of
 from penstock.http.house import House
 from penstock.http.ndjson import MEDIA_TYPE as NDJSON
 from penstock.http.reading import query_of, typed
@@ -39,10 +39,10 @@ class RangeQuery(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     ``whole=false``: long payloads are cut, in lines.
     """
 
-    offset: Place | None = None
-    timestamp: Place | None = None
-    tail: Place | None = None
-    until: Place | None = None
+    offset: PageStart | None = None
+    timestamp: PageStart | None = None
+    tail: PageStart | None = None
+    until: PageStart | None = None
     limit: Annotated[int, Meta(ge=1)] | None = None
     key: str | None = None
     type: str | None = None

@@ -46,23 +46,23 @@ def _decoded(part: bytes) -> str:
     return text
 
 
-Target = TypeVar("Target")
+AnyTarget = TypeVar("AnyTarget")
 
 
-class _RouteNode(Generic[Target]):
+class _RouteNode(Generic[AnyTarget]):
     __slots__ = ("any", "targets", "written")
 
     def __init__(self) -> None:
-        self.written: dict[str, _RouteNode[Target]] = {}
-        self.any: _RouteNode[Target] | None = None
-        self.targets: dict[str, tuple[Target, tuple[str, ...]]] = {}
+        self.written: dict[str, _RouteNode[AnyTarget]] = {}
+        self.any: _RouteNode[AnyTarget] | None = None
+        self.targets: dict[str, tuple[AnyTarget, tuple[str, ...]]] = {}
 
 
-class Router(Generic[Target]):
+class Router(Generic[AnyTarget]):
     def __init__(self) -> None:
-        self._root: _RouteNode[Target] = _RouteNode()
+        self._root: _RouteNode[AnyTarget] = _RouteNode()
 
-    def add(self, method: str, path: str, target: Target) -> None:
+    def add(self, method: str, path: str, target: AnyTarget) -> None:
         """Lead requests of that kind to a target, of which there is none yet."""
         node, names = self._root, []
         for part in path.split("/")[1:]:
@@ -77,7 +77,7 @@ class Router(Generic[Target]):
 
     def find(
         self, method: str, segments: tuple[str, ...]
-    ) -> tuple[Target, dict[str, str]]:
+    ) -> tuple[AnyTarget, dict[str, str]]:
         """The target, and the parameters by name; raises NoRoute, WrongMethod."""
         allowed: set[str] = set()
         wanted = "GET" if method == "HEAD" else method
@@ -95,8 +95,8 @@ class Router(Generic[Target]):
 
 
 def _leaves(
-    node: _RouteNode[Target], segments: tuple[str, ...], values: tuple[str, ...]
-) -> Iterator[tuple[_RouteNode[Target], tuple[str, ...]]]:
+    node: _RouteNode[AnyTarget], segments: tuple[str, ...], values: tuple[str, ...]
+) -> Iterator[tuple[_RouteNode[AnyTarget], tuple[str, ...]]]:
     """The nodes that a path may mean, the most exact first."""
     if not segments:
         if node.targets:

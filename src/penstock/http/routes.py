@@ -24,7 +24,7 @@ from penstock.http.session_routes import SESSION
 from penstock.http.sql_routes import SQL
 from penstock.http.token_routes import TOKENS
 
-Arguments = dict[str, object]
+RouteArguments = dict[str, object]
 
 _OF_TOPIC = {"topic": "name"}
 
@@ -49,7 +49,7 @@ class Route:
     required: frozenset[str] = frozenset()
     changing: frozenset[str] = frozenset()
     body: type[RequestBody] | None = None
-    arrange: Callable[[Arguments], Arguments] | None = None
+    arrange: Callable[[RouteArguments], RouteArguments] | None = None
     topic: str = "topic"
 
     @property
@@ -75,7 +75,7 @@ def _route(method: str, path: str, verb: str, access: Access, **more: object) ->
     return Route(**fields)  # type: ignore[arg-type]
 
 
-def _one_question(arguments: Arguments) -> Arguments:
+def _one_question(arguments: RouteArguments) -> RouteArguments:
     """A chain is asked for by id, or by a place, or goes on."""
     if arguments.get("next") is not None:
         return {"next": arguments["next"]}

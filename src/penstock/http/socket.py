@@ -22,7 +22,7 @@ from penstock.http.event_json import portion_json, with_tries
 from penstock.http.following import (
     WINDOW,
     FollowTerms,
-    Window,
+    FollowWindow,
     address_of,
     follow,
     start_in,
@@ -31,7 +31,7 @@ from penstock.http.house import House
 from penstock.http.notifier import Notifier
 from penstock.http.opened import Guest
 from penstock.http.pacing import paced
-from penstock.http.pull import Acks, Nacks, refused
+from penstock.http.pull import AckOffsets, Nacks, refused
 from penstock.http.reading import query_of, typed
 from penstock.http.stream_consumer import StreamConsumer
 from penstock.model.policy import Order, Policy
@@ -56,7 +56,7 @@ class SocketQuery(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """
 
     subscriber: str | None = None
-    window: Window | None = None
+    window: FollowWindow | None = None
     start: str | None = None
     order: Order | None = None
 
@@ -64,7 +64,7 @@ class SocketQuery(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 class FromClient(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
     """What became of events."""
 
-    ack: Acks = []
+    ack: AckOffsets = []
     nack: Nacks = []
 
 

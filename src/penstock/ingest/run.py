@@ -22,7 +22,7 @@ from typing import Protocol
 import uvloop
 
 from penstock.client import connect
-from penstock.client.address import Address as Place
+from penstock.client.address import ServerAddress
 from penstock.client.feed import RETRY_S, Feed
 from penstock.client.lasting import PAUSE_S
 from penstock.errors import (
@@ -104,7 +104,7 @@ class IngestReport(Protocol):
 class TargetServer:
     """Where the events go."""
 
-    address: str | os.PathLike[str] | Place
+    address: str | os.PathLike[str] | ServerAddress
     user: str | None = None
     password: str | None = None
     token: str | None = None

@@ -88,7 +88,7 @@ MAX_LETTER_BYTES = 1 << 20
 
 _UNFIT = (NoObject, *NOT_JSON)
 
-Letter = tuple[str, bytes]
+StreamLetter = tuple[str, bytes]
 
 
 class StreamNote(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -123,7 +123,7 @@ class Sorted:
     payloads: list[bytes] = field(default_factory=list)
     keys: list[bytes | None] = field(default_factory=list)
     headers: list[dict[str, str]] = field(default_factory=list)
-    letters: list[Letter] = field(default_factory=list)
+    letters: list[StreamLetter] = field(default_factory=list)
 
     def put(self, data: bytes, key: bytes | None, headers: dict[str, str]) -> None:
         """Add an event for the topic."""

@@ -18,7 +18,7 @@ from penstock.log.interface import (
     Appended,
     BrokerLog,
     GroupCommit,
-    Outcome,
+    GroupOutcome,
     StoredTopic,
     StoreWork,
 )
@@ -26,7 +26,7 @@ from penstock.log.journal import Journal, JournalEntry
 from penstock.log.layout import INDEX_SUFFIX, JOURNAL_SUFFIX, SEGMENT_SUFFIX, Layout
 from penstock.log.lock import DirectoryLock, holder_pid, is_held, is_locked, lock_holder
 from penstock.log.log import Log
-from penstock.log.options import MAX_GROUP_BYTES, LogOptions, TopicOptions
+from penstock.log.options import MAX_GROUP_BYTES, Durability, LogOptions, TopicOptions
 from penstock.log.owner import OpenLog, Owner, Record
 from penstock.log.reader import Reader
 from penstock.log.stat import Stat, TopicStat, stat_of
@@ -58,6 +58,7 @@ __all__ = [
     "Cut",
     "Damage",
     "DirectoryLock",
+    "Durability",
     "FrameHeader",
     "GroupCommit",
     "Journal",
@@ -66,7 +67,7 @@ __all__ = [
     "Log",
     "LogOptions",
     "OpenLog",
-    "Outcome",
+    "GroupOutcome",
     "Owner",
     "Reader",
     "Record",

@@ -177,7 +177,7 @@ _DIGITS = np.frombuffer(
 
 Make = Callable[[Batch, int], pa.Array]
 Find = Callable[[Batch, int], pa.Array | None]
-Numbers = np.ndarray[tuple[int], np.dtype[np.int64]]
+Int64Array = np.ndarray[tuple[int], np.dtype[np.int64]]
 
 
 def _offsets(batch: Batch, count: int) -> pa.Array:
@@ -356,7 +356,7 @@ def _plain(type_: pa.DataType, data: Buffer, offset: int, count: int) -> pa.Arra
     return pa.Array.from_buffers(type_, count, [None, pa.py_buffer(data)], 0, offset)
 
 
-def _numbers(type_: pa.DataType, values: Numbers) -> pa.Array:
+def _numbers(type_: pa.DataType, values: Int64Array) -> pa.Array:
     return pa.Array.from_buffers(type_, len(values), [None, pa.py_buffer(values)], 0)
 
 
@@ -381,14 +381,14 @@ def _generated_ids(batch: Batch, count: int) -> pa.Array:
     return pa.Array.from_buffers(TEXT, count, buffers, 0)
 
 
-def _distances(batch: Batch) -> Numbers:
+def _distances(batch: Batch) -> Int64Array:
     """Distances of the events in view to the base offset."""
     if batch.header.flags & _GAPS:
         return _deltas(batch)
     return np.arange(batch.lo, batch.hi)
 
 
-def _deltas(batch: Batch) -> Numbers:
+def _deltas(batch: Batch) -> Int64Array:
     found = batch.region(Column.OFFSET)
     assert found is not None, "a frame with gaps has an OFFSET column"
     return np.frombuffer(found[1], np.uint32)[batch.lo : batch.hi].astype(np.int64)

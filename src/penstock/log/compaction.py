@@ -21,7 +21,7 @@ from penstock.errors import WriteFailed
 from penstock.files import Buffer, FileSystem, remove_if_there, write_error
 from penstock.log.batch import Batch
 from penstock.log.columns import frame_of
-from penstock.log.core import LogCore, Steps
+from penstock.log.core import LogCore, UpkeepSteps
 from penstock.log.frame import FrameHeader, pack, peek
 from penstock.log.index import Index
 from penstock.log.interface import StoreWork
@@ -42,7 +42,7 @@ READ_BYTES = 1 << 20
 
 def compaction(
     log: LogCore, topic: TopicLog, sealed: Sequence[Segment], max_keys: int = MAX_KEYS
-) -> Steps:
+) -> UpkeepSteps:
     """The steps of compacting segments. Raises WriteFailed, then nothing is lost."""
     freed = 0
     start: int | None = 0
@@ -66,7 +66,7 @@ def compaction(
     return freed
 
 
-def _done(log: LogCore, topic: TopicLog, work: StoreWork) -> Steps:
+def _done(log: LogCore, topic: TopicLog, work: StoreWork) -> UpkeepSteps:
     """Have work done; if the topic is gone meanwhile, whatever became of it is."""
     yield work
     if work.error is not None and log.catalog.by_id(topic.id) is topic:

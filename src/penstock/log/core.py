@@ -40,7 +40,7 @@ from penstock.log.cutting import Erase
 from penstock.log.damage import DamageRegister, RecoveryReport
 from penstock.log.flusher import Flusher
 from penstock.log.intake import Intake
-from penstock.log.interface import GroupCommit, Outcome, StoreWork
+from penstock.log.interface import GroupCommit, GroupOutcome, StoreWork
 from penstock.log.journal import FileJournal, Journal
 from penstock.log.layout import Layout
 from penstock.log.lock import DirectoryLock
@@ -53,7 +53,7 @@ from penstock.log.topic import TopicLog
 
 logger = logging.getLogger(__name__)
 
-Steps = Generator[StoreWork | None, None, int]
+UpkeepSteps = Generator[StoreWork | None, None, int]
 """Work for ``begin_upkeep``, or None: to be asked again when others have worked on.
 Ends with the bytes that were set free; raises LogError."""
 
@@ -87,7 +87,7 @@ class LogCore:
         """How many checkpoints are to be kept with one that a caller waits for."""
         self.checkpoint_error: WriteFailed | None = None
         """Why the last one that a caller waited for failed, if it did."""
-        self._steps: Steps | None = None
+        self._steps: UpkeepSteps | None = None
         """The round of retention and compaction that is under way."""
         self._upkeep: StoreWork | None = None
         self.fenced: Fenced | None = None
@@ -265,7 +265,7 @@ class LogCore:
         self.on_commit(commit)
         return None
 
-    def outcome(self, group: int) -> Outcome:
+    def outcome(self, group: int) -> GroupOutcome:
         """What became of a group."""
         return self.intake.outcome(group)
 
@@ -357,7 +357,7 @@ class LogCore:
 
     # Upkeep: a round is begun now and then, and goes on a step at a time
 
-    def go_through(self, steps: Steps) -> None:
+    def go_through(self, steps: UpkeepSteps) -> None:
         """Have the steps of a round done, unless another one is under way."""
         self.check_open()
         if self._steps is None:

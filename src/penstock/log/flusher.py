@@ -33,7 +33,7 @@ from penstock.log.unsynced import Unsynced
 
 logger = logging.getLogger(__name__)
 
-Work = WriteOut | TakeCheckpoint | Erase
+StoreStep = WriteOut | TakeCheckpoint | Erase
 
 # Pause before files that could not be erased are tried again.
 ERASE_AGAIN_MS = 1000
@@ -49,7 +49,7 @@ class Flusher:
         self._waiting: dict[int, TopicLog] = {}
         self._cached: deque[tuple[TopicLog, int]] = deque()
         self._cached_bytes = 0
-        self._work: Work | None = None
+        self._work: StoreStep | None = None
         self.catalog = catalog
         self.dirty = Dirty()
         self._unsynced = Unsynced(files, layout.topics)
@@ -250,7 +250,7 @@ class Flusher:
     def _write_out(self, writes: list[SegmentWrite]) -> WriteOut:
         return WriteOut(self._files, self._layout, writes, self._unsynced)
 
-    def finish(self, work: Work) -> None:
+    def finish(self, work: StoreStep) -> None:
         """Take note of what a piece of work has done."""
         assert work is self._work
         self._work = None

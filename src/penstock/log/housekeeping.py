@@ -20,7 +20,7 @@ from penstock.errors import OffsetOutOfRange, WriteFailed
 from penstock.files import write_error
 from penstock.log.columns import frame_of
 from penstock.log.compaction import compaction
-from penstock.log.core import LogCore, Steps
+from penstock.log.core import LogCore, UpkeepSteps
 from penstock.log.cutting import erase, forget_before, forget_behind, length_behind
 from penstock.log.journal.group import START, TRUNCATE, EntryKind
 from penstock.log.options import TopicOptions
@@ -151,7 +151,7 @@ def maintain(log: LogCore) -> int:
     return _done_here(log, maintenance(log))
 
 
-def maintenance(log: LogCore) -> Steps:
+def maintenance(log: LogCore) -> UpkeepSteps:
     """The steps of ``maintain``."""
     if work := Survey.planned(log):
         yield work
@@ -168,7 +168,7 @@ def maintenance(log: LogCore) -> Steps:
     return freed
 
 
-def _trimmed(log: LogCore, now_ms: int) -> Steps:
+def _trimmed(log: LogCore, now_ms: int) -> UpkeepSteps:
     """Have retention take what it may, all of it with one group."""
     before = {topic.id: topic.bytes for topic in log.catalog}
     trimmed, group = [], 0
@@ -182,7 +182,7 @@ def _trimmed(log: LogCore, now_ms: int) -> Steps:
     return sum(before[topic.id] - topic.bytes for topic in trimmed)
 
 
-def _compaction(log: LogCore, topics: Sequence[TopicLog]) -> Steps:
+def _compaction(log: LogCore, topics: Sequence[TopicLog]) -> UpkeepSteps:
     """Seal what topics have, so that all of it can be compacted, and do that."""
     changed = [
         (topic, topic.end_offset)
@@ -214,7 +214,7 @@ def _sealed(topic: TopicLog) -> list[Segment]:
     return [segment for segment in topic.segments[:-1] if segment.sealed]
 
 
-def _secured(log: LogCore) -> Steps:
+def _secured(log: LogCore) -> UpkeepSteps:
     """Have a checkpoint of this moment or later, and no other one left."""
     log.checkpoint_soon(keep=1)
     while log.checkpoint_wanted:
@@ -227,7 +227,7 @@ def _secured(log: LogCore) -> Steps:
     return 0
 
 
-def _compacted(log: LogCore, topic: TopicLog, sealed: list[Segment]) -> Steps:
+def _compacted(log: LogCore, topic: TopicLog, sealed: list[Segment]) -> UpkeepSteps:
     log.flusher.forget_written(topic)
     sealed = [segment for segment in sealed if segment in topic.segments]
     freed = 0
@@ -241,7 +241,7 @@ def _compacted(log: LogCore, topic: TopicLog, sealed: list[Segment]) -> Steps:
     return freed
 
 
-def _rolled(log: LogCore, topics: Sequence[TopicLog]) -> Steps:
+def _rolled(log: LogCore, topics: Sequence[TopicLog]) -> UpkeepSteps:
     """Have the active segments of topics sealed."""
     if topics:
         log.flusher.roll_soon(topics)
@@ -252,7 +252,7 @@ def _rolled(log: LogCore, topics: Sequence[TopicLog]) -> Steps:
     return 0
 
 
-def _done_here(log: LogCore, steps: Steps) -> int:
+def _done_here(log: LogCore, steps: UpkeepSteps) -> int:
     """Do all steps here and now."""
     _settle(log)
     try:

@@ -15,7 +15,7 @@ from penstock.errors import InvalidBatch
 from penstock.log.batch import Batch
 from penstock.log.commit import Commit, OpenFrame, OpenGroup, SealedFrame
 from penstock.log.frame import seal
-from penstock.log.interface import Appended, Outcome
+from penstock.log.interface import Appended, GroupOutcome
 from penstock.log.journal import Journal, JournalEntry
 from penstock.log.journal.group import ENTRY
 from penstock.log.topic import TopicLog
@@ -126,7 +126,7 @@ class Intake:
         if commit.sync:
             self.synced = commit.group.number
 
-    def outcome(self, group: int) -> Outcome:
+    def outcome(self, group: int) -> GroupOutcome:
         """What became of a group."""
         if any(first <= group <= last for first, last in self._failed):
             return "failed"

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from penstock.log.damage import Damage
 from penstock.log.topic import TopicLog
 
-Progress = Callable[[int], None]
+OnBytes = Callable[[int], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,7 +28,7 @@ class VerifyResult:
 class Tally:
     """Damage, each place once, and what was looked at."""
 
-    def __init__(self, progress: Progress) -> None:
+    def __init__(self, progress: OnBytes) -> None:
         self._progress = progress
         self._damages: dict[tuple[str, int], Damage] = {}
         self._files: set[str] = set()

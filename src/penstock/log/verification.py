@@ -24,7 +24,7 @@ from penstock.log.layout import JOURNAL_SUFFIX, Layout, numbered
 from penstock.log.lock import is_held
 from penstock.log.reader import Reader
 from penstock.log.tail import Tail
-from penstock.log.tally import Progress, Tally, VerifyResult, place_of
+from penstock.log.tally import OnBytes, Tally, VerifyResult, place_of
 from penstock.log.topic import TopicLog
 from penstock.log.verify_segment import SegmentCheck
 
@@ -34,7 +34,7 @@ _TRIES = 10
 
 def verify(
     directory: str | os.PathLike[str],
-    progress: Progress | None = None,
+    progress: OnBytes | None = None,
     *,
     files: FileSystem | None = None,
 ) -> VerifyResult:
@@ -84,9 +84,7 @@ def _report(files: FileSystem, layout: Layout, name: str) -> Damage:
         )
 
 
-def _settled_look(
-    files: FileSystem, layout: Layout, progress: Progress
-) -> VerifyResult:
+def _settled_look(files: FileSystem, layout: Layout, progress: OnBytes) -> VerifyResult:
     """A look that no file went missing under, which only a writer may cause."""
     for _ in range(_TRIES):
         try:
@@ -97,7 +95,7 @@ def _settled_look(
     return _look(files, layout, progress)
 
 
-def _look(files: FileSystem, layout: Layout, progress: Progress) -> VerifyResult:
+def _look(files: FileSystem, layout: Layout, progress: OnBytes) -> VerifyResult:
     """One look at everything."""
     tally = Tally(progress)
     # First of all, so that what is not a data directory is refused.

@@ -28,10 +28,11 @@ from penstock.pipeline.documents import ENGAGEMENTS
 from penstock.pipeline.letters import Letter
 from penstock.pipeline.notes import PortionNote
 from penstock.pipeline.outlet import FeedNote, QueryFeed
-from penstock.pipeline.portion import Row, Stray
+from penstock.pipeline.portion import Stray
 from penstock.pipeline.statistics import added, closed
 from penstock.pipeline.task import NOTE, TAG, USER, LastTweet
 from penstock.pipeline.writing import Opener, write
+from penstock.store.store import DocumentRow
 
 COLUMNS = ("kind", "key", "count", "sum", "last")
 FOR_DRIVER = "ARRAY<STRUCT<kind: STRING, key: STRING, told: STRING>>"
@@ -56,7 +57,7 @@ class Totals:
             yield pa.array(for_driver if rows else [], _FOR_DRIVER)
 
 
-def _engagement(row: dict[str, Any]) -> Row:
+def _engagement(row: dict[str, Any]) -> DocumentRow:
     last = row["last"]
     tweet = _decode(last["told"])
     document = {
@@ -92,7 +93,7 @@ _SHOWN = {MESSAGE_FIELD: "text"}
 # After this time without a tweet a window is over, though none of a later one has come.
 IDLE_MS = 2_000
 
-Samples = Callable[[int, int], tuple[int, list[tuple[int, int]]]]
+SamplesOf = Callable[[int, int], tuple[int, list[tuple[int, int]]]]
 """From an offset on up to a time: the next one, and when there were how many panics."""
 
 
@@ -104,7 +105,7 @@ class MicroBatch:
     opener: Opener
     letters: Callable[[Sequence[Stray]], Iterable[Letter]]
     """Reads what the strays are."""
-    samples: Samples
+    samples: SamplesOf
     pause_ms: int = 0
     """Tweets may wait for so long until they are in a batch."""
 

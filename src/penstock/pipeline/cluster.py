@@ -30,10 +30,10 @@ SETTLE_S = 1.0
 PATIENCE_S = 30.0
 LOOK_S = 0.1
 
-Pause = Callable[[float], bool]
+PauseFor = Callable[[float], bool]
 
 
-def settle(spark: SparkSession, given: Mapping[str, str], pause: Pause) -> None:
+def settle(spark: SparkSession, given: Mapping[str, str], pause: PauseFor) -> None:
     """Wait for executors, and cut the state into as many parts as they have cores.
 
     What is given stays as it is, and is not waited for. ``pause`` waits, and says
@@ -46,7 +46,7 @@ def settle(spark: SparkSession, given: Mapping[str, str], pause: Pause) -> None:
         spark.conf.set(STATES, max(cores, FEWEST_STATES))
 
 
-def _wait(spark: SparkSession, pause: Pause) -> None:
+def _wait(spark: SparkSession, pause: PauseFor) -> None:
     began_s = changed_s = now_s = time.monotonic()
     there = 0
     while not there or now_s - changed_s < SETTLE_S:

@@ -16,16 +16,16 @@ MAX_RAW_BYTES = 1 << 20
 # so that there are few different ones: they are kept in the note of a feed.
 FINE_MS, FINE_DIGITS, COARSE_DIGITS = 100_000, 3, 2
 
-Times = dict[int, int]
+TimeCounts = dict[int, int]
 """How many tweets took so many milliseconds."""
 
 
 class Took(msgspec.Struct, array_like=True):
     """How long tweets of one window took: on their way, and in bulks of the store."""
 
-    processing: Times = {}
-    tweets: Times = {}
-    users: Times = {}
+    processing: TimeCounts = {}
+    tweets: TimeCounts = {}
+    users: TimeCounts = {}
 
 
 class PortionNote(msgspec.Struct, frozen=True):

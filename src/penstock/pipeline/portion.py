@@ -15,6 +15,7 @@ import msgspec
 
 from penstock.pipeline.documents import tweet_document, user_document
 from penstock.pipeline.tweet import TakenEvent, Tweet, Unfit, read
+from penstock.store.store import DocumentRow
 
 
 def engagement(tweet: Tweet) -> float:
@@ -24,10 +25,6 @@ def engagement(tweet: Tweet) -> float:
     """
     likes = float(tweet.favorite_count or 0) + float(tweet.retweet_count or 0)
     return likes / (tweet.author.followers_count or 1)
-
-
-Row = tuple[str, int, bytes]
-"""Key, version, and the document as JSON."""
 
 
 class Stray(msgspec.Struct, frozen=True, array_like=True):
@@ -49,13 +46,13 @@ class FoundTweet(msgspec.Struct, frozen=True, gc=False):
     at_ms: int | None
     engagement: float
 
-    def document(self) -> Row:
+    def document(self) -> DocumentRow:
         doc = tweet_document(
             self.tweet, self.engagement, self.at_ms, is_retweet=self.position > 0
         )
         return self.tweet.key, self.version, doc
 
-    def user(self) -> Row:
+    def user(self) -> DocumentRow:
         return self.tweet.author.id_str or "", self.version, user_document(self.tweet)
 
 
@@ -103,10 +100,10 @@ class TweetPortion:
             engaged = self.users[user] = Engaged(found)
         engaged.add(found)
 
-    def documents(self) -> Iterator[Row]:
+    def documents(self) -> Iterator[DocumentRow]:
         return (found.document() for found in self.tweets.values())
 
-    def authors(self) -> Iterator[Row]:
+    def authors(self) -> Iterator[DocumentRow]:
         return (engaged.last.user() for engaged in self.users.values())
 
 

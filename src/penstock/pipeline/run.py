@@ -27,7 +27,7 @@ _ERROR = re.compile(
 # What Spark says of the query itself.
 _PLAN = "\n=== Streaming Query ==="
 
-Progress = Mapping[str, Any]
+QueryProgress = Mapping[str, Any]
 
 
 @dataclass(slots=True)
@@ -41,7 +41,7 @@ class QueryCounts:
     batch_ms: int | None = None
     """How long the last one took."""
 
-    def see(self, progress: Progress | None) -> None:
+    def see(self, progress: QueryProgress | None) -> None:
         if progress is not None:
             self.batches = int(progress["batchId"]) + 1
             self.batch_ms = progress["durationMs"].get("triggerExecution")
@@ -95,7 +95,7 @@ def failed(name: str, text: str) -> QueryFailed:
 _ENDS = ("endOffset", "latestOffset")
 
 
-def _ends(progress: Progress, which: str) -> Iterable[int]:
+def _ends(progress: QueryProgress, which: str) -> Iterable[int]:
     """The offsets of all topics of a query."""
     for source in progress["sources"]:
         offsets = source[which]

@@ -14,7 +14,7 @@ from decimal import ROUND_CEILING, Decimal
 
 import msgspec
 
-from penstock.pipeline.notes import WINDOW_MS, Times, Took
+from penstock.pipeline.notes import WINDOW_MS, TimeCounts, Took
 
 PERCENTILES = (75, 85, 95)
 # Who tells it, in the text.
@@ -44,7 +44,7 @@ class Windows(msgspec.Struct, array_like=True):
             self.open[begin_ms] = Window(Took({}, {}, {}))
         known = self.open[begin_ms].took
         for name in took.__struct_fields__:
-            times: Times = getattr(known, name)
+            times: TimeCounts = getattr(known, name)
             for ms, count in getattr(took, name).items():
                 times[ms] = times.get(ms, 0) + count
 
@@ -111,7 +111,7 @@ def _payload(
     )
 
 
-def _shares(times: Times) -> dict[str, float]:
+def _shares(times: TimeCounts) -> dict[str, float]:
     return {f"p{one}": percentile(times, one) for one in PERCENTILES}
 
 
@@ -119,7 +119,7 @@ def _text(shares: dict[str, float]) -> str:
     return " | ".join(f"{name[1:]}%={value}" for name, value in shares.items())
 
 
-def percentile(times: Times, percent: int) -> float:
+def percentile(times: TimeCounts, percent: int) -> float:
     """Between the two values around the rank, rounded up to two decimals.
 
     A single value is told as it is.
@@ -132,7 +132,7 @@ def percentile(times: Times, percent: int) -> float:
     return float(exact.quantize(Decimal("0.01"), ROUND_CEILING))
 
 
-def _ranked(times: Times, rank: int) -> Decimal:
+def _ranked(times: TimeCounts, rank: int) -> Decimal:
     """The value with so many in front of it."""
     for ms in sorted(times):
         rank -= times[ms]

@@ -11,7 +11,7 @@ from typing import Protocol
 
 import pyarrow as pa
 
-from penstock.pipeline.portion import Row
+from penstock.store.store import DocumentRow
 
 
 class DocumentWriter(Protocol):
@@ -29,7 +29,7 @@ class Opener(Hashable, Protocol):
     def __call__(self) -> DocumentWriter: ...
 
 
-def write(opener: Opener, collection: str, rows: Iterable[Row]) -> float:
+def write(opener: Opener, collection: str, rows: Iterable[DocumentRow]) -> float:
     """Write documents in one bulk; how many milliseconds it took."""
     keys, versions, docs = _columns(rows)
     table = pa.table(
@@ -49,7 +49,7 @@ def write(opener: Opener, collection: str, rows: Iterable[Row]) -> float:
     return (time.perf_counter() - began_s) * 1000
 
 
-def _columns(rows: Iterable[Row]) -> tuple[list[str], list[int], list[bytes]]:
+def _columns(rows: Iterable[DocumentRow]) -> tuple[list[str], list[int], list[bytes]]:
     found = list(rows)
     return (
         [one[0] for one in found],

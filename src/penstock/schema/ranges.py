@@ -10,7 +10,7 @@ from penstock.schema.formats import CHECKED
 from penstock.schema.shapes import Shape
 
 # A bound, and whether it is outside itself.
-Bound = tuple[Fraction, bool]
+RangeBound = tuple[Fraction, bool]
 
 
 def number_problems(part: dict[str, Any], shape: Shape) -> list[str]:
@@ -52,9 +52,9 @@ def string_problems(part: dict[str, Any], shape: Shape) -> list[str]:
     return found
 
 
-def lower(parts: Any, *, whole: bool) -> Bound | None:
+def lower(parts: Any, *, whole: bool) -> RangeBound | None:
     """The highest of the lower bounds; of integers, one that is inside."""
-    found: list[Bound] = []
+    found: list[RangeBound] = []
     for part in parts:
         if "minimum" in part:
             found.append((fraction(part["minimum"]), False))
@@ -68,9 +68,9 @@ def lower(parts: Any, *, whole: bool) -> Bound | None:
     return max(found, default=None)
 
 
-def upper(parts: Any, *, whole: bool) -> Bound | None:
+def upper(parts: Any, *, whole: bool) -> RangeBound | None:
     """The lowest of the upper bounds; of integers, one that is inside."""
-    found: list[Bound] = []
+    found: list[RangeBound] = []
     for part in parts:
         if "maximum" in part:
             found.append((fraction(part["maximum"]), False))
@@ -89,17 +89,17 @@ def fraction(number: float) -> Fraction:
     return Fraction(str(number))
 
 
-def _above(highest: Bound, high: Bound) -> bool:
+def _above(highest: RangeBound, high: RangeBound) -> bool:
     if highest[0] != high[0]:
         return highest[0] > high[0]
     return high[1] and not highest[1]
 
 
-def _said(bound: Bound | None, otherwise: str) -> str:
+def _said(bound: RangeBound | None, otherwise: str) -> str:
     return otherwise if bound is None else _number(bound[0])
 
 
-def _rule(bound: Bound, side: str) -> str:
+def _rule(bound: RangeBound, side: str) -> str:
     if bound[1]:
         return f"has to be {side} than {_number(bound[0])}"
     return f"has to be at {'least' if side == 'more' else 'most'} {_number(bound[0])}"

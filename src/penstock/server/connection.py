@@ -23,7 +23,7 @@ from penstock.access.peer import Peer
 from penstock.errors import LoginRefused, PenstockError, QuotaReached
 from penstock.gateway.gateway import Gateway, LoginRequest
 from penstock.server.engine import Engine
-from penstock.server.logins import Answer, Found
+from penstock.server.logins import LoginAnswer, LoginResult
 from penstock.server.options import ServerOptions
 from penstock.server.strangers import NO_PLACE, ConnectionSlot
 from penstock.server.taking import Taking, has_sent
@@ -54,7 +54,7 @@ class Door(Protocol):
     def named(self, peercert: PeerCertificate, peer: Peer) -> UserEntry | None:
         """The user that a certificate names; raises LoginRefused if it is not known."""
 
-    def check(self, request: LoginRequest, answer: Answer, peer: Peer) -> None:
+    def check(self, request: LoginRequest, answer: LoginAnswer, peer: Peer) -> None:
         """Have a password checked; ``answer`` is called in the loop."""
 
 
@@ -336,7 +336,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def _note_end(self, reason: str) -> None:
         """Have the log say why: seldom, as a peer can bring it about at any time."""
-        self.engine.broker.seldom.log(
+        self.engine.broker.throttle.log(
             logger,
             logging.INFO,
             "connection of %s closed: %s",
@@ -457,7 +457,7 @@ class Connection(asyncio.BufferedProtocol):
         self.place.excused()
         self._stop_reading()
 
-        def answered(found: Found) -> None:
+        def answered(found: LoginResult) -> None:
             self._checking = False
             self.since_s = self.engine.now_s()  # waiting was not the peer's fault
             if self._transport is None:
@@ -476,7 +476,7 @@ class Connection(asyncio.BufferedProtocol):
 
         self._door.check(request, answered, self.peer)
 
-    def _answer_login(self, found: Found, now_s: float) -> None:
+    def _answer_login(self, found: LoginResult, now_s: float) -> None:
         self.gateway.refusal = None
         if isinstance(found, PenstockError):
             if not isinstance(found, LoginRefused):

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from penstock.server.connection import Connection
 
 
-Work = Callable[[], None]
+ThreadWork = Callable[[], None]
 
 
 class Worker:
@@ -48,11 +48,11 @@ class Worker:
 
     def __init__(self, loop: asyncio.AbstractEventLoop, name: str) -> None:
         self._loop = loop
-        self._queue: SimpleQueue[tuple[Work, Work] | None] = SimpleQueue()
+        self._queue: SimpleQueue[tuple[ThreadWork, ThreadWork] | None] = SimpleQueue()
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self._thread.start()
 
-    def submit(self, work: Work, done: Work) -> None:
+    def submit(self, work: ThreadWork, done: ThreadWork) -> None:
         self._queue.put((work, done))
 
     def stop(self) -> None:

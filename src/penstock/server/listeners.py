@@ -24,7 +24,7 @@ from penstock.server.accepting import Acceptor, Entrance, no_tls
 from penstock.server.connection import Connection, PeerCertificate
 from penstock.server.descriptors import room_for_connections
 from penstock.server.engine import Engine
-from penstock.server.logins import Answer, Logins
+from penstock.server.logins import LoginAnswer, Logins
 from penstock.server.options import ServerOptions
 from penstock.server.strangers import ConnectionSlot, Strangers
 from penstock.server.tls import named_by
@@ -252,7 +252,7 @@ class Listeners:
         if not self._addresses[address]:
             del self._addresses[address]
 
-    def check(self, request: LoginRequest, answer: Answer, peer: Peer) -> None:
+    def check(self, request: LoginRequest, answer: LoginAnswer, peer: Peer) -> None:
         """Have a password or token checked; ``answer`` is called in the loop."""
         if request.token is not None:  # no secret to be guessed, so it takes no time
             self._engine.loop.call_soon(answer, self._holder(request.token, peer))

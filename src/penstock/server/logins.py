@@ -35,7 +35,7 @@ from penstock.broker.traffic import Traffic
 from penstock.errors import Busy, LoginRefused, PenstockError, TooManyAttempts
 from penstock.gateway.gateway import LoginRequest
 from penstock.server.password import NoPassword, Password
-from penstock.server.turns import Key, Turns
+from penstock.server.turns import TurnKey, Turns
 from penstock.server.users import Users
 from penstock.server.users_file import MAX_NAME_BYTES, MAX_PASSWORD_BYTES, UserEntry
 
@@ -134,10 +134,10 @@ MAX_SHOWN = 1_000
 # The latest checks, whose time those take that are none.
 LATEST = 16
 
-Found = UserEntry | Grants | PenstockError
+LoginResult = UserEntry | Grants | PenstockError
 """Of a login: the user, or what a token allows; or why not: LoginRefused,
 TooManyAttempts or Busy."""
-Answer = Callable[[Found], None]
+LoginAnswer = Callable[[LoginResult], None]
 Then = Callable[[float, Future[bool]], None]
 """Gets how long a check took, without the time that it waited for its turn."""
 
@@ -148,12 +148,12 @@ class WaitingLogin(NamedTuple):
     user: str
     password: str
     peer: Peer
-    answer: Answer
+    answer: LoginAnswer
     known: bool
     """Whether there is something to compare the password with."""
 
     @property
-    def key(self) -> Key:
+    def key(self) -> TurnKey:
         return place_of(self.peer.address), self.user[:MAX_NAME_BYTES]
 
 
@@ -184,7 +184,7 @@ class Logins:
         self._version = 0 if users is None else users.version
         self._closed = False
 
-    def check(self, request: LoginRequest, answer: Answer, peer: Peer) -> None:
+    def check(self, request: LoginRequest, answer: LoginAnswer, peer: Peer) -> None:
         """Have a password checked; ``answer`` is called in the loop, later."""
         user = request.user.lower()
         known = self._find(user, request.password) is not None

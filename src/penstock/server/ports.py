@@ -20,8 +20,8 @@ from penstock.broker.broker import Broker
 from penstock.desk.desk import Desk
 from penstock.gateway.control import ControlGateway
 from penstock.gateway.gateway import Gateway
-from penstock.gateway.json_consumer import ConsumerGateway
-from penstock.gateway.json_publisher import PublisherGateway
+from penstock.gateway.json_consumer import JsonConsumerGateway
+from penstock.gateway.json_publisher import JsonPublisherGateway
 from penstock.gateway.line import LineGateway
 from penstock.gateway.maze import MazeClient, MazeHub, MazeSource, MazeState
 from penstock.gateway.mqtt import MqttGateway, MqttHub
@@ -183,7 +183,7 @@ class Ports:
 
     def _makers(self, *, authenticate: bool) -> dict[str, Callable[[], Gateway]]:
         settings, broker, hub = self._settings, self._broker, self._hub
-        users: dict[str, ConsumerGateway] = {}
+        users: dict[str, JsonConsumerGateway] = {}
         desk = self._desk
         native = settings.native
         login: _Login = {
@@ -192,8 +192,10 @@ class Ports:
         }
         return {
             "line": lambda: LineGateway(broker, settings.line, **login),
-            "consumer": lambda: ConsumerGateway(broker, settings.json, users, **login),
-            "publisher": lambda: PublisherGateway(broker, settings.json, **login),
+            "consumer": lambda: JsonConsumerGateway(
+                broker, settings.json, users, **login
+            ),
+            "publisher": lambda: JsonPublisherGateway(broker, settings.json, **login),
             "mqtt": lambda: self.mqtt(authenticate=authenticate),
             "mqtts": lambda: self.mqtt(authenticate=authenticate),
             "maze_event": lambda: MazeSource(hub),

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Literal
 
-from penstock.access.grants import ACTIONS, ANY, Action, Rule
+from penstock.access.grants import ACTIONS, ANY, GrantedAction, Rule
 from penstock.errors import InvalidName
 from penstock.model.topic_filter import check_filter, shared
 
@@ -20,7 +20,7 @@ NOTHING = "nothing"
 ADMINISTER: Literal["administer"] = "administer"
 AS = " as "
 
-Said = Rule | Literal["administer"] | None
+LineMeaning = Rule | Literal["administer"] | None
 """What a line says: a rule, the role, or nothing."""
 
 
@@ -29,7 +29,7 @@ def is_rule(line: str) -> bool:
     return line.split(maxsplit=2)[1:2] == [MAY]
 
 
-def parse(line: str) -> tuple[str, Said]:
+def parse(line: str) -> tuple[str, LineMeaning]:
     """User and rule of a line that is one; None for ``nothing``.
 
     Raises ValueError, or InvalidName for a filter or a name that cannot be one.
@@ -52,7 +52,7 @@ def parse(line: str) -> tuple[str, Said]:
 
 
 def made(
-    action: Action, filter_: str, subscribers: Iterable[str] | None = None
+    action: GrantedAction, filter_: str, subscribers: Iterable[str] | None = None
 ) -> Rule:
     """A rule that a line can hold; raises InvalidName."""
     check_filter(filter_)
@@ -69,7 +69,7 @@ def made(
     return Rule(action, filter_, tuple(map(_pattern, subscribers)))
 
 
-def rendered(name: str, rule: Said) -> str:
+def rendered(name: str, rule: LineMeaning) -> str:
     """The line of a rule; of None, that of a user who may do nothing."""
     if rule is None:
         return f"{name} {MAY} {NOTHING}"

@@ -238,7 +238,7 @@ class Server:
         finally:
             listeners.end()
         await engine.stop()
-        self._broker.seldom.close()
+        self._broker.throttle.close()
         self._broker.chains.close()
         self._broker.log.close()
         logger.info("the server has stopped", extra={"action": "server_stopped"})

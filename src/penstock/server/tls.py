@@ -14,14 +14,13 @@ from pathlib import Path
 from typing import Any
 
 from penstock.errors import InvalidOption
+from penstock.files import FileStamp
 from penstock.server.options import TlsOptions
 
 logger = logging.getLogger(__name__)
 
 # Where a certificate has names, as getpeercert() calls it.
 _BESIDE = {"dns": "DNS", "email": "email"}
-# What tells one state of a file from another: time of change, size, inode.
-Stamp = tuple[int, int, int] | None
 
 
 class Certificates:
@@ -59,7 +58,7 @@ class Certificates:
             extra={"action": "certificate_reloaded"},
         )
 
-    def _stamps(self) -> list[Stamp]:
+    def _stamps(self) -> list[FileStamp | None]:
         files = self._options
         named = (files.cert_file, files.key_file, files.client_ca_file)
         return [_stamp(name) for name in named if name is not None]
@@ -98,7 +97,7 @@ def named_by(peercert: Mapping[str, Any] | None, where: str) -> str | None:
     return names[0] if len(names) == 1 else None
 
 
-def _stamp(name: str) -> Stamp:
+def _stamp(name: str) -> FileStamp | None:
     try:
         status = Path(name).stat()
     except OSError:

@@ -13,7 +13,7 @@ from collections import Counter, deque
 from typing import Generic, TypeVar
 
 T = TypeVar("T")
-Key = tuple[str, str]
+TurnKey = tuple[str, str]
 Items = deque[tuple[T, bool]]
 """What waits, and whether it costs something."""
 # Stands in place of an address where all of them are counted.
@@ -39,13 +39,13 @@ class Turns(Generic[T]):
         """How many wait that cost something: by address, and in all. How many wait
         that do not: by name and address, and by name."""
 
-    def full(self, key: Key) -> bool:
+    def full(self, key: TurnKey) -> bool:
         """Whether there is no room left; one address has half of it at most."""
         here = self._sizes[key[0]] + self._sizes[key]
         everywhere = self._sizes[EVERYWHERE] + self._sizes[EVERYWHERE, key[1]]
         return everywhere >= self._most or here >= self._most // 2
 
-    def put(self, key: Key, item: T, *, costs: bool = True) -> None:
+    def put(self, key: TurnKey, item: T, *, costs: bool = True) -> None:
         address, name = key
         items = self._held_up.get(name, {}).get(address)
         if items is None:
@@ -69,7 +69,7 @@ class Turns(Generic[T]):
             self._held_up.setdefault(name, {})[address] = items
         return None
 
-    def over(self, key: Key) -> None:
+    def over(self, key: TurnKey) -> None:
         """A turn has ended, and another of that name may be ready."""
         address, name = key
         self._busy -= self._under_way[name].pop(address)
@@ -89,7 +89,7 @@ class Turns(Generic[T]):
         under_way = self._under_way.get(name, {})
         return address not in under_way and len(under_way) < self._most_at_once
 
-    def _begin(self, key: Key, items: Items[T]) -> T:
+    def _begin(self, key: TurnKey, items: Items[T]) -> T:
         address, name = key
         item, costs = items.popleft()
         self._count(key, -1, costs=costs)
@@ -99,7 +99,7 @@ class Turns(Generic[T]):
             self._held_up.setdefault(name, {})[address] = items
         return item
 
-    def _count(self, key: Key, change: int, *, costs: bool) -> None:
+    def _count(self, key: TurnKey, change: int, *, costs: bool) -> None:
         """Count what waits."""
         both = (key[0], EVERYWHERE) if costs else (key, (EVERYWHERE, key[1]))
         for one in both:

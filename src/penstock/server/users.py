@@ -11,6 +11,7 @@ from threading import Lock
 from penstock.access.grants import Grants
 from penstock.access.quota import NONE, Quota
 from penstock.errors import BadUsersFile
+from penstock.files import FileStamp
 from penstock.server.rule_line import ADMINISTER
 from penstock.server.users_file import UserEntry, read_users
 
@@ -18,8 +19,6 @@ logger = logging.getLogger(__name__)
 
 # Users that a note names.
 MAX_NAMED = 10
-# What tells one state of a file from another: time of change, size, inode.
-Stamp = tuple[int, int, int]
 
 
 class Users:
@@ -32,7 +31,7 @@ class Users:
         self._path = Path(path)
         self._lock = Lock()
         # The stamp first: a change in between is then seen at the next look.
-        self._seen: Stamp | None = _stamp(self._path)
+        self._seen: FileStamp | None = _stamp(self._path)
         self._users = read_users(self._path)
         self._version = 1
 
@@ -81,7 +80,7 @@ class Users:
     def _current(self) -> dict[str, UserEntry]:
         with self._lock:
             try:
-                stamp: Stamp | None = _stamp(self._path)
+                stamp: FileStamp | None = _stamp(self._path)
             except OSError:
                 stamp = None
             if stamp != self._seen:
@@ -132,6 +131,6 @@ def notes(users: Mapping[str, UserEntry]) -> Iterator[str]:
         )
 
 
-def _stamp(path: Path) -> Stamp:
+def _stamp(path: Path) -> FileStamp:
     status = path.stat()
     return status.st_mtime_ns, status.st_size, status.st_ino

@@ -26,7 +26,7 @@ from penstock.files import Files, replace_file
 from penstock.server import password as passwords
 from penstock.server import quota_line, rule_line
 from penstock.server.password import NoPassword, Password
-from penstock.server.rule_line import ADMINISTER, Said
+from penstock.server.rule_line import ADMINISTER, LineMeaning
 
 MAX_NAME_BYTES = 256
 # A password is hashed whole; more than this is none.
@@ -96,7 +96,7 @@ def set_rules(
     known = _parsed(path, lines).get(name)
     if known is None:
         raise InvalidUser(name, "there is no such user in the file")
-    wanted: list[Said] = [] if rules is None else list(dict.fromkeys(rules))
+    wanted: list[LineMeaning] = [] if rules is None else list(dict.fromkeys(rules))
     if rules is not None and not wanted:
         wanted = [None]
     if known.grants.admin if admin is None else admin:
@@ -233,7 +233,7 @@ def _user_of(line: str) -> tuple[str, Password | NoPassword]:
     return user_name(name), passwords.parse(password)
 
 
-def _rule_of(line: str) -> tuple[str, Said]:
+def _rule_of(line: str) -> tuple[str, LineMeaning]:
     name, rule = rule_line.parse(line)
     return user_name(name), rule
 

@@ -29,7 +29,7 @@ from penstock.server.accepting import no_tls
 from penstock.server.connection import Connection, PeerCertificate
 from penstock.server.engine import TICK_S, Engine
 from penstock.server.listeners import Listeners
-from penstock.server.logins import Found
+from penstock.server.logins import LoginResult
 from penstock.server.settings import Settings
 from penstock.server.tls import Certificates
 from penstock.server.users_file import UserEntry
@@ -153,8 +153,8 @@ class Web:
         ``mqtt`` makes gateways for who speaks MQTT over WebSocket.
         """
         from penstock.http.app import make_app
-        from penstock.http.doorstep import Doorstep
         from penstock.http.guard import Guard
+        from penstock.http.host_check import HostCheck
         from penstock.http.house import House
         from penstock.http.keys import Tokens
         from penstock.server.http import HttpServer
@@ -188,7 +188,7 @@ class Web:
         if mqtt is not None:
             make = partial(self._beside, mqtt)
             app = MqttSockets(app, Guard(house).check_origin, make)
-        app = Doorstep(app, settings.http, settings.server.host)
+        app = HostCheck(app, settings.http, settings.server.host)
         self._server = HttpServer(
             app,
             settings.http,
@@ -243,9 +243,9 @@ class Web:
     async def _check(self, user: str, password: str, address: str) -> Grants:
         """What a user may do; raises as the answer to a login says."""
         loop = self._engine.loop
-        answered: asyncio.Future[Found] = loop.create_future()
+        answered: asyncio.Future[LoginResult] = loop.create_future()
 
-        def answer(found: Found) -> None:
+        def answer(found: LoginResult) -> None:
             if not answered.done():
                 answered.set_result(found)
 

@@ -14,19 +14,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, Generic, TypeVar
 
-Key = TypeVar("Key")
-Value = TypeVar("Value")
+TreeKey = TypeVar("TreeKey")
+TreeValue = TypeVar("TreeValue")
 Held = TypeVar("Held")
 
 # Where everything below a node is wanted, instead of a place in the filter.
 _ALL: Final = -1
 
 
-class FilterTree(Generic[Key, Value]):
+class FilterTree(Generic[TreeKey, TreeValue]):
     """Values by filter and key, found by the names that the filters match."""
 
     def __init__(self) -> None:
-        self._tree: _Tree[dict[Key, Value]] = _Tree()
+        self._tree: _Tree[dict[TreeKey, TreeValue]] = _Tree()
         self._count = 0
         self.steps = 0
         """Nodes that were looked at so far: many filters may be alike."""
@@ -35,7 +35,7 @@ class FilterTree(Generic[Key, Value]):
         """How many pairs of filter and key there are."""
         return self._count
 
-    def add(self, filter: str, key: Key, value: Value) -> None:
+    def add(self, filter: str, key: TreeKey, value: TreeValue) -> None:
         """Keep ``value`` for this filter and key; one that was there is replaced."""
         node = self._tree.place(filter)
         if node.held is None:
@@ -43,7 +43,7 @@ class FilterTree(Generic[Key, Value]):
         self._count += key not in node.held
         node.held[key] = value
 
-    def remove(self, filter: str, key: Key) -> bool:
+    def remove(self, filter: str, key: TreeKey) -> bool:
         """Whether there was something to forget."""
         node = self._tree.find(filter)
         if node is None or node.held is None or key not in node.held:
@@ -54,10 +54,10 @@ class FilterTree(Generic[Key, Value]):
             self._tree.clear(filter)
         return True
 
-    def match(self, topic: str) -> list[tuple[Key, Value]]:
+    def match(self, topic: str) -> list[tuple[TreeKey, TreeValue]]:
         """Key and value of every filter that matches, so maybe several of a key."""
         levels = topic.split("/")
-        found: list[tuple[Key, Value]] = []
+        found: list[tuple[TreeKey, TreeValue]] = []
         steps = 0
         stack = [(self._tree.root, 0)]
         while stack:

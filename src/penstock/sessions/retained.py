@@ -102,7 +102,7 @@ class Retained:
 
     def topics(self, filter_: str) -> Iterable[str]:
         """Topics that have one, of those that a filter matches."""
-        if filter_ == "#":  # all of them: none begins with $, see broker/acceptance.py
+        if filter_ == "#":  # all of them: none begins with $, see broker/names.py
             return self._offsets
         if "+" in filter_ or "#" in filter_:
             return self._names.match(filter_)

@@ -68,7 +68,7 @@ class Host(Protocol):
     def dismiss(self, subscription: Subscription, reason: str) -> None: ...
 
 
-class Group:
+class Sharers:
     """Sessions that share the events of a filter among them."""
 
     __slots__ = ("filter", "members", "name")
@@ -89,8 +89,8 @@ class Routes:
         self._sessions = sessions
         self._routed: set[str] = set()
         """Topics that every session that asks for them has a share in."""
-        self._tree: FilterTree[Session | Group, TopicFilter | None] = FilterTree()
-        self._groups: dict[tuple[str, str], Group] = {}
+        self._tree: FilterTree[Session | Sharers, TopicFilter | None] = FilterTree()
+        self._groups: dict[tuple[str, str], Sharers] = {}
         self._withheld: tuple[str, ...] = ()
         self._shared = ANSWERED
         """The rules of subscriptions that clients share."""
@@ -343,14 +343,14 @@ class Routes:
 
     def _route(self, topic: str, first: int) -> None:
         wild = _is_wild(topic)  # no MQTT client can be told: MQTT-3.3.2-2
-        found: dict[Session | Group, list[TopicFilter]] = {}
+        found: dict[Session | Sharers, list[TopicFilter]] = {}
         for key, topic_filter in () if wild else self._tree.match(topic):
             topic_filters = found.setdefault(key, [])
             if topic_filter is not None:
                 topic_filters.append(topic_filter)
         self.steps += FILTER_STEPS * len(found)
         for key, topic_filters in found.items():
-            if isinstance(key, Group):
+            if isinstance(key, Sharers):
                 self._make_shared(key, topic, first)
             elif (known := key.topics.get(topic)) is None or known.subscription.ended:
                 self._make(key, topic, first, _terms(topic_filters))
@@ -370,7 +370,7 @@ class Routes:
         )
         self.take_up(session, subscription, None).terms = terms
 
-    def _make_shared(self, group: Group, topic: str, first: int) -> None:
+    def _make_shared(self, group: Sharers, topic: str, first: int) -> None:
         subscriptions = self._broker.subscriptions
         if subscriptions.get(group.subscriber, topic) or self.withholds(topic):
             return
@@ -410,7 +410,7 @@ class Routes:
     ) -> None:
         group = self._groups.get(share)
         if group is None:
-            group = self._groups[share] = Group(*share)
+            group = self._groups[share] = Sharers(*share)
             self._tree.add(group.filter, group, None)
             self._unroute([group.filter])
             fresh: FilterTree[None, None] = FilterTree()
@@ -441,7 +441,7 @@ class Routes:
                 self._broker.dismiss(subscription, "its group has no member left")
                 self._broker.subscriptions.remove(subscription)
 
-    def shared_subscriptions(self, group: Group) -> Iterable[Subscription]:
+    def shared_subscriptions(self, group: Sharers) -> Iterable[Subscription]:
         return self._broker.subscriptions.of_subscriber(group.subscriber)
 
     def subscribers(self) -> set[str]:

@@ -81,7 +81,7 @@ class RowBatch:
 
 
 @dataclass(frozen=True, slots=True)
-class Frame:
+class RowLayout:
     """What a DataFrame is made of, as far as events are."""
 
     places: dict[str, int]
@@ -90,7 +90,7 @@ class Frame:
     """Of all rows, whatever their column says."""
 
     @classmethod
-    def of(cls, columns: Iterable[tuple[str, str]], topic: str | None) -> Frame:
+    def of(cls, columns: Iterable[tuple[str, str]], topic: str | None) -> RowLayout:
         """A frame with columns of these names and types, as Spark calls them.
 
         Raises UnfitFrame, InvalidName.
@@ -128,7 +128,7 @@ class _Rows:
 
     def __init__(
         self,
-        frame: Frame,
+        frame: RowLayout,
         batch: pa.RecordBatch,
         partition: int,
         first_row: int,

@@ -63,10 +63,10 @@ PYTHON_PATH = "spark.executorEnv.PYTHONPATH"
 # Of Spark's home, all but the archives of its Python side.
 _HOME = ("bin", "data", "jars", "sbin")
 
-Value = str | int | float | bool
+ConfValue = str | int | float | bool
 
 
-def session(master: str = "local[*]", **conf: Value) -> SparkSession:
+def session(master: str = "local[*]", **conf: ConfValue) -> SparkSession:
     """A session that knows the format ``penstock``; the one that runs, if one does.
 
     ``conf``: settings of Spark, ``**{"spark.ui.enabled": True}`` or, with ``_`` for
@@ -76,7 +76,7 @@ def session(master: str = "local[*]", **conf: Value) -> SparkSession:
     return opened(master, conf, short=False)
 
 
-def opened(master: str, conf: Mapping[str, Value], *, short: bool) -> SparkSession:
+def opened(master: str, conf: Mapping[str, ConfValue], *, short: bool) -> SparkSession:
     """The same; ``short``: for little work, and without what Java says of modules."""
     settings = named(conf)
     builder = SparkSession.Builder()
@@ -165,7 +165,7 @@ def java_options(*, short: bool) -> str:
     return " ".join(filter(None, options))
 
 
-def named(conf: Mapping[str, Value]) -> dict[str, str]:
+def named(conf: Mapping[str, ConfValue]) -> dict[str, str]:
     """Settings by the names that Spark has for them, as the text that it wants.
 
     Raises InvalidOption for what Spark would ignore.

@@ -41,7 +41,7 @@ from penstock.spark.options import (
     connection_of,
     whole,
 )
-from penstock.spark.rows import Frame, RowBatch
+from penstock.spark.rows import RowBatch, RowLayout
 from penstock.table.connection import BrokerAccess
 
 # Who published it, unless a user logs in.
@@ -128,7 +128,7 @@ def sink_options(options: Mapping[str, str]) -> SinkOptions:
 class Sink:
     """How rows of one frame get to topics; travels to the tasks."""
 
-    def __init__(self, options: SinkOptions, frame: Frame) -> None:
+    def __init__(self, options: SinkOptions, frame: RowLayout) -> None:
         self._options = options
         self._frame = frame
 

@@ -46,7 +46,7 @@ from penstock.spark import archive, register, sessions
 from penstock.spark.registered import of_schema
 from penstock.table.naming import suggestion, view
 
-Table = DataFrame
+SqlTable = DataFrame
 
 _NO_TABLE = "TABLE_OR_VIEW_NOT_FOUND"
 _NAME = re.compile(r"`((?:[^`]|``)*)`")

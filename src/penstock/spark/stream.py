@@ -112,7 +112,7 @@ class ProgressReporter:
 
 logger = logging.getLogger(__name__)
 
-Document = dict[str, Any]
+OffsetDocument = dict[str, Any]
 
 
 class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -121,7 +121,7 @@ class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._layout = layout
         self._place: Place | None = None
         self._progress: ProgressReporter | None = None
-        self._first: Document | None = None
+        self._first: OffsetDocument | None = None
         self._extents: dict[str, Extent] = {}
         self._targets: dict[str, int] | None = None
         self._stands: dict[str, int] = {}
@@ -135,7 +135,7 @@ class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     # Where batches begin and end
 
-    def initialOffset(self) -> Document:
+    def initialOffset(self) -> OffsetDocument:
         # Spark asks more than once, and means the same place.
         if self._first is None:
             options = self._options
@@ -158,7 +158,7 @@ class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         limit = self._options.max_offsets_per_trigger
         return ReadAllAvailable() if limit is None else ReadMaxRows(limit)
 
-    def latestOffset(self, start: Document, limit: ReadLimit) -> Document:
+    def latestOffset(self, start: OffsetDocument, limit: ReadLimit) -> OffsetDocument:
         stands = StreamOffset.of(start)
         ends = self._ends(stands.topics)
         starts = self._checked(stands, ends)
@@ -184,7 +184,7 @@ class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         )
         return end.document()
 
-    def reportLatestOffset(self) -> Document | None:
+    def reportLatestOffset(self) -> OffsetDocument | None:
         return plain({topic: one.end for topic, one in self._extents.items()})
 
     def prepareForTriggerAvailableNow(self) -> None:
@@ -193,7 +193,9 @@ class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     # One batch
 
-    def partitions(self, start: Document, end: Document) -> list[InputPartition]:
+    def partitions(
+        self, start: OffsetDocument, end: OffsetDocument
+    ) -> list[InputPartition]:
         if start == end:
             return []
         behind = StreamOffset.of(end)
@@ -217,7 +219,7 @@ class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         assert isinstance(partition, TaskRange), "what partitions() gave"
         return record_batches(self._options, self._layout, partition)
 
-    def commit(self, end: Document) -> None:
+    def commit(self, end: OffsetDocument) -> None:
         pass  # too late to be of use: see progress.py
 
     def stop(self) -> None:

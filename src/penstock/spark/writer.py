@@ -23,7 +23,7 @@ from pyspark.sql.datasource import (
 from pyspark.sql.types import StructType
 
 from penstock.errors import InvalidOption, UnfitFrame
-from penstock.spark.rows import Frame
+from penstock.spark.rows import RowLayout
 from penstock.spark.sink import Sink, SinkOptions, TaskResult, Write, sink_options
 
 logger = logging.getLogger(__name__)
@@ -42,7 +42,7 @@ class Written(WriterCommitMessage):
     part: TaskResult
 
 
-Messages = Sequence[WriterCommitMessage | None]
+CommitMessages = Sequence[WriterCommitMessage | None]
 
 
 def batch_writer(
@@ -77,11 +77,11 @@ class BatchWriter(DataSourceArrowWriter):
         put = self._sink.stage if self._atomic else self._sink.publish
         return Written(self._write, put(self._write, context.partitionId(), iterator))
 
-    def commit(self, messages: Messages) -> None:
+    def commit(self, messages: CommitMessages) -> None:
         if self._atomic:
             self._sink.commit(self._write, _parts(messages))
 
-    def abort(self, messages: Messages) -> None:
+    def abort(self, messages: CommitMessages) -> None:
         if self._atomic:
             self._sink.abort(self._write)
 
@@ -104,20 +104,20 @@ class StreamWriter(DataSourceStreamArrowWriter):
         write = Write(PREFIX + query, int(epoch))
         return Written(write, self._sink.stage(write, context.partitionId(), iterator))
 
-    def commit(self, messages: Messages, batchId: int) -> None:
+    def commit(self, messages: CommitMessages, batchId: int) -> None:
         for write in _writes(messages):
             if not self._sink.commit(write, _parts(messages)):
                 _note_before(write)
 
-    def abort(self, messages: Messages, batchId: int) -> None:
+    def abort(self, messages: CommitMessages, batchId: int) -> None:
         for write in _writes(messages):
             self._sink.abort(write)
 
 
-def frame_of(schema: StructType, options: SinkOptions) -> Frame:
+def frame_of(schema: StructType, options: SinkOptions) -> RowLayout:
     """What is written of rows of this schema; raises UnfitFrame, InvalidName."""
     columns = [(field.name, field.dataType.simpleString()) for field in schema.fields]
-    return Frame.of(columns, options.topic)
+    return RowLayout.of(columns, options.topic)
 
 
 def _note_before(write: Write) -> None:
@@ -136,10 +136,10 @@ def _context() -> TaskContext:
     return context
 
 
-def _parts(messages: Messages) -> list[TaskResult]:
+def _parts(messages: CommitMessages) -> list[TaskResult]:
     return [one.part for one in messages if isinstance(one, Written)]
 
 
-def _writes(messages: Messages) -> set[Write]:
+def _writes(messages: CommitMessages) -> set[Write]:
     """The write that the messages are of; none if no task has got anywhere."""
     return {one.write for one in messages if isinstance(one, Written)}

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from penstock.errors import BadDocument
 
 if TYPE_CHECKING:
-    from penstock.store.store import Row, Rows
+    from penstock.store.store import DocumentRow, DocumentRows
 
 # PostgreSQL has no longer keys in an index.
 MAX_KEY_BYTES = 1024
@@ -56,7 +56,7 @@ class Documents:
                 self.docs.slice(begin, step),
             )
 
-    def rows(self) -> Iterator[Row]:
+    def rows(self) -> Iterator[DocumentRow]:
         """One after the other, for a driver that has no columns."""
         keys = self.keys.cast(pa.large_string()).to_pylist()
         return zip(keys, self.versions.to_pylist(), self.docs.to_pylist(), strict=True)
@@ -65,7 +65,7 @@ class Documents:
         return cast(bytes, self.keys[row].as_py()).decode()
 
 
-def documents_of(collection: str, rows: Rows) -> Documents:
+def documents_of(collection: str, rows: DocumentRows) -> Documents:
     """What of ``rows`` is to be written; raises BadDocument."""
     if not isinstance(rows, pa.Table | pa.RecordBatch):
         rows = _from_rows(collection, rows)

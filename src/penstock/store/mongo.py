@@ -34,9 +34,8 @@ if TYPE_CHECKING:
     from pymongo.collection import Collection
     from pymongo.database import Database
 
-    from penstock.store.store import Rows
-
-    Document = dict[str, Any]
+    from penstock.store.mongobulk import StoredDocument
+    from penstock.store.store import DocumentRows
 
 T = TypeVar("T")
 
@@ -64,7 +63,7 @@ class MongoStore:
             self._tried(partial(_have_collection, self._database, name))
             self._prepared.add(name)
 
-    def upsert(self, collection: str, rows: Rows) -> int:
+    def upsert(self, collection: str, rows: DocumentRows) -> int:
         documents = documents_of(collection, rows)
         if collection not in self._prepared:
             self.prepare([collection])
@@ -108,7 +107,7 @@ class MongoStore:
     ) -> None:
         self.close()
 
-    def _collection(self, name: str) -> Collection[Document]:
+    def _collection(self, name: str) -> Collection[StoredDocument]:
         return self._database.get_collection(
             checked_name(name),
             read_preference=ReadPreference.PRIMARY,
@@ -129,9 +128,9 @@ class MongoStore:
 
 def _opened(
     url: str, place: str, retry_s: float
-) -> tuple[pymongo.MongoClient[Document], Database[Document]]:
+) -> tuple[pymongo.MongoClient[StoredDocument], Database[StoredDocument]]:
     try:
-        client: pymongo.MongoClient[Document] = pymongo.MongoClient(
+        client: pymongo.MongoClient[StoredDocument] = pymongo.MongoClient(
             url,
             serverSelectionTimeoutMS=int(1000 * min(SELECT_S, retry_s)),
             socketTimeoutMS=CALL_MS,
@@ -147,7 +146,7 @@ def _opened(
         raise InvalidStore(place, "the URL names no database") from None
 
 
-def _have_collection(database: Database[Document], name: str) -> None:
+def _have_collection(database: Database[StoredDocument], name: str) -> None:
     try:
         database.create_collection(name, changeStreamPreAndPostImages=IMAGES)
     except CollectionInvalid:
@@ -159,7 +158,7 @@ def _have_collection(database: Database[Document], name: str) -> None:
         _have_images(database, name)
 
 
-def _have_images(database: Database[Document], name: str) -> None:
+def _have_images(database: Database[StoredDocument], name: str) -> None:
     options = database[name].options()
     if options.get("changeStreamPreAndPostImages") != IMAGES:
         database.command("collMod", name, changeStreamPreAndPostImages=IMAGES)

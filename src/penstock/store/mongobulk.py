@@ -35,10 +35,10 @@ if TYPE_CHECKING:
     from pymongo.client_session import ClientSession
     from pymongo.collection import Collection
 
-    from penstock.store.store import Row
+    from penstock.store.store import DocumentRow
 
-    Document = dict[str, Any]
-    Steps = list[ReplaceOne[Any] | UpdateMany]
+    StoredDocument = dict[str, Any]
+    BulkSteps = list[ReplaceOne[Any] | UpdateMany]
 
 # By which a store knows its own transactions.
 APPLICATION = "penstock"
@@ -58,7 +58,7 @@ AGAIN = frozenset(
 SETTLED = ReadConcern("majority")
 
 
-def write(kept: Collection[Document], rows: Sequence[Row]) -> int:
+def write(kept: Collection[StoredDocument], rows: Sequence[DocumentRow]) -> int:
     """Have the newest of each; returns how many documents changed."""
     changed = 0
     with kept.database.client.start_session() as session:
@@ -83,7 +83,7 @@ def write(kept: Collection[Document], rows: Sequence[Row]) -> int:
 
 
 def versions_of(
-    kept: Collection[Document], keys: list[str], session: ClientSession
+    kept: Collection[StoredDocument], keys: list[str], session: ClientSession
 ) -> dict[str, int]:
     """The versions of those that are there."""
     found = kept.find(
@@ -92,7 +92,7 @@ def versions_of(
     return {document["_id"]: document["version"] for document in found}
 
 
-def _settle(kept: Collection[Document], session: ClientSession) -> None:
+def _settle(kept: Collection[StoredDocument], session: ClientSession) -> None:
     """Wait until what was read is safe on disk.
 
     Another writer may have written it just now, and may not know either. After writes
@@ -102,7 +102,7 @@ def _settle(kept: Collection[Document], session: ClientSession) -> None:
 
 
 def _insert(
-    kept: Collection[Document], new: list[Row], session: ClientSession
+    kept: Collection[StoredDocument], new: list[DocumentRow], session: ClientSession
 ) -> set[str]:
     """The keys that another writer inserted meanwhile."""
     if not new:
@@ -118,7 +118,10 @@ def _insert(
 
 
 def _update(
-    kept: Collection[Document], newer: list[Row], steps: Steps, session: ClientSession
+    kept: Collection[StoredDocument],
+    newer: list[DocumentRow],
+    steps: BulkSteps,
+    session: ClientSession,
 ) -> int:
     """Write over those that are older; returns how many were."""
     if not newer:
@@ -134,7 +137,10 @@ def _update(
 
 
 def _update_beside_others(
-    kept: Collection[Document], newer: list[Row], steps: Steps, session: ClientSession
+    kept: Collection[StoredDocument],
+    newer: list[DocumentRow],
+    steps: BulkSteps,
+    session: ClientSession,
 ) -> int:
     changed = 0
     try:
@@ -150,7 +156,7 @@ def _update_beside_others(
 
 
 def _update_one_by_one(
-    kept: Collection[Document], newer: list[Row], session: ClientSession
+    kept: Collection[StoredDocument], newer: list[DocumentRow], session: ClientSession
 ) -> int:
     try:
         return _bulk(kept, [_step(kept.name, [row]) for row in newer], session)
@@ -161,15 +167,17 @@ def _update_one_by_one(
         raise _judged(kept.name, newer, error) from error
 
 
-def _bulk(kept: Collection[Document], steps: Steps, session: ClientSession) -> int:
+def _bulk(
+    kept: Collection[StoredDocument], steps: BulkSteps, session: ClientSession
+) -> int:
     return kept.bulk_write(steps, ordered=False, session=session).modified_count
 
 
-def _steps(name: str, newer: list[Row]) -> Steps:
+def _steps(name: str, newer: list[DocumentRow]) -> BulkSteps:
     return [_step(name, group) for group in groups(newer, GROUP_ROWS, GROUP_BYTES)]
 
 
-def _step(name: str, group: list[Row]) -> ReplaceOne[Any] | UpdateMany:
+def _step(name: str, group: list[DocumentRow]) -> ReplaceOne[Any] | UpdateMany:
     """Replaces those that are older; others do not change, and no stream tells it."""
     if len(group) == 1:
         key, version, _ = group[0]
@@ -183,7 +191,7 @@ def _step(name: str, group: list[Row]) -> ReplaceOne[Any] | UpdateMany:
     return pymongo.UpdateMany({"_id": {"$in": keys}}, [{"$replaceWith": chosen}])
 
 
-def end_orphans(client: MongoClient[Document]) -> None:
+def end_orphans(client: MongoClient[StoredDocument]) -> None:
     """End the transactions of writers that are gone, as far as we may."""
     asked = {"idleSessions": True, "idleConnections": True}
     of_ours = {"$match": {"appName": APPLICATION}}
@@ -199,11 +207,11 @@ def end_orphans(client: MongoClient[Document]) -> None:
             client.admin.command("killSessions", orphans)
 
 
-def _is_idle(found: Document) -> bool:
+def _is_idle(found: StoredDocument) -> bool:
     return bool(found["type"] == "idleSession")
 
 
-def _duplicates(name: str, rows: list[Row], error: BulkWriteError) -> set[str]:
+def _duplicates(name: str, rows: list[DocumentRow], error: BulkWriteError) -> set[str]:
     """The keys that were there already; raises what else went wrong."""
     _raise_what_passes(error)
     found = set()
@@ -223,7 +231,7 @@ def _raise_what_passes(error: BulkWriteError) -> None:
             raise Away(one["errmsg"]) from error
 
 
-def _judged(name: str, rows: list[Row], error: OperationFailure) -> Exception:
+def _judged(name: str, rows: list[DocumentRow], error: OperationFailure) -> Exception:
     """The error, or that of the document that is at fault."""
     if error.code != TOO_DEEP:
         return error

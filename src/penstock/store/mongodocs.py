@@ -18,14 +18,14 @@ from bson.raw_bson import RawBSONDocument
 from penstock.errors import BadDocument
 
 if TYPE_CHECKING:
-    from penstock.store.store import Row
+    from penstock.store.store import DocumentRow
 
 # MongoDB's own; with a key and a version beside the document.
 MAX_BSON_BYTES = 16 << 20
 MAX_INT64 = (1 << 63) - 1
 
 
-def encoded(collection: str, row: Row) -> RawBSONDocument:
+def encoded(collection: str, row: DocumentRow) -> RawBSONDocument:
     """The row in BSON; raises BadDocument for what is no JSON, or beyond a limit."""
     found = _encoded(_document(collection, row))
     if len(found.raw) > MAX_BSON_BYTES:
@@ -34,14 +34,16 @@ def encoded(collection: str, row: Row) -> RawBSONDocument:
     return found
 
 
-def literal(collection: str, group: list[Row]) -> RawBSONDocument:
+def literal(collection: str, group: list[DocumentRow]) -> RawBSONDocument:
     """An array of the rows, as an expression of a pipeline; raises BadDocument."""
     return _encoded({"$literal": [_document(collection, row) for row in group]})
 
 
-def groups(rows: list[Row], count: int, size_bytes: int) -> Iterator[list[Row]]:
+def groups(
+    rows: list[DocumentRow], count: int, size_bytes: int
+) -> Iterator[list[DocumentRow]]:
     """Parts of at most so many rows and bytes; what is larger is one by itself."""
-    group: list[Row] = []
+    group: list[DocumentRow] = []
     left_bytes = size_bytes
     for row in rows:
         size = len(row[2])
@@ -54,7 +56,7 @@ def groups(rows: list[Row], count: int, size_bytes: int) -> Iterator[list[Row]]:
         yield group
 
 
-def depth_of(row: Row) -> int:
+def depth_of(row: DocumentRow) -> int:
     """How deep arrays and objects of a document are nested."""
     return _depth(_decode(row[2]))
 
@@ -73,7 +75,7 @@ def with_numbers_that_fit(value: Any) -> Any:
             return value
 
 
-def _document(collection: str, row: Row) -> dict[str, Any]:
+def _document(collection: str, row: DocumentRow) -> dict[str, Any]:
     key, version, text = row
     try:
         return {"_id": key, "version": version, "doc": _decode(text)}

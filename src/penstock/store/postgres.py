@@ -29,9 +29,9 @@ from penstock.store.retry import Away, retried
 from penstock.store.store import RETRY_S, checked_name, place_of
 
 if TYPE_CHECKING:
-    from penstock.store.store import Rows
+    from penstock.store.store import DocumentRows
 
-    Connection = psycopg.Connection[tuple[Any, ...]]
+    PgConnection = psycopg.Connection[tuple[Any, ...]]
 
 T = TypeVar("T")
 
@@ -93,9 +93,9 @@ class PostgresStore:
         self.place = place_of(url)
         self._url = checked_url(url)
         self._retry_s = retry_s
-        self._connection: Connection | None = None
+        self._connection: PgConnection | None = None
         self._prepared: set[str] = set()
-        self._receives: Connection | None = None
+        self._receives: PgConnection | None = None
         """The connection that has the temporary table, of those there were."""
 
     def prepare(self, collections: Sequence[str]) -> None:
@@ -105,7 +105,7 @@ class PostgresStore:
             self._tried(partial(_have_table, table=table))
             self._prepared.add(collection)
 
-    def upsert(self, collection: str, rows: Rows) -> int:
+    def upsert(self, collection: str, rows: DocumentRows) -> int:
         documents = documents_of(collection, rows)
         if collection not in self._prepared:
             self.prepare([collection])
@@ -158,16 +158,18 @@ class PostgresStore:
     ) -> None:
         self.close()
 
-    def _tried(self, work: Callable[[Connection], T]) -> T:
+    def _tried(self, work: Callable[[PgConnection], T]) -> T:
         return retried(lambda: self._once(work), self.place, self._retry_s)
 
-    def _write(self, connection: Connection, collection: str, chunk: Documents) -> int:
+    def _write(
+        self, connection: PgConnection, collection: str, chunk: Documents
+    ) -> int:
         if self._receives is not connection:
             connection.execute(INCOMING)
             self._receives = connection
         return _write(connection, collection, chunk)
 
-    def _once(self, work: Callable[[Connection], T]) -> T:
+    def _once(self, work: Callable[[PgConnection], T]) -> T:
         try:
             if self._connection is None:
                 self._connection = connected(self._url)
@@ -181,7 +183,7 @@ class PostgresStore:
             raise StoreRefused(self.place, _said(error)) from error
 
 
-def connected(url: str) -> Connection:
+def connected(url: str) -> PgConnection:
     """A connection that commits by itself; raises Away, StoreRefused, InvalidStore."""
     try:
         return psycopg.connect(
@@ -214,17 +216,17 @@ def _table(collection: str) -> sql.Identifier:
     return sql.Identifier(checked_name(collection))
 
 
-def _is_there(connection: Connection, table: sql.Identifier) -> bool:
+def _is_there(connection: PgConnection, table: sql.Identifier) -> bool:
     return _identity(connection, table) is not None
 
 
-def _identity(connection: Connection, table: sql.Identifier) -> str | None:
+def _identity(connection: PgConnection, table: sql.Identifier) -> str | None:
     name = sql.Literal(table.as_string(connection))
     found = connection.execute(sql.SQL(IDENTITY).format(name=name)).fetchone()
     return None if found is None else found[0]
 
 
-def _have_table(connection: Connection, table: sql.Identifier) -> None:
+def _have_table(connection: PgConnection, table: sql.Identifier) -> None:
     identity = _identity(connection, table)
     if identity is None:
         try:
@@ -238,7 +240,7 @@ def _have_table(connection: Connection, table: sql.Identifier) -> None:
         )
 
 
-def _write(connection: Connection, collection: str, chunk: Documents) -> int:
+def _write(connection: PgConnection, collection: str, chunk: Documents) -> int:
     """One transaction; returns how many rows changed."""
     with connection.transaction(), connection.cursor() as cursor:
         try:
@@ -263,7 +265,7 @@ def _bad_document(
     return BadDocument(collection, key, f"{said}: {detail}" if detail else said)
 
 
-def _count(connection: Connection, table: sql.Identifier) -> int:
+def _count(connection: PgConnection, table: sql.Identifier) -> int:
     if not _is_there(connection, table):
         return 0
     query = sql.SQL("SELECT count(*) FROM {table}").format(table=table)

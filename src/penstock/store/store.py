@@ -27,9 +27,9 @@ from penstock.errors import InvalidName, InvalidStore, MissingExtra
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    Rows: TypeAlias = "Sequence[Row] | pa.Table | pa.RecordBatch"
+    DocumentRows: TypeAlias = "Sequence[DocumentRow] | pa.Table | pa.RecordBatch"
 
-Row = tuple[str, int, bytes]
+DocumentRow = tuple[str, int, bytes]
 """Key, version, and the document as JSON."""
 
 # Where commands look for the URL of a store: there may be a password in it, and command
@@ -50,7 +50,7 @@ class Store(Protocol):
     def prepare(self, collections: Sequence[str]) -> None:
         """Have these collections, ready for the capture of changes."""
 
-    def upsert(self, collection: str, rows: Rows) -> int:
+    def upsert(self, collection: str, rows: DocumentRows) -> int:
         """Write what is newer; returns how many documents changed.
 
         ``rows`` may be Arrow data with the columns key (string), version (int64) and

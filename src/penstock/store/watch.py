@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 if TYPE_CHECKING:
-    import psycopg
-
-    Connection = psycopg.Connection[tuple[Any, ...]]
+    from penstock.store.postgres import PgConnection
 
 # Not what is copied into temporary tables first, which go with their session.
 WRITTEN = (
@@ -24,7 +22,7 @@ class DocumentWatch:
         self.errors = 0
         """How often the server did not answer."""
         self._url = url
-        self._connection: Connection | None = None
+        self._connection: PgConnection | None = None
         self._before: int | None = None
         self._written = 0
 

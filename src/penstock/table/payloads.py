@@ -22,7 +22,7 @@ _UNFIT = (msgspec.MsgspecError, ValueError, RecursionError)
 # The text of a value in each place; None: it is null, or missing.
 Texts = Sequence[bytes | None]
 # The values, and the places in which there is another one than was expected.
-Made = tuple[pa.Array, set[int]]
+MadeColumn = tuple[pa.Array, set[int]]
 
 
 class PayloadDecoder:
@@ -73,7 +73,7 @@ def has_map(kind: pa.DataType) -> bool:
 
 
 class _Column(Protocol):
-    def made(self, texts: Texts) -> Made: ...
+    def made(self, texts: Texts) -> MadeColumn: ...
 
 
 class _PlainColumn:
@@ -82,7 +82,7 @@ class _PlainColumn:
     def __init__(self, kind: pa.DataType) -> None:
         self._decoder = typed.JsonDecoder([pa.field("v", kind)])
 
-    def made(self, texts: Texts) -> Made:
+    def made(self, texts: Texts) -> MadeColumn:
         payloads = [b'{"v":%b}' % (_NULL if text is None else text) for text in texts]
         (array,), unfit = self._decoder.decode(pa.array(payloads, pa.binary()))
         return array, _places(unfit)
@@ -93,7 +93,7 @@ class _Struct:
         self._decoder = PayloadDecoder(list(kind))
         self._type = kind
 
-    def made(self, texts: Texts) -> Made:
+    def made(self, texts: Texts) -> MadeColumn:
         there = [place for place, text in enumerate(texts) if text is not None]
         payloads = pa.array([texts[place] for place in there], pa.binary())
         columns, unfit = self._decoder.decode(payloads)
@@ -116,7 +116,7 @@ class _Array:
         self._type = kind
         self._parts = msgspec.json.Decoder(list[msgspec.Raw]).decode
 
-    def made(self, texts: Texts) -> Made:
+    def made(self, texts: Texts) -> MadeColumn:
         rows, bad = _each(self._parts, texts)
         parts = [_text(one) for row in rows for one in row or ()]
         values, unfit = self._element.made(parts)
@@ -132,7 +132,7 @@ class _Map:
         self._type = kind
         self._parts = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 
-    def made(self, texts: Texts) -> Made:
+    def made(self, texts: Texts) -> MadeColumn:
         rows, bad = _each(self._parts, texts)
         keys = pa.array([key for row in rows for key in row or ()], pa.string())
         values, unfit = self._value.made(

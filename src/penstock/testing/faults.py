@@ -8,7 +8,7 @@ from threading import Lock
 from typing import NamedTuple
 
 # Domain and topic: that is one handler.
-Key = tuple[str, str]
+FaultKey = tuple[str, str]
 Error = BaseException | type[BaseException]
 
 
@@ -35,14 +35,14 @@ class Faults:
     """What was planned for the next calls of handlers."""
 
     def __init__(self) -> None:
-        self._planned: dict[tuple[Key, bool], deque[_HandlerFault]] = {}
+        self._planned: dict[tuple[FaultKey, bool], deque[_HandlerFault]] = {}
         self._lock = Lock()
 
-    def fail(self, key: Key, times: int | None, error: Error) -> None:
+    def fail(self, key: FaultKey, times: int | None, error: Error) -> None:
         """Have the next calls raise; after what was planned before."""
         self._plan((key, True), _HandlerFault(times, error=error))
 
-    def slow(self, key: Key, times: int | None, seconds: float) -> None:
+    def slow(self, key: FaultKey, times: int | None, seconds: float) -> None:
         """Have the next calls take longer; after what was planned before."""
         self._plan((key, False), _HandlerFault(times, delay_s=seconds))
 
@@ -51,18 +51,18 @@ class Faults:
         with self._lock:
             self._planned.clear()
 
-    def next(self, key: Key) -> Mishap:
+    def next(self, key: FaultKey) -> Mishap:
         """What happens to a call that begins now; from any thread."""
         with self._lock:
             slow, bad = self._take((key, False)), self._take((key, True))
         delay_s = 0.0 if slow is None else slow.delay_s
         return Mishap(delay_s, None if bad is None else _raised(bad.error))
 
-    def _plan(self, place: tuple[Key, bool], fault: _HandlerFault) -> None:
+    def _plan(self, place: tuple[FaultKey, bool], fault: _HandlerFault) -> None:
         with self._lock:
             self._planned.setdefault(place, deque()).append(fault)
 
-    def _take(self, place: tuple[Key, bool]) -> _HandlerFault | None:
+    def _take(self, place: tuple[FaultKey, bool]) -> _HandlerFault | None:
         planned = self._planned.get(place)
         while planned and planned[0].left == 0:
             planned.popleft()

@@ -22,7 +22,7 @@ MIX: Mapping[str, float] = MappingProxyType(
 MAX_BATCH = 100
 
 # number, kind, from, to; what a kind does not have is 0
-Event = tuple[int, str, int, int]
+MadeEvent = tuple[int, str, int, int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,7 +75,7 @@ def generate(
 
 def random_events(
     random: Random, events: int, users: int, mix: Mapping[str, float] = MIX
-) -> Iterator[Event]:
+) -> Iterator[MadeEvent]:
     """Events in order. Who is unfollowed is followed, as long as any user is."""
     kinds = list(mix)
     weights = list(accumulate(mix.values()))
@@ -100,7 +100,7 @@ def random_events(
         yield number, kind, one, other
 
 
-def line_of(event: Event) -> bytes:
+def line_of(event: MadeEvent) -> bytes:
     """The event as it is sent, without its line end."""
     number, kind, one, other = event
     if kind == "B":
@@ -122,7 +122,7 @@ def shuffled(random: Random, lines: list[bytes], batch: int) -> Iterator[bytes]:
 
 
 def notified(
-    in_order: list[tuple[Event, bytes]], connected: list[int]
+    in_order: list[tuple[MadeEvent, bytes]], connected: list[int]
 ) -> dict[int, bytes]:
     """The lines each connected client must get, by the rules and nothing else."""
     followers: dict[int, set[int]] = {}

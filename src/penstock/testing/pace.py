@@ -25,7 +25,7 @@ from penstock.embedded.local import LocalLink
 from penstock.embedded.run import HandlerRun
 from penstock.errors import NotSettled
 from penstock.testing.clock import VirtualClock
-from penstock.testing.faults import Faults, InjectedFault, Key, Mishap
+from penstock.testing.faults import FaultKey, Faults, InjectedFault, Mishap
 from penstock.testing.timers import CALL, HandlerCall, VirtualTimers
 
 
@@ -63,7 +63,7 @@ class Calls:
         """Let nothing begin any more, not even what sleeps now."""
         self._closed = True
 
-    def _watched(self, handler: Handler, key: Key) -> Handler:
+    def _watched(self, handler: Handler, key: FaultKey) -> Handler:
         function = handler.function
 
         async def call(first: Any, *more: Any) -> Any:

@@ -19,8 +19,8 @@ from penstock.clock import ManualClock
 from penstock.desk.desk import Desk
 from penstock.errors import WriteFailed
 from penstock.gateway.gateway import Gateway
-from penstock.gateway.json_consumer import ConsumerGateway
-from penstock.gateway.json_publisher import PublisherGateway
+from penstock.gateway.json_consumer import JsonConsumerGateway
+from penstock.gateway.json_publisher import JsonPublisherGateway
 from penstock.gateway.line import LineGateway
 from penstock.gateway.mqtt import MqttGateway, MqttHub
 from penstock.gateway.native import NativeGateway
@@ -137,7 +137,7 @@ class OnPower:
         self._broker = Broker(open_log, BROKER, TOPICS)
         self._hub = MqttHub(self._broker, MqttOptions(sys_interval_s=0))
         self._desk = Desk(self._broker)
-        self._users: dict[str, ConsumerGateway] = {}
+        self._users: dict[str, JsonConsumerGateway] = {}
 
     def _step(self) -> None:
         """A moment: all clients speak and listen, and the broker writes, or not yet."""
@@ -173,9 +173,9 @@ class OnPower:
             case "line":
                 return LineGateway(self._broker, LineOptions())
             case "publisher":
-                return PublisherGateway(self._broker, JsonOptions())
+                return JsonPublisherGateway(self._broker, JsonOptions())
             case "consumer":
-                return ConsumerGateway(self._broker, JsonOptions(), self._users)
+                return JsonConsumerGateway(self._broker, JsonOptions(), self._users)
             case "native":
                 return NativeGateway(self._broker, self._desk, NativeOptions())
             case "mqtt":

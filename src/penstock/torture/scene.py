@@ -25,7 +25,7 @@ ONE, TWO, STATE = "load/one", "load/two", [f"state/{number}" for number in range
 LOAD = "load/"
 
 Publisher = LinePublisher | JsonPublisher | NativePublisher | HttpPublisher
-Consumer = LineConsumer | JsonConsumer | NativeConsumer | HttpConsumer
+AnyConsumer = LineConsumer | JsonConsumer | NativeConsumer | HttpConsumer
 
 
 class World(Protocol):
@@ -65,7 +65,7 @@ class Scene:
             NativePublisher("nora", ORDERS, record, random),
         ]
         self._one_by_one = LineConsumer("ole", both, record, random, drop_rate=0.01)
-        self.consumers: list[Consumer] = [
+        self.consumers: list[AnyConsumer] = [
             self._one_by_one,
             LineConsumer("mia", [ORDERS], record, random, window=20, drop_rate=0.01),
             JsonConsumer("kim", ORDERS, record),

@@ -6,8 +6,8 @@ from functools import partial
 import pytest
 
 from penstock.broker.broker import Broker
+from penstock.broker.log_throttle import MAX_THINGS
 from penstock.broker.options import BrokerOptions
-from penstock.broker.seldom import MAX_THINGS
 from penstock.delivery.handshake import Reply
 from penstock.delivery.letters import decode_letter
 from penstock.delivery.states import OwedState

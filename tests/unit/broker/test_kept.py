@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from penstock.broker.broker import Broker
-from penstock.delivery.kept import Kept, Registry
+from penstock.delivery.kept import Kept, KeptKinds
 from penstock.delivery.unconfirmed import Unconfirmed
 from penstock.errors import WriteFailed
 from penstock.gateway.maze.state import MazeState
@@ -179,7 +179,7 @@ def test_it_is_told_of_topics_that_a_failed_commit_took_back(scene: Scene) -> No
 
 
 def test_what_has_no_records_is_undone_the_last_first() -> None:
-    kept, told = Registry(), list[str]()
+    kept, told = KeptKinds(), list[str]()
     for name in ("one", "other"):
         kept.follow(
             lambda group, name=name: told.append(f"{name} {group}"),  # type: ignore[misc]
@@ -193,7 +193,7 @@ def test_what_has_no_records_is_undone_the_last_first() -> None:
 
 
 def test_a_number_is_not_given_twice() -> None:
-    kept = Registry()
+    kept = KeptKinds()
     kept.keep(Stars())
 
     with pytest.raises(ValueError, match="kind 999"):

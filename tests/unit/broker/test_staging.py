@@ -4,7 +4,7 @@ import logging
 
 import pytest
 
-from penstock.broker.seldom import Seldom
+from penstock.broker.log_throttle import LogThrottle
 from penstock.broker.staging import PIECE_BYTES, StagedPiece, Staging
 from penstock.errors import InvalidOption, LimitReached, MissingStage
 from penstock.log import Batch, Columns, frame_of
@@ -112,12 +112,12 @@ def test_an_epoch_whose_commit_is_under_way_is_kept(staging: Staging) -> None:
     staging.hold("q", 1, held=True)
 
     assert staging.drop("q", 1) == 0
-    staging.expire(1000.0, Seldom())
+    staging.expire(1000.0, LogThrottle())
     assert staging.get("q", 1) is not None
 
     staging.hold("q", 1, held=False)
     staging.hold("q", 9, held=True)  # of one that nobody knows
-    staging.expire(1000.0, Seldom())
+    staging.expire(1000.0, LogThrottle())
     assert staging.get("q", 1) is None
 
 
@@ -138,7 +138,7 @@ def test_epochs_that_nobody_adds_to_go_after_a_while(
     staging.put("q", 2, (0, 0), 1, piece(b"a"), 30.0)
 
     with caplog.at_level(logging.WARNING):
-        staging.expire(60.0, Seldom())
+        staging.expire(60.0, LogThrottle())
 
     assert list(staging.of_query("q")) == [2]
     (record,) = caplog.records

@@ -10,9 +10,9 @@ from penstock.broker.topic_metadata import (
     Described,
     Documentation,
     Forgotten,
+    MetadataStep,
     ModeSet,
     Registered,
-    Step,
     TopicMetadata,
     Uncommented,
     Version,
@@ -23,7 +23,7 @@ V1 = Version(1, b"{}", "T", 5, "ann")
 TEXT = Documentation("# t", 6, "bob")
 NOTE = Comment(1, 7, "eve", "hm")
 
-STEPS: list[tuple[Step, TopicMetadata]] = [
+STEPS: list[tuple[MetadataStep, TopicMetadata]] = [
     (Registered("t", V1), TopicMetadata(versions=[V1])),
     (ModeSet("t", "full"), TopicMetadata(mode="full")),
     (Described("t", TEXT), TopicMetadata(documentation=TEXT)),
@@ -32,7 +32,7 @@ STEPS: list[tuple[Step, TopicMetadata]] = [
 
 
 @pytest.mark.parametrize(("step", "metadata"), STEPS)
-def test_a_step_makes_another_card(step: Step, metadata: TopicMetadata) -> None:
+def test_a_step_makes_another_card(step: MetadataStep, metadata: TopicMetadata) -> None:
     assert after(EMPTY, step) == metadata
     assert TopicMetadata() == EMPTY
     assert after(metadata, Forgotten("t")) == EMPTY
@@ -50,7 +50,7 @@ def test_steps_and_cards_travel_through_a_record() -> None:
 
     data = msgspec.msgpack.encode(steps)
 
-    assert msgspec.msgpack.decode(data, type=list[Step]) == steps
+    assert msgspec.msgpack.decode(data, type=list[MetadataStep]) == steps
     encoded = msgspec.msgpack.encode(metadata)
     assert msgspec.msgpack.decode(encoded, type=TopicMetadata) == metadata
 

@@ -13,7 +13,7 @@ from penstock.chains.store import (
     TABLES,
     VERSION,
     ChainIndex,
-    Rows,
+    IndexRows,
     Unusable,
     boot_id,
     open_store,
@@ -40,7 +40,7 @@ def fill(store: ChainIndex, count: int, topic: int = 1) -> int:
     with store.transaction():
         run = store.begin_run(topic, 0)
         rows = [(number, run.number, number) for number in range(count)]
-        store.add(Rows(parents=list(rows)))
+        store.add(IndexRows(parents=list(rows)))
         run.next, run.rows = count, count
         store.keep(run)
     return run.number
@@ -187,7 +187,7 @@ def test_a_failed_step_leaves_nothing(store: ChainIndex) -> None:
 
     with pytest.raises(ZeroDivisionError), store.transaction():
         store.begin_run(2, 0)
-        store.add(Rows(ids=[(1, 1, 1)]))
+        store.add(IndexRows(ids=[(1, 1, 1)]))
         _ = 1 // 0
 
     assert (len(store.runs()), store.count("ids")) == (1, 0)
@@ -218,7 +218,7 @@ def test_a_directory_that_is_gone_is_an_error_of_writing(tmp_path: Path) -> None
 
 def test_rows_of_one_key_come_page_by_page(store: ChainIndex) -> None:
     with store.transaction():
-        store.add(Rows(ids=[(5, 1, offset) for offset in range(5)]))
+        store.add(IndexRows(ids=[(5, 1, offset) for offset in range(5)]))
 
     first = store.find("ids", 5, (0, -1), 3)
     rest = store.find("ids", 5, first[-1], 3)
@@ -255,7 +255,7 @@ def test_a_batch_stays_while_any_of_it_does(store: ChainIndex) -> None:
 
     with store.transaction():
         batches = [(1, run.number, 0, 10), (2, run.number, 5, 6)]
-        store.add(Rows(batches=[*batches]))
+        store.add(IndexRows(batches=[*batches]))
         store.keep(run)
         store.sweep("batches", 100)
 

@@ -46,7 +46,7 @@ class Desk:
             self.sent.append((self.now_s, sum(one.fresh for one in results)))
         return answer
 
-    def run(self, plan: Plan[redrive.Row]) -> redrive.Row:
+    def run(self, plan: Plan[redrive.GroupedRow]) -> redrive.GroupedRow:
         return drive_blocking(plan, self.ask, self.sleep)
 
     def republish(self, *which: redrive.Which, **more: object) -> Progress:

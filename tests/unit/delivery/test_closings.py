@@ -4,19 +4,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.delivery.letters import Closings, Verdict
+from penstock.delivery.letters import Closings, LetterVerdict
 
 NUMBERS = st.integers(0, 20)
-VERDICTS: st.SearchStrategy[Verdict] = st.sampled_from(["republished", "dropped"])
+VERDICTS: st.SearchStrategy[LetterVerdict] = st.sampled_from(["republished", "dropped"])
 STEPS = st.lists(st.tuples(st.booleans(), NUMBERS, VERDICTS))
 
 
 @given(STEPS)
 def test_runs_say_what_single_numbers_would(
-    steps: list[tuple[bool, int, Verdict]],
+    steps: list[tuple[bool, int, LetterVerdict]],
 ) -> None:
     closings = Closings()
-    model: dict[int, Verdict] = {}
+    model: dict[int, LetterVerdict] = {}
     for adds, number, verdict in steps:
         if adds:
             closings.add(number, verdict)
@@ -36,7 +36,7 @@ def test_runs_say_what_single_numbers_would(
 
 @given(STEPS, st.integers(0, 5))
 def test_a_floor_rises_over_what_is_closed_without_a_gap(
-    steps: list[tuple[bool, int, Verdict]], floor: int
+    steps: list[tuple[bool, int, LetterVerdict]], floor: int
 ) -> None:
     closings = Closings()
     for _, number, verdict in steps:
@@ -57,7 +57,7 @@ def test_in_front_of_the_floor_the_newest_runs_are_kept(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("penstock.delivery.letters.MAX_RUNS", 2)
-    verdicts: list[Verdict] = ["dropped", "republished"]
+    verdicts: list[LetterVerdict] = ["dropped", "republished"]
     closings = Closings((n, n + 1, verdicts[n % 2]) for n in (0, 1, 2, 3, 5, 6))
 
     assert closings.raised(0) == 4
@@ -77,7 +77,7 @@ def test_neighbours_are_one_run() -> None:
 
 
 @pytest.mark.parametrize("runs", [[], [(0, 3, "dropped"), (7, 8, "republished")]])
-def test_runs_are_made_from_runs(runs: list[tuple[int, int, Verdict]]) -> None:
+def test_runs_are_made_from_runs(runs: list[tuple[int, int, LetterVerdict]]) -> None:
     assert Closings(runs).runs() == runs
 
 

@@ -19,8 +19,8 @@ from penstock.desk.figures import Figures
 from penstock.errors import WriteFailed
 from penstock.gateway.control import ControlGateway
 from penstock.gateway.gateway import Gateway
-from penstock.gateway.json_consumer import ConsumerGateway
-from penstock.gateway.json_publisher import PublisherGateway
+from penstock.gateway.json_consumer import JsonConsumerGateway
+from penstock.gateway.json_publisher import JsonPublisherGateway
 from penstock.gateway.line import LineGateway
 from penstock.gateway.options import ControlOptions, JsonOptions, LineOptions
 from penstock.log import Log, LogOptions
@@ -65,7 +65,7 @@ class Scene:
         self.files = FaultyFiles()
         self.peers: dict[Gateway, Peer] = {}
         self._folder = folder
-        self._users: dict[str, ConsumerGateway] = {}
+        self._users: dict[str, JsonConsumerGateway] = {}
         self.broker = self._open()
         self.figures = Figures(self.broker)
 
@@ -140,11 +140,11 @@ class Scene:
         if port == "line":
             return LineGateway(broker, rules.line, authenticate=ask)
         if port == "publisher":
-            return PublisherGateway(broker, rules.json, authenticate=ask)
+            return JsonPublisherGateway(broker, rules.json, authenticate=ask)
         if port == "control":
             return ControlGateway(broker, rules.control, self.figures)
         assert port == "consumer", port
-        return ConsumerGateway(broker, rules.json, self._users, authenticate=ask)
+        return JsonConsumerGateway(broker, rules.json, self._users, authenticate=ask)
 
 
 class Peer:

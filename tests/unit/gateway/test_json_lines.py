@@ -2,12 +2,12 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.gateway.json_consumer import ConsumerGateway
+from penstock.gateway.json_consumer import JsonConsumerGateway
 from penstock.gateway.json_lines import JsonGateway
-from penstock.gateway.json_publisher import PublisherGateway
+from penstock.gateway.json_publisher import JsonPublisherGateway
 
 
-@pytest.mark.parametrize("side", [ConsumerGateway, PublisherGateway])
+@pytest.mark.parametrize("side", [JsonConsumerGateway, JsonPublisherGateway])
 def test_each_side_takes_lines_and_logins_in_the_same_way(
     side: type[JsonGateway[object, object]],
 ) -> None:

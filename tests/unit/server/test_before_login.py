@@ -12,8 +12,8 @@ import pytest
 from penstock.broker.broker import Broker
 from penstock.desk.desk import Desk
 from penstock.gateway.gateway import LOGIN_BYTES, Gateway
-from penstock.gateway.json_consumer import ConsumerGateway
-from penstock.gateway.json_publisher import PublisherGateway
+from penstock.gateway.json_consumer import JsonConsumerGateway
+from penstock.gateway.json_publisher import JsonPublisherGateway
 from penstock.gateway.line import STRAY_LINES, LineGateway
 from penstock.gateway.mqtt import MqttGateway, MqttHub
 from penstock.gateway.native import NativeGateway
@@ -39,11 +39,11 @@ def line(broker: Broker) -> Gateway:
 
 
 def consumer(broker: Broker) -> Gateway:
-    return ConsumerGateway(broker, JsonOptions(), {})
+    return JsonConsumerGateway(broker, JsonOptions(), {})
 
 
 def publisher(broker: Broker) -> Gateway:
-    return PublisherGateway(broker, JsonOptions(), authenticate=True)
+    return JsonPublisherGateway(broker, JsonOptions(), authenticate=True)
 
 
 def native(broker: Broker) -> Gateway:

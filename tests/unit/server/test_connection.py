@@ -12,7 +12,7 @@ from penstock.errors import LoginRefused
 from penstock.gateway.gateway import LoginRequest
 from penstock.server import connection as connection_module
 from penstock.server.connection import Connection, PeerCertificate
-from penstock.server.logins import Answer
+from penstock.server.logins import LoginAnswer
 from penstock.server.options import ServerOptions
 from penstock.server.password import Password
 from penstock.server.users_file import UserEntry
@@ -79,7 +79,7 @@ def test_a_password_that_is_checked_too_late_lets_nobody_in(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def scene() -> None:
-        answers: list[Answer] = []
+        answers: list[LoginAnswer] = []
         async with house(tmp_path) as one:
             monkeypatch.setattr(
                 one.listeners, "check", lambda _, answer, peer: answers.append(answer)
@@ -417,13 +417,13 @@ class Door:
     def __init__(self, gateway: Echo | None = None) -> None:
         self.gateway = gateway or Echo()
         self.requests: list[LoginRequest] = []
-        self.answers: list[Answer] = []
+        self.answers: list[LoginAnswer] = []
         self.made: list[Connection] = []
 
     def named(self, peercert: PeerCertificate, peer: Peer) -> UserEntry | None:
         return None
 
-    def check(self, request: LoginRequest, answer: Answer, peer: Peer) -> None:
+    def check(self, request: LoginRequest, answer: LoginAnswer, peer: Peer) -> None:
         self.requests.append(request)
         self.answers.append(answer)
 

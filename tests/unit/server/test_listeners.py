@@ -15,7 +15,7 @@ from penstock.gateway.line import LineGateway
 from penstock.gateway.options import LineOptions
 from penstock.server import password
 from penstock.server.listeners import SOCKET_NAME, Port, bind, bind_local
-from penstock.server.logins import Found
+from penstock.server.logins import LoginResult
 from penstock.server.options import ServerOptions
 from penstock.server.users import Users
 from penstock.server.users_file import UserEntry, set_password
@@ -289,7 +289,7 @@ def test_who_is_inside_may_log_in_until_the_very_end(
         users = Users.load(tmp_path / "users")
         async with house(tmp_path / "data", users=users) as one:
             one.listeners.close()
-            found: list[Found] = []
+            found: list[LoginResult] = []
             peer = Peer("line", 0.0, "127.0.0.1")
 
             one.listeners.check(LoginRequest("anna", "right"), found.append, peer)

@@ -28,7 +28,7 @@ from penstock.server.users_file import UserEntry, remove_user, set_password, set
 from tests.unit.server.scene import House, house, run, turns
 
 NAMES = ("anna", "bert", "carl")
-Found = list[tuple[str, module.Found]]
+Found = list[tuple[str, module.LoginResult]]
 
 
 class Checks:

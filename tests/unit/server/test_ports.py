@@ -13,12 +13,13 @@ from penstock.broker.broker import Broker
 from penstock.clock import ManualClock
 from penstock.desk.desk import Desk
 from penstock.gateway.gateway import Gateway
-from penstock.gateway.json_consumer import ConsumerGateway
-from penstock.gateway.json_publisher import PublisherGateway
+from penstock.gateway.json_consumer import JsonConsumerGateway
+from penstock.gateway.json_publisher import JsonPublisherGateway
 from penstock.gateway.line import LineGateway
 from penstock.gateway.maze import MazeClient, MazeSource, MazeState
 from penstock.gateway.native import NativeGateway
 from penstock.log import Columns, Log
+from penstock.server import ports as module
 from penstock.server.connection import Connection
 from penstock.server.engine import Engine
 from penstock.server.listeners import Listeners, Port
@@ -30,8 +31,8 @@ from tests.interop.certificates import Certificates
 
 KINDS: dict[str, type[Gateway]] = {
     "line": LineGateway,
-    "consumer": ConsumerGateway,
-    "publisher": PublisherGateway,
+    "consumer": JsonConsumerGateway,
+    "publisher": JsonPublisherGateway,
     "maze_event": MazeSource,
     "maze_client": MazeClient,
     "native": NativeGateway,
@@ -108,6 +109,36 @@ def test_with_users_everybody_logs_in_except_at_the_local_socket(
         authenticate=True
     )[0]
     assert not line.make_gateway().settled
+
+
+@pytest.mark.parametrize("authenticate", [False, True])
+def test_each_maker_asks_for_a_login_or_its_port_is_known_to_have_none(
+    broker: Broker,
+    state: MazeState,
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    authenticate: bool,
+) -> None:
+    made: list[object] = []
+
+    def recorded(*_: object, **given: object) -> Gateway:
+        made.append(given.get("authenticate"))
+        return Gateway()
+
+    for name, kind in vars(module).items():
+        if isinstance(kind, type) and issubclass(kind, Gateway):
+            monkeypatch.setattr(module, name, recorded)
+    makers = Ports(Settings(), broker, Desk(broker), state, {})._makers(
+        authenticate=authenticate
+    )
+    for maker in makers.values():
+        maker()
+
+    told = dict(zip(makers, made, strict=True))
+    assert told.pop(LOCAL) is None
+    asking = {name for name, one in told.items() if one is authenticate}
+    assert asking == told.keys() - set(module._WITHOUT_LOGIN)
+    assert asking | set(module._WITHOUT_LOGIN) == told.keys()
 
 
 @pytest.mark.slow

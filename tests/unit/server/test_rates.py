@@ -13,7 +13,7 @@ from penstock.access.quota import Quota
 from penstock.broker.broker import Broker
 from penstock.desk.desk import Desk
 from penstock.gateway.gateway import Gateway
-from penstock.gateway.json_publisher import PublisherGateway
+from penstock.gateway.json_publisher import JsonPublisherGateway
 from penstock.gateway.line import LineGateway
 from penstock.gateway.mqtt import MqttGateway, MqttHub
 from penstock.gateway.native import NativeGateway
@@ -78,7 +78,7 @@ PROTOCOLS = {
         line_events,
     ),
     "json": Protocol(
-        lambda broker: PublisherGateway(broker, JsonOptions(), authenticate=True),
+        lambda broker: JsonPublisherGateway(broker, JsonOptions(), authenticate=True),
         lambda user: f"log {user} x\n".encode(),
         lambda count: b'{"type":"PUB","topic":"t","msg":1}\n' * count,
     ),

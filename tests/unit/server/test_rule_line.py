@@ -4,9 +4,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.access.grants import ACTIONS, Action, Rule
+from penstock.access.grants import ACTIONS, GrantedAction, Rule
 from penstock.errors import InvalidName
-from penstock.server.rule_line import ADMINISTER, Said, is_rule, made, parse, rendered
+from penstock.server.rule_line import (
+    ADMINISTER,
+    LineMeaning,
+    is_rule,
+    made,
+    parse,
+    rendered,
+)
 
 
 @pytest.mark.parametrize(
@@ -29,7 +36,7 @@ from penstock.server.rule_line import ADMINISTER, Said, is_rule, made, parse, re
         ("anna may read a as b", ("anna", Rule("read", "a as b"))),
     ],
 )
-def test_a_rule_is_read(line: str, found: tuple[str, Said]) -> None:
+def test_a_rule_is_read(line: str, found: tuple[str, LineMeaning]) -> None:
     assert is_rule(line)
     assert parse(line) == found
 
@@ -74,7 +81,7 @@ NAMES = st.none() | st.lists(st.text(max_size=5), min_size=1, max_size=3)
 
 @given(st.sampled_from(ACTIONS), FILTERS, NAMES)
 def test_whatever_is_written_is_read_back(
-    action: Action, filter_: str, names: list[str] | None
+    action: GrantedAction, filter_: str, names: list[str] | None
 ) -> None:
     try:
         rule = made(action, filter_, names if action == "subscribe" else None)

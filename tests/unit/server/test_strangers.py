@@ -18,7 +18,7 @@ from penstock.gateway.gateway import LoginRequest
 from penstock.http.guard import PLACE
 from penstock.server.http import PIECE_BYTES, UNTAKEN_BYTES
 from penstock.server.listeners import Listeners
-from penstock.server.logins import Answer
+from penstock.server.logins import LoginAnswer
 from penstock.server.options import ServerOptions
 from penstock.server.strangers import ConnectionSlot, Strangers
 from tests.unit.server.scene import Client, Echo, House, house, run, turns
@@ -114,7 +114,7 @@ def test_whose_password_is_checked_is_no_stranger_meanwhile(
     answers: list[Callable[[], None]] = []
 
     def check(
-        door: Listeners, request: LoginRequest, answer: Answer, _: object
+        door: Listeners, request: LoginRequest, answer: LoginAnswer, _: object
     ) -> None:
         wrong = LoginRefused("wrong")
         answers.append(lambda: answer(wrong if password == "wrong" else OPEN))

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from penstock.errors import BadRow, InvalidName, UnfitFrame
 from penstock.spark import rows
-from penstock.spark.rows import Frame, RowBatch
+from penstock.spark.rows import RowBatch, RowLayout
 
 PAIRS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
 SPARK = {
@@ -28,7 +28,7 @@ def pieces(
 ) -> list[RowBatch]:
     batch = pa.record_batch(columns)
     types = {name: SPARK[column.type] for name, column in columns.items()}
-    return list(Frame.of(types.items(), topic).pieces(batch, 3, first_row))
+    return list(RowLayout.of(types.items(), topic).pieces(batch, 3, first_row))
 
 
 def text(*values: str | None) -> pa.Array:
@@ -120,7 +120,7 @@ def test_rows_go_to_the_topics_they_name() -> None:
             "key": text(None, "k", None),
         }
     )
-    frame = Frame.of([(name, "string") for name in ("value", "topic", "key")], None)
+    frame = RowLayout.of([(name, "string") for name in ("value", "topic", "key")], None)
 
     b, a = frame.pieces(batch, 0, 10)
 
@@ -130,7 +130,7 @@ def test_rows_go_to_the_topics_they_name() -> None:
 
 def test_the_option_topic_wins_over_the_column() -> None:
     batch = pa.record_batch({"value": text("0"), "topic": text(None)})
-    frame = Frame.of({"value": "string", "topic": "string"}.items(), "mine")
+    frame = RowLayout.of({"value": "string", "topic": "string"}.items(), "mine")
 
     assert [piece.topic for piece in frame.pieces(batch, 0, 0)] == ["mine"]
 
@@ -230,7 +230,7 @@ def test_a_bad_row_is_named(case: str) -> None:
 
 
 def test_a_bad_topic_is_named_with_its_row() -> None:
-    frame = Frame.of({"value": "string", "topic": "string"}.items(), None)
+    frame = RowLayout.of({"value": "string", "topic": "string"}.items(), None)
     for topic, said in ((None, "may not be null"), ("a\0", "NUL"), ("", "is empty")):
         batch = pa.record_batch({"value": text("0", "1"), "topic": text("t", topic)})
 
@@ -269,17 +269,19 @@ def test_a_frame_that_does_not_fit_is_refused(case: str) -> None:
     types, topic, said = FRAMES[case]
 
     with pytest.raises(UnfitFrame) as caught:
-        Frame.of(types.items(), topic)
+        RowLayout.of(types.items(), topic)
 
     assert said in str(caught.value)
 
 
 def test_a_topic_that_cannot_be_one_is_refused() -> None:
     with pytest.raises(InvalidName):
-        Frame.of({"value": "string"}.items(), "")
+        RowLayout.of({"value": "string"}.items(), "")
 
 
 def test_columns_of_the_source_and_others_are_left_out() -> None:
     types = {"Value": "binary", "offset": "bigint", "timestampType": "int"}
 
-    assert Frame.of({**types, "whatever": "date"}.items(), "t").places == {"value": 0}
+    assert RowLayout.of({**types, "whatever": "date"}.items(), "t").places == {
+        "value": 0
+    }

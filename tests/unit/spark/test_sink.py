@@ -11,7 +11,7 @@ from penstock.client import Client, connect
 from penstock.errors import BadRow, InvalidOption, ServerRefused, UnknownOption
 from penstock.spark import rows
 from penstock.spark.offsets import MOST
-from penstock.spark.rows import Frame
+from penstock.spark.rows import RowLayout
 from penstock.spark.sink import Sink, TaskResult, Write, sink_options
 from tests.local_server import LocalServer, local_server
 
@@ -28,7 +28,7 @@ def server(tmp_path: Path) -> Iterator[LocalServer]:
 @pytest.fixture
 def sink(server: LocalServer) -> Sink:
     options = sink_options({"path": str(server.data), "retrySeconds": "5"})
-    return Sink(options, Frame.of(TYPES.items(), None))
+    return Sink(options, RowLayout.of(TYPES.items(), None))
 
 
 def batch(*ids: str, topic: str = "t") -> pa.RecordBatch:
@@ -105,7 +105,7 @@ def test_an_abort_that_nobody_hears_is_no_error(
     server.stop()
     options = sink_options({"path": str(server.data), "retrySeconds": "0"})
 
-    Sink(options, Frame.of(TYPES.items(), "t")).abort(FIRST)
+    Sink(options, RowLayout.of(TYPES.items(), "t")).abort(FIRST)
 
 
 def test_tasks_without_rows_have_no_part(server: LocalServer, sink: Sink) -> None:
@@ -120,7 +120,7 @@ def test_a_number_that_was_given_is_noted_without_rows(
     server: LocalServer, sink: Sink
 ) -> None:
     given = {"path": str(server.data), "txnAppId": "q", "txnVersion": str(MOST)}
-    named = Sink(sink_options(given), Frame.of(TYPES.items(), None))
+    named = Sink(sink_options(given), RowLayout.of(TYPES.items(), None))
     write = Write("spark:q", MOST)
 
     assert named.commit(write, [])

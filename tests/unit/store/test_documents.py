@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from penstock.errors import BadDocument
 from penstock.store import documents
 from penstock.store.documents import Documents, documents_of, without_bad_escapes
-from penstock.store.store import Row
+from penstock.store.store import DocumentRow
 
 ROWS = st.lists(
     st.tuples(st.text(max_size=3), st.integers(0, 3), st.binary(max_size=5)),
@@ -23,7 +23,7 @@ def keys(found: Documents) -> list[str]:
 
 
 @given(ROWS)
-def test_one_of_each_key_is_left_sorted_and_the_newest(rows: list[Row]) -> None:
+def test_one_of_each_key_is_left_sorted_and_the_newest(rows: list[DocumentRow]) -> None:
     found = list(documents_of("t", rows).rows())
 
     newest: dict[str, int] = {}

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from penstock.store.documents import documents_of
 from penstock.store.pgcopy import encoded
-from penstock.store.store import Row
+from penstock.store.store import DocumentRow
 
 ROWS = st.lists(
     st.tuples(
@@ -20,7 +20,7 @@ ROWS = st.lists(
 )
 
 
-def plainly(rows: list[Row]) -> bytes:
+def plainly(rows: list[DocumentRow]) -> bytes:
     """The format, row by row, as its documentation says it."""
     parts = [b"PGCOPY\n\xff\r\n\0", struct.pack(">ii", 0, 0)]
     for key, version, doc in rows:
@@ -36,7 +36,7 @@ def plainly(rows: list[Row]) -> bytes:
 
 @pytest.mark.slow
 @given(ROWS)
-def test_columns_are_encoded_as_rows_would_be(rows: list[Row]) -> None:
+def test_columns_are_encoded_as_rows_would_be(rows: list[DocumentRow]) -> None:
     documents = documents_of("t", rows)
 
     assert b"".join(map(bytes, encoded(documents))) == plainly(list(documents.rows()))

@@ -8,7 +8,7 @@ import msgspec
 
 from penstock.desk.views import View
 
-Action = Literal["republished", "edited", "dropped"]
+AuditAction = Literal["republished", "edited", "dropped"]
 
 
 class AuditEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -19,7 +19,7 @@ class AuditEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     at_ms: int
     by: str
-    action: Action
+    action: AuditAction
     numbers: list[int]
     subscriber: str | None = None
     topic: str | None = None
@@ -35,7 +35,7 @@ class AuditRow(View, frozen=True, kw_only=True):
     entry: int
     at_ms: int
     by: str
-    action: Action
+    action: AuditAction
     numbers: list[int]
     subscriber: str | None
     topic: str | None
@@ -54,7 +54,7 @@ class AuditFilter(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Which entries; ``number`` is that of a letter."""
 
     by: str | None = None
-    action: Action | None = None
+    action: AuditAction | None = None
     subscriber: str | None = None
     topic: str | None = None
     number: int | None = None

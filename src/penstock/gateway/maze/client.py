@@ -72,7 +72,7 @@ class MazeClient(Gateway):
         self._unsent += b"".join(self.lines)
         self.lines.clear()
         if len(self._unsent) > limit:
-            self._hub.broker.seldom.log(
+            self._hub.broker.throttle.log(
                 logger,
                 logging.WARNING,
                 "maze client %s does not read: more than %d bytes wait for it",
@@ -85,7 +85,7 @@ class MazeClient(Gateway):
         self._hub.broker.awake[self] = None
 
     def replaced(self) -> None:
-        self._hub.broker.seldom.log(
+        self._hub.broker.throttle.log(
             logger,
             logging.INFO,
             "maze client %s has connected again, its former connection is closed",

@@ -17,12 +17,12 @@ import logging
 from enum import Enum, auto
 from typing import Any, Generic, Protocol, TypeVar
 
+from penstock.broker.log_throttle import LogThrottle
 from penstock.broker.publishing import Accepted
-from penstock.broker.seldom import Seldom
 from penstock.errors import Backlogged, BeingDeleted
 from penstock.gateway.maze.letters import DeadLetterBox, MazeLetters
 from penstock.gateway.maze.reorder import Reorder, Reordered
-from penstock.gateway.maze.router import NO_KIND, Item, MazeRouter
+from penstock.gateway.maze.router import NO_KIND, MazeRouter, RoutedLine
 from penstock.gateway.maze.state import MazeState
 from penstock.gateway.options import MazeOptions
 from penstock.log import Columns
@@ -80,7 +80,7 @@ class MazeBroker(DeadLetterBox, Protocol):
     @property
     def awake(self) -> dict[Any, None]: ...
     @property
-    def seldom(self) -> Seldom: ...
+    def throttle(self) -> LogThrottle: ...
     def accept(self, topic: str, events: Columns, /) -> Accepted: ...
 
 
@@ -104,10 +104,10 @@ class MazeHub:
             state.followers, self.letters, store_absent=options.store_absent
         )
         self._state = state
-        self._reorder: Reorder[Item] = Reorder(
+        self._reorder: Reorder[RoutedLine] = Reorder(
             options.hold_back, options.gap_s, state.expected
         )
-        self._opening: FirstEvents[Item] | None = None
+        self._opening: FirstEvents[RoutedLine] | None = None
         self._source: object | None = None
         self._unpublished: list[bytes] = []
 
@@ -163,10 +163,10 @@ class MazeHub:
             self._publish(now_s)
         self.letters.flush()
 
-    def _parsed(self, lines: list[bytes]) -> tuple[list[int], list[Item]]:
+    def _parsed(self, lines: list[bytes]) -> tuple[list[int], list[RoutedLine]]:
         """Numbers and events of the lines that have them; the others are refused."""
         rows, raws, bad = parse(lines)
-        items: list[Item] = list(zip(rows, raws, strict=True))
+        items: list[RoutedLine] = list(zip(rows, raws, strict=True))
         for raw, number, reason in bad:
             self.letters.keep(reason, raw)
             if number is not None:
@@ -179,7 +179,7 @@ class MazeHub:
         numbers, items = self._opening.numbers, self._opening.items
         self._opening = None
         if verdict is Verdict.AFRESH:
-            self.broker.seldom.log(
+            self.broker.throttle.log(
                 logger,
                 logging.INFO,
                 "a new maze source starts afresh",
@@ -189,14 +189,14 @@ class MazeHub:
             self._state.restart()
         self._process(self._reorder.take(numbers, items, now_s), now_s)
 
-    def _process(self, taken: Reordered[Item], now_s: float) -> None:
+    def _process(self, taken: Reordered[RoutedLine], now_s: float) -> None:
         expected = self._reorder.expected
         for row, raw in taken.late:
             if raw:
                 reason = f"number {row[0]} is old or came twice, next is {expected}"
                 self.letters.keep(reason, raw)
         if taken.gaps:
-            _report(self.broker.seldom, taken.gaps)
+            _report(self.broker.throttle, taken.gaps)
         if taken.ready:
             self.router.route(taken.ready)
             self._state.expected = expected
@@ -222,11 +222,11 @@ class MazeHub:
             self._state.published(piece.offsets[-1] + 1)
 
 
-def _report(seldom: Seldom, gaps: list[tuple[int, int]]) -> None:
+def _report(throttle: LogThrottle, gaps: list[tuple[int, int]]) -> None:
     """Once for all that is given up together, or a lossy source floods the log."""
     first, last = gaps[0][0], gaps[-1][1]
     missing = sum(high - low + 1 for low, high in gaps)
-    seldom.log(
+    throttle.log(
         logger,
         logging.WARNING,
         "maze events from %d to %d did not come: %d missing, skipped",

@@ -16,11 +16,11 @@ from penstock.wire.maze import (
     PRIVATE,
     STATUS,
     UNFOLLOW,
-    Row,
+    MazeRow,
 )
 
 # An event and its line, as it came and as it goes.
-Item = tuple[Row, bytes]
+RoutedLine = tuple[MazeRow, bytes]
 # In place of an event that was refused: its number is used up, nothing is routed.
 NO_KIND = 0
 
@@ -76,7 +76,7 @@ class MazeRouter:
             for line in lines:
                 self._letters.keep(f"client {client} {reason}", line)
 
-    def route(self, items: list[Item]) -> None:
+    def route(self, items: list[RoutedLine]) -> None:
         """Apply events, which must be in order, and tell the clients."""
         graph, lines_of = self._followers.graph, self._lines.get
         follow, unfollow = self._followers.follow, self._followers.unfollow

@@ -35,7 +35,7 @@ class MazeSource(Gateway):
 
     def connected(self, now_s: float) -> None:
         if not self._hub.source_connected(self):
-            self._hub.broker.seldom.log(
+            self._hub.broker.throttle.log(
                 logger,
                 logging.WARNING,
                 "maze source refused: another one is connected",

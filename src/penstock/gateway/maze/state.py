@@ -16,7 +16,7 @@ import msgspec
 from penstock.delivery.kept import Kept
 from penstock.gateway.maze.followers import Followers, Graph
 from penstock.log import Batch
-from penstock.wire.maze import FOLLOW, UNFOLLOW, Row, parse
+from penstock.wire.maze import FOLLOW, UNFOLLOW, MazeRow, parse
 
 _VERSION = 1
 
@@ -100,7 +100,7 @@ class MazeState(Kept):
         self.followers.clear()
         self.expected = 1
 
-    def _apply(self, row: Row) -> None:
+    def _apply(self, row: MazeRow) -> None:
         number, kind, one, other = row
         if number == 1:
             self.restart()

@@ -25,7 +25,7 @@ from penstock.gateway.mqtt.headers import (
     to_properties,
 )
 from penstock.gateway.mqtt.hub import MqttHub
-from penstock.gateway.mqtt.writing import Form, Mark, PacketWriter
+from penstock.gateway.mqtt.writing import Form, PacketWriter, PublishMark
 from penstock.gateway.outbox import Outbox
 from penstock.log import Column
 from penstock.sessions import Session, Share, TopicFilter
@@ -62,7 +62,7 @@ class Delivering:
         self,
         hub: MqttHub,
         session: Session,
-        outbox: Outbox[Mark],
+        outbox: Outbox[PublishMark],
         writer: PacketWriter,
         window: int,
     ) -> None:

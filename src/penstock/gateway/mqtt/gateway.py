@@ -14,7 +14,7 @@ from penstock.gateway.gateway import LOGIN_BYTES, Gateway, LoginRequest
 from penstock.gateway.mqtt.hub import MqttHub
 from penstock.gateway.mqtt.opening import OpenedConnection, open_session, refusal
 from penstock.gateway.mqtt.subscribing import Subscribing
-from penstock.gateway.mqtt.writing import Mark
+from penstock.gateway.mqtt.writing import PublishMark
 from penstock.gateway.outbox import Outbox
 from penstock.sessions.routes import PIECE_STEPS
 from penstock.wire.mqtt import (
@@ -65,7 +65,7 @@ class MqttGateway(Gateway):
         self._parser = ClientPacketParser(
             options.max_packet_bytes, login_bytes, options.max_packet_filters
         )
-        self._outbox: Outbox[Mark] = Outbox(hub.broker.log)
+        self._outbox: Outbox[PublishMark] = Outbox(hub.broker.log)
         self._connect: Connect | None = None
         self._opened: OpenedConnection | None = None
         self._subscribing: Subscribing | None = None

@@ -213,7 +213,7 @@ class MqttHub:
                 sessions.unpublished.append(willed)
 
     def _warn(self, session: Session, error: PenstockError | str) -> None:
-        self.broker.seldom.log(
+        self.broker.throttle.log(
             logger,
             logging.WARNING,
             "the will of %s was not published: %s",

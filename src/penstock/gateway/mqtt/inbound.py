@@ -37,7 +37,7 @@ from penstock.gateway.mqtt.headers import (
     to_headers,
 )
 from penstock.gateway.mqtt.hub import MqttHub, publish
-from penstock.gateway.mqtt.writing import Mark, PacketWriter
+from penstock.gateway.mqtt.writing import PacketWriter, PublishMark
 from penstock.gateway.outbox import Outbox
 from penstock.sessions import Session
 from penstock.wire.mqtt import (
@@ -86,7 +86,7 @@ class Inbound:
         self,
         hub: MqttHub,
         session: Session,
-        outbox: Outbox[Mark],
+        outbox: Outbox[PublishMark],
         writer: PacketWriter,
         lost: Callable[[], bytes],
         *,

@@ -10,7 +10,7 @@ from penstock.gateway.mqtt.headers import fields_of, to_headers
 from penstock.gateway.mqtt.hub import MqttHub, subscriber_of
 from penstock.gateway.mqtt.inbound import Inbound
 from penstock.gateway.mqtt.outbound import Outbound
-from penstock.gateway.mqtt.writing import Mark, PacketWriter
+from penstock.gateway.mqtt.writing import PacketWriter, PublishMark
 from penstock.gateway.outbox import Outbox
 from penstock.model.printable import has_controls
 from penstock.sessions import Session, Will
@@ -79,7 +79,7 @@ def open_session(
     hub: MqttHub,
     gateway: MqttGateway,
     connect: Connect,
-    outbox: Outbox[Mark],
+    outbox: Outbox[PublishMark],
     lost: Callable[[], bytes],
     now_s: float,
 ) -> OpenedConnection:

@@ -31,7 +31,7 @@ from penstock.wire.mqtt import Malformed, PacketKind, Reason, render_ack, render
 
 _MANY = 1 << 20
 NOTHING = DeliveryTerms(0, False, False, ())
-# Of a flight.
+# Of a packet in flight.
 _NUMBER, _OFFSET = itemgetter(0), itemgetter(1)
 _PACKETS = {Reply.ACK: "PUBACK", Reply.PUBREC: "PUBREC", Reply.PUBCOMP: "PUBCOMP"}
 

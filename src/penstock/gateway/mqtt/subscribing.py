@@ -15,7 +15,7 @@ from penstock.broker.promised import has_ended
 from penstock.errors import InvalidName, QuotaReached
 from penstock.gateway.mqtt.hub import MqttHub, subscriber_of
 from penstock.gateway.mqtt.outbound import Outbound
-from penstock.gateway.mqtt.writing import Mark
+from penstock.gateway.mqtt.writing import PublishMark
 from penstock.gateway.outbox import Outbox
 from penstock.model.topic_filter import check_filter, matches, shared
 from penstock.sessions import Session, TopicFilter
@@ -46,7 +46,7 @@ PIECE_RETAINED = 5_000
 SHOWN = 100
 MAX_QOS = 2
 
-Filter = TypeVar("Filter")
+AnyFilter = TypeVar("AnyFilter")
 
 
 class Due(NamedTuple):
@@ -75,7 +75,7 @@ class Subscribing:
         self,
         hub: MqttHub,
         session: Session,
-        outbox: Outbox[Mark],
+        outbox: Outbox[PublishMark],
         version: int,
         outbound: Outbound,
     ) -> None:
@@ -316,10 +316,10 @@ class Subscribing:
 
 
 def _pieces(
-    filters: list[Filter], length: Callable[[Filter], int]
-) -> Iterator[list[Filter]]:
+    filters: list[AnyFilter], length: Callable[[AnyFilter], int]
+) -> Iterator[list[AnyFilter]]:
     """Filters, a few at a time: each takes a while to be checked, long ones longer."""
-    piece: list[Filter] = []
+    piece: list[AnyFilter] = []
     size = 0
     for one in filters:
         piece.append(one)

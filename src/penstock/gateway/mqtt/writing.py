@@ -15,7 +15,7 @@ from penstock.wire.mqtt import (
     render_publishes,
 )
 
-Mark = int | list[int]
+PublishMark = int | list[int]
 """On an answer: publishes that it is the last word on; or ids that it releases."""
 
 # What a topic alias adds to a packet; the length may need a byte more.

@@ -32,8 +32,8 @@ from penstock.wire.json_text import NOT_JSON, all_utf8, why_not_json
 # How much of a wrong value an error repeats.
 _SHOWN_CHARACTERS = 80
 
-Row = tuple[str | None, int, bytes, str | None]
-Times = dict[str, int]
+LineRow = tuple[str | None, int, bytes, str | None]
+LineTimes = dict[str, int]
 
 
 class Decoded(NamedTuple):
@@ -77,7 +77,7 @@ _decode_priority = msgspec.json.Decoder(
 _decode_text = msgspec.json.Decoder(str).decode
 
 
-def decode_event(topic: str, data: bytes) -> Row:
+def decode_event(topic: str, data: bytes) -> LineRow:
     """(id, priority, msg, fields) of one event; raises RemoteProtocolError."""
     decoded = decode_events(topic, [data])
     if decoded.errors:
@@ -150,7 +150,7 @@ def _decode_one_by_one(topics: Sequence[str], jsons: Sequence[bytes]) -> Decoded
     )
 
 
-def _decode_one(topic: str, data: bytes) -> tuple[Row, Times]:
+def _decode_one(topic: str, data: bytes) -> tuple[LineRow, LineTimes]:
     try:
         event = _decode_plain(data)
         data.decode()
@@ -162,7 +162,7 @@ def _decode_one(topic: str, data: bytes) -> tuple[Row, Times]:
     return (_checked_id(id), event.priority, bytes(event.msg), None), {}
 
 
-def _decode_exactly(topic: str, data: bytes) -> tuple[Row, Times]:
+def _decode_exactly(topic: str, data: bytes) -> tuple[LineRow, LineTimes]:
     members = _members(data)
     id = members.pop("id", None)
     priority = members.pop("priority", None)

@@ -9,8 +9,8 @@ from penstock.wire.maze.events import (
     STATUS,
     UNFOLLOW,
     Bad,
+    MazeRow,
     Parsed,
-    Row,
     parse,
     parse_client_id,
 )
@@ -23,7 +23,7 @@ __all__ = [
     "UNFOLLOW",
     "Bad",
     "Parsed",
-    "Row",
+    "MazeRow",
     "parse",
     "parse_client_id",
 ]

@@ -36,7 +36,7 @@ MAX_NUMBER: Final = (1 << 63) - 1
 _MAX_DIGITS = 19
 
 # (seq, kind, from, to); users that the kind does not have are 0.
-Row = tuple[int, int, int, int]
+MazeRow = tuple[int, int, int, int]
 
 _FIELDS = {FOLLOW: 4, UNFOLLOW: 4, PRIVATE: 4, STATUS: 3, BROADCAST: 2}
 _LETTERS = b"FUBPS"
@@ -58,7 +58,7 @@ class Bad(NamedTuple):
 class Parsed(NamedTuple):
     """The events of a batch, the bytes of each to forward, and the other lines."""
 
-    rows: list[Row]
+    rows: list[MazeRow]
     raws: list[bytes]
     bad: list[Bad]
 
@@ -109,7 +109,7 @@ def _parse_one_by_one(lines: Sequence[bytes]) -> Parsed:
     return parsed
 
 
-def _parse_one(line: bytes) -> Row | Bad:
+def _parse_one(line: bytes) -> MazeRow | Bad:
     if line == TOO_LONG:
         return Bad(b"", None, "line is too long")
     raw = line + b"\n"

@@ -47,10 +47,10 @@ _ACKS: Final = frozenset(
 _EXAMINED: Final = frozenset({PacketKind.CONNECT, PacketKind.DISCONNECT})
 _EXAMINED_BYTES: Final = 4096
 
-Parsed = TypeVar("Parsed", bound=Packet)
+AnyPacket = TypeVar("AnyPacket", bound=Packet)
 
 
-class _PacketParser(ABC, Generic[Parsed]):
+class _PacketParser(ABC, Generic[AnyPacket]):
     """``feed`` bytes as they come, get the packets that they completed."""
 
     __slots__ = (
@@ -84,7 +84,7 @@ class _PacketParser(ABC, Generic[Parsed]):
         self._needed = 0
         self._enter(ConnectionState.NEW)
 
-    def feed(self, data: bytes) -> list[Parsed]:
+    def feed(self, data: bytes) -> list[AnyPacket]:
         """The packets that ended in ``data``; raises ``failed`` if that was set before.
 
         So look at ``failed`` behind each call: the packets came before the error.
@@ -109,7 +109,7 @@ class _PacketParser(ABC, Generic[Parsed]):
         except Malformed as error:
             self.failed = self._explained(error, data, at)
         # The table of its side lets in nothing else.
-        return cast("list[Parsed]", packets)
+        return cast("list[AnyPacket]", packets)
 
     @property
     def held_bytes(self) -> int:

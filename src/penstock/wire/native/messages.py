@@ -19,7 +19,7 @@ from msgspec import Meta
 # Offsets that one message names: of a window, each sent twice.
 MAX_OFFSETS = 200_000
 
-Offsets = Annotated[list[int], Meta(max_length=MAX_OFFSETS)]
+OffsetList = Annotated[list[int], Meta(max_length=MAX_OFFSETS)]
 
 
 class Hello(msgspec.Struct, array_like=True, frozen=True, tag=1):
@@ -92,7 +92,7 @@ class Settle(msgspec.Struct, array_like=True, frozen=True, tag=4):
     """These events are done with. No answer."""
 
     channel: int
-    offsets: Offsets
+    offsets: OffsetList
 
 
 class Refuse(msgspec.Struct, array_like=True, frozen=True, tag=5):
@@ -118,7 +118,7 @@ class Unsubscribe(msgspec.Struct, array_like=True, frozen=True, tag=6):
 
     seq: int
     channel: int
-    unbegun: Offsets = []
+    unbegun: OffsetList = []
 
 
 class Ask(msgspec.Struct, array_like=True, frozen=True, tag=7):
@@ -146,7 +146,7 @@ class Finish(msgspec.Struct, array_like=True, frozen=True, tag=8):
 
     seq: int
     channel: int
-    offsets: Offsets
+    offsets: OffsetList
     publishes: list[Publish]  # their seq counts for nothing, dedup ids are refused
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from penstock.broker.log_throttle import LogThrottle
 from penstock.broker.publishing import Accepted, StoredPiece
-from penstock.broker.seldom import Seldom
 from penstock.errors import Backlogged, InvalidPayload, PenstockError
 from penstock.gateway.maze import MazeClient, MazeHub, MazeSource, MazeState
 from penstock.gateway.options import MazeOptions
@@ -19,7 +19,7 @@ class FakeBroker:
 
     def __init__(self) -> None:
         self.awake: dict[Any, None] = {}
-        self.seldom = Seldom()
+        self.throttle = LogThrottle()
         self.letters: list[tuple[str, bytes]] = []
         self.batches: list[Batch] = []
         self.behind = False

@@ -142,7 +142,7 @@ def test_gaps_again_and_again_do_not_fill_the_log(
     maze = Maze(hold_back=2)
     for number in range(10, 1000, 10):
         maze.send(*(f"{number + more}|B" for more in range(3)))
-    maze.broker.seldom.close()
+    maze.broker.throttle.close()
 
     assert [vars(record)["count"] for record in caplog.records] == [1, 98]
 

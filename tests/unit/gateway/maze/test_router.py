@@ -4,7 +4,7 @@ import pytest
 
 from penstock.gateway.maze.followers import Followers
 from penstock.gateway.maze.letters import MazeLetters
-from penstock.gateway.maze.router import NO_KIND, Item, MazeRouter
+from penstock.gateway.maze.router import NO_KIND, MazeRouter, RoutedLine
 from penstock.wire.maze import parse
 from tests.unit.gateway.maze.scene import FakeBroker
 
@@ -39,7 +39,7 @@ class Scene:
     def route(self, *lines: str) -> None:
         rows, raws, bad = parse([line.encode() for line in lines])
         assert not bad
-        items: list[Item] = list(zip(rows, raws, strict=True))
+        items: list[RoutedLine] = list(zip(rows, raws, strict=True))
         self.router.route(items)
 
     def heard(self, client: int) -> bytes:

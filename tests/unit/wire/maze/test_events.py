@@ -12,12 +12,12 @@ from penstock.wire.maze.events import (
     STATUS,
     UNFOLLOW,
     Bad,
-    Row,
+    MazeRow,
     parse,
     parse_client_id,
 )
 
-GOOD: list[tuple[bytes, Row]] = [
+GOOD: list[tuple[bytes, MazeRow]] = [
     (b"666|F|60|50", (666, FOLLOW, 60, 50)),
     (b"1|U|12|9", (1, UNFOLLOW, 12, 9)),
     (b"542532|B", (542532, BROADCAST, 0, 0)),
@@ -69,7 +69,9 @@ BAD: list[tuple[bytes, int | None, str]] = [
 
 @pytest.mark.parametrize("end", [b"", b"\r"])
 @pytest.mark.parametrize(("line", "row"), GOOD)
-def test_event_is_parsed_and_its_bytes_kept(line: bytes, row: Row, end: bytes) -> None:
+def test_event_is_parsed_and_its_bytes_kept(
+    line: bytes, row: MazeRow, end: bytes
+) -> None:
     raw = line + end + b"\n"
 
     assert parse([line + end]) == ([row], [raw], [])

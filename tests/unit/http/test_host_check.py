@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from starlette.datastructures import Headers
 
-from penstock.http.doorstep import Hosts, client_of
+from penstock.http.host_check import Hosts, client_of
 from penstock.http.options import HttpOptions
 from penstock.http.places import networks_in
 

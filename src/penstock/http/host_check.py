@@ -78,7 +78,7 @@ def _for(element: str) -> str:
 ANY = "*"
 
 
-class Doorstep:
+class HostCheck:
     """An application in front of another one."""
 
     def __init__(self, app: ASGIApp, options: HttpOptions, host: str) -> None:

@@ -16,7 +16,7 @@ MAX_THINGS = 50
 OTHERS = "\0others"
 
 
-class Seldom:
+class LogThrottle:
     """``log`` as a logger does; ``tick`` now and then; ``close`` in the end."""
 
     def __init__(self) -> None:

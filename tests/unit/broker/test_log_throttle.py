@@ -4,14 +4,14 @@ import logging
 
 import pytest
 
-from penstock.broker import seldom as module
-from penstock.broker.seldom import Seldom
+from penstock.broker import log_throttle as module
+from penstock.broker.log_throttle import LogThrottle
 
-logger = logging.getLogger("penstock.test_seldom")
+logger = logging.getLogger("penstock.test_log_throttle")
 
 
-def refuse(seldom: Seldom, number: int, about: str = "") -> None:
-    seldom.log(
+def refuse(throttle: LogThrottle, number: int, about: str = "") -> None:
+    throttle.log(
         logger,
         logging.WARNING,
         "refused: %s of %s",
@@ -29,15 +29,15 @@ def lines(caplog: pytest.LogCaptureFixture) -> list[str]:
 def test_the_first_is_said_at_once_and_the_others_once_a_minute(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    seldom = Seldom()
+    throttle = LogThrottle()
     for number in range(1000):
-        refuse(seldom, number)
-        seldom.tick(number / 100)
+        refuse(throttle, number)
+        throttle.tick(number / 100)
     assert lines(caplog) == ["refused: 0 of "]
 
-    seldom.tick(60.0)
-    seldom.tick(119.0)
-    seldom.tick(121.0)
+    throttle.tick(60.0)
+    throttle.tick(119.0)
+    throttle.tick(121.0)
 
     (line,) = lines(caplog)[1:]
     assert line == "refused: 999 of  (the last of 999 more within a minute)"
@@ -49,11 +49,11 @@ def test_the_first_is_said_at_once_and_the_others_once_a_minute(
 def test_what_was_quiet_for_a_minute_begins_anew(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    seldom = Seldom()
-    refuse(seldom, 1)
-    seldom.tick(0.0)
-    seldom.tick(60.0)
-    refuse(seldom, 2)
+    throttle = LogThrottle()
+    refuse(throttle, 1)
+    throttle.tick(0.0)
+    throttle.tick(60.0)
+    refuse(throttle, 2)
 
     assert lines(caplog) == ["refused: 1 of ", "refused: 2 of "]
 
@@ -62,12 +62,12 @@ def test_different_things_are_told_apart_up_to_a_number(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "MAX_THINGS", 3)
-    seldom = Seldom()
+    throttle = LogThrottle()
     for number in range(500):
-        refuse(seldom, number, f"192.0.2.{number}")
-    refuse(seldom, 500, "192.0.2.1")
-    seldom.tick(0.0)
-    seldom.tick(60.0)
+        refuse(throttle, number, f"192.0.2.{number}")
+    refuse(throttle, 500, "192.0.2.1")
+    throttle.tick(0.0)
+    throttle.tick(60.0)
 
     said = lines(caplog)
     assert len(said) == 6
@@ -76,29 +76,29 @@ def test_different_things_are_told_apart_up_to_a_number(
 
 
 def test_what_is_left_is_said_at_the_end(caplog: pytest.LogCaptureFixture) -> None:
-    seldom = Seldom()
-    refuse(seldom, 1)
-    refuse(seldom, 2)
-    seldom.close()
-    seldom.close()
+    throttle = LogThrottle()
+    refuse(throttle, 1)
+    refuse(throttle, 2)
+    throttle.close()
+    throttle.close()
 
     assert len(lines(caplog)) == 2
 
 
 def test_what_nobody_wants_to_read_is_not_kept() -> None:
-    seldom = Seldom()
-    seldom.log(logger, logging.DEBUG, "no", extra={"action": "no"})
+    throttle = LogThrottle()
+    throttle.log(logger, logging.DEBUG, "no", extra={"action": "no"})
 
-    assert not vars(seldom)["_actions"]
+    assert not vars(throttle)["_actions"]
 
 
 def test_a_clock_that_is_set_back_silences_nothing(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    seldom = Seldom()
-    refuse(seldom, 1)
-    seldom.tick(1000.0)
-    refuse(seldom, 2)
-    seldom.tick(0.0)
+    throttle = LogThrottle()
+    refuse(throttle, 1)
+    throttle.tick(1000.0)
+    refuse(throttle, 2)
+    throttle.tick(0.0)
 
     assert len(lines(caplog)) == 2

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from penstock.broker.acceptance import (
+from penstock.broker.names import (
     accepted_query,
     accepted_subscriber,
     accepted_topic,
