@@ -38,6 +38,7 @@ from penstock.log.lock import DirectoryLock
 from penstock.log.options import MAX_GROUP_BYTES, LogOptions, TopicOptions
 from penstock.log.owner import Owner
 from penstock.log.topic import TopicLog
+from penstock.model import ids
 from penstock.model.columns import MAX_BATCH_BYTES, Columns
 from penstock.model.topic import topic_name
 
@@ -59,7 +60,7 @@ class Log(LogCore):
         owners: Mapping[int, Owner] | None = None,
         files: FileSystem | None = None,
         clock: Clock | None = None,
-        entropy: Callable[[int], bytes] = os.urandom,
+        entropy: Callable[[int], bytes] | None = None,
         role: str = "",
         journal: Journal | None = None,
     ) -> Self:
@@ -86,7 +87,7 @@ class Log(LogCore):
                 options,
                 files=disk,
                 clock=clock or SystemClock(),
-                entropy=entropy,
+                entropy=entropy or ids.Entropy(),
                 owners=owners or {},
                 lock=lock,
                 journal=journal,

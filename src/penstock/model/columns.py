@@ -9,7 +9,6 @@ from __future__ import annotations
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
-from operator import attrgetter
 from typing import Any, TypedDict, TypeVar, Unpack
 
 from penstock.errors import InvalidBatch
@@ -31,8 +30,7 @@ _TIME_BYTES = 8
 
 _TIMES = frozenset(one.column for one in TIMES)
 _SETTABLE = frozenset(one.column for one in SETTABLE)
-_optional = attrgetter(*(one.column for one in OPTIONAL))
-_BARE = (None,) * len(OPTIONAL)
+_FIELD_OF = {one.column: one for one in OPTIONAL}
 # All but the topic, which all events of a batch have in common.
 STORED = FIELDS[1:]
 
@@ -134,8 +132,12 @@ class Columns:
     def given(self) -> dict[str, Any]:
         """The optional columns that are there, by name."""
         # Any: the values of whichever field.
-        pairs = zip(OPTIONAL, _optional(self), strict=True)
-        return {field.column: column for field, column in pairs if column is not None}
+        # Those that were never set are not among the attributes of this one.
+        return {
+            name: column
+            for name, column in self.__dict__.items()
+            if name in _FIELD_OF and column is not None
+        }
 
     def expire_after(self, after_ms: int) -> None:
         """Have those expire that say nothing of it, this long after their time."""
@@ -145,26 +147,25 @@ class Columns:
 
     def extend(self, other: Columns) -> None:
         """Append all events of ``other``."""
-        if not (self._is_bare() and other._is_bare()):
-            self._extend_metadata(other, len(self.payloads), len(other.payloads))
+        given, more = self.given(), other.given()
+        if not (given or self.payloads):  # a copy
+            for name, column in more.items():
+                setattr(self, name, column.copy())
+        elif given or more:
+            self._extend_metadata(given, more, len(self.payloads), len(other.payloads))
         self.payloads.extend(other.payloads)
         self.timestamps.extend(other.timestamps)
 
-    def _extend_metadata(self, other: Columns, mine: int, theirs: int) -> None:
-        given, more = self.given(), other.given()
-        for field in OPTIONAL:
-            name, blank = field.column, field.blank
-            if name not in given and name not in more:
-                continue
-            column = given.get(name)
-            if column is None:
-                column = [blank] * mine
-                setattr(self, name, column)
-            column.extend(more.get(name) or [blank] * theirs)
-
-    def _is_bare(self) -> bool:
-        """Payloads and timestamps only, as most events are."""
-        return _optional(self) == _BARE
+    def _extend_metadata(
+        self, given: dict[str, Any], more: dict[str, Any], mine: int, theirs: int
+    ) -> None:
+        for name, column in more.items():
+            if name not in given:
+                given[name] = [_FIELD_OF[name].blank] * mine
+                setattr(self, name, given[name])
+            given[name].extend(column)
+        for name in given.keys() - more.keys():
+            given[name].extend([_FIELD_OF[name].blank] * theirs)
 
     def check(self, max_event_bytes: int = MAX_BATCH_BYTES) -> int:
         """The size at most; raises InvalidBatch for what cannot be stored."""
@@ -188,28 +189,11 @@ class Columns:
             limit = "whole milliseconds within 64 bits"
             raise _unacceptable("timestamp", error, limit) from None
         size = total + _ROW_BYTES * count
-        if not self._is_bare():
-            size += self._checked_metadata(count)
+        if given := self.given():
+            size += _checked_metadata(given, count)
         if size > MAX_BATCH_BYTES:
             raise InvalidBatch("batch size", size, f"at most {MAX_BATCH_BYTES}")
         self.size = size
-        return size
-
-    def _checked_metadata(self, count: int) -> int:
-        """Bytes of the optional columns, proven to be encodable."""
-        size = 0
-        for field in OPTIONAL:
-            column: list[Any] | None = getattr(self, field.column)  # of its kind
-            if column is None:
-                continue
-            if len(column) != count:
-                raise InvalidBatch(f"number of {field.column}", len(column), f"{count}")
-            what, limit, bytes_of = _CHECKS[field.kind]
-            try:
-                size += bytes_of(column)
-            except (TypeError, ValueError, OverflowError, AttributeError) as error:
-                what = what or field.column
-                raise _unacceptable(what, error, limit or field.limit) from None
         return size
 
     def distinct_timestamps(self) -> list[int]:
@@ -250,6 +234,22 @@ def _filled(field: Field, column: Sequence[Any] | None, count: int) -> Sequence[
 def distinct(values: Sequence[T]) -> Sequence[T]:
     """The values, or the only one there is: a publisher tends to repeat itself."""
     return values[:1] if values.count(values[0]) == len(values) else values
+
+
+def _checked_metadata(given: Mapping[str, list[Any]], count: int) -> int:
+    """Bytes of the optional columns, proven to be encodable."""
+    # Any: the values of whichever field.
+    size = 0
+    for name, column in given.items():
+        if len(column) != count:
+            raise InvalidBatch(f"number of {name}", len(column), f"{count}")
+        field = _FIELD_OF[name]
+        what, limit, bytes_of = _CHECKS[field.kind]
+        try:
+            size += bytes_of(column)
+        except (TypeError, ValueError, OverflowError, AttributeError) as error:
+            raise _unacceptable(what or name, error, limit or field.limit) from None
+    return size
 
 
 # The bytes of a column by the kind of its field; they raise for what cannot be written.

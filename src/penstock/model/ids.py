@@ -8,12 +8,34 @@ RFC 9562 calls this a fixed-length dedicated counter (section 6.2, method 1).
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from struct import pack
 
 ID_BYTES = 16
 RANDOM_BYTES = 10
 _COUNTER_TOP_BIT = 1 << 31
+# Asked of the kernel at once: a call for each draw takes longer than the rest of an id.
+_ENTROPY_BYTES = 1 << 12
+
+
+class Entropy:
+    """Random bytes of the kernel, a block at a time, for one thread.
+
+    No byte is handed out twice; a forked process must not go on with it.
+    """
+
+    def __init__(self) -> None:
+        self._block = b""
+        self._at = 0
+
+    def __call__(self, size: int) -> bytes:
+        at, end = self._at, self._at + size
+        if end > len(self._block):
+            self._block = os.urandom(max(size, _ENTROPY_BYTES))
+            at, end = 0, size
+        self._at = end
+        return self._block[at:end]
 
 
 def id_base(timestamp_ms: int, random: bytes) -> bytes:

@@ -36,6 +36,26 @@ def test_all_of_the_entropy_counts() -> None:
     assert len(draws) == ids.RANDOM_BYTES + 1
 
 
+def test_no_byte_of_the_kernel_is_handed_out_twice(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    given: list[bytes] = []
+
+    def urandom(size: int) -> bytes:
+        given.append(bytes([len(given)]) * size)
+        return given[-1]
+
+    monkeypatch.setattr(ids.os, "urandom", urandom)
+    entropy = ids.Entropy()
+
+    draws = [entropy(size) for size in (10, 4000, 100, 10_000, 10)]
+
+    assert [len(one) for one in draws] == [10, 4000, 100, 10_000, 10]
+    # The third and the fourth did not fit any more, nor the last behind all of those.
+    assert [set(one) for one in draws] == [{0}, {0}, {1}, {2}, {3}]
+    assert draws[0] + draws[1] == given[0][:4010]
+
+
 def test_counting_stays_within_the_counter() -> None:
     base = ids.id_base(MILLIS, b"\xff" * 10)
 
