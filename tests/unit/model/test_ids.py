@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 import uuid
 
 import pytest
@@ -45,7 +46,7 @@ def test_no_byte_of_the_kernel_is_handed_out_twice(
         given.append(bytes([len(given)]) * size)
         return given[-1]
 
-    monkeypatch.setattr(ids.os, "urandom", urandom)
+    monkeypatch.setattr(os, "urandom", urandom)
     entropy = ids.Entropy()
 
     draws = [entropy(size) for size in (10, 4000, 100, 10_000, 10)]
