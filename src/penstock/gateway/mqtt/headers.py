@@ -113,8 +113,10 @@ def messages(
     """Messages that are said alike, as events; ``fields`` as ``fields_of`` has them."""
     count = len(payloads)
     events = Columns(payloads, now_ms, producer=producer)
-    given = {"headers": headers, **fields} if headers else fields
-    events.take({name: [one] * count for name, one in given.items()})
+    if headers:
+        events.headers = [headers] * count
+    if fields:
+        events.take({name: [one] * count for name, one in fields.items()})
     return events
 
 

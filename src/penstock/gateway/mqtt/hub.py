@@ -256,7 +256,7 @@ def publish(
     relaxed: bool,
     stored: Callable[[StoredPiece], None] | None = None,
 ) -> Accepted:
-    """Publish events; the last is retained if they say so. ``stored``: see How.
+    """Publish events; the last is retained if they say so. ``stored``: see PublishTerms.
 
     What takes a retained message away need not fit the topic's schema: if it does not,
     that is all it does, and it is no event.
