@@ -256,10 +256,10 @@ def publish(
     relaxed: bool,
     stored: Callable[[StoredPiece], None] | None = None,
 ) -> Accepted:
-    """Publish events; the last is retained if they say so. ``stored``: see PublishTerms.
+    """Publish events; the last is retained if they say so.
 
     What takes a retained message away need not fit the topic's schema: if it does not,
-    that is all it does, and it is no event.
+    that is all it does, and it is no event. ``stored``: as of PublishTerms.
     """
     if retain:
         broker.retained.check(topic, events.payloads[-1])
