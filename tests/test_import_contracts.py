@@ -202,7 +202,8 @@ OPENS_A_LOG = {
     "torture/on_power.py",
 }
 # Parts of a log that nobody reaches for through it.
-INSIDE = re.compile(r"\blog\.(?:intake|keeper|catalog|journal)\b|\.tail\.unwritten")
+PARTS = ("intake", "flusher", "catalog", "journal")
+INSIDE = re.compile(rf"\blog\.(?:{'|'.join(PARTS)})\b|\.tail\.unwritten")
 
 
 @pytest.mark.slow
@@ -230,6 +231,14 @@ def test_nobody_reaches_through_a_log() -> None:
     }
 
     assert not found
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_each_part_of_a_log_is_called_so_there(part: str) -> None:
+    inside = (ROOT / "src/penstock/log").glob("*.py")
+
+    assert re.search(rf"self\.{part}\b[^=\n]* = ", "".join(map(Path.read_text, inside)))
+    assert INSIDE.search(f"broker.log.{part}.group")
 
 
 def test_every_protocol_is_in_the_contract_of_protocols() -> None:

@@ -2,7 +2,7 @@
 
 Nothing of QoS 1 is lost, nothing of QoS 2 is lost or doubled, what has one topic and
 QoS keeps its order, and no packet id stands for two messages at once. Clients see some
-of that themselves: tests/mqtt_session.py.
+of that themselves: tests/interop/peers.py.
 """
 
 from __future__ import annotations

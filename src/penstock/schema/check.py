@@ -7,7 +7,7 @@ references, so that no pattern takes more than linear time.
 What payloads that come together may take is bounded by what the schema weighs
 (weight.py) times the places in all of them; what is beyond that is refused unchecked.
 Places are only counted if the size of a batch does not say already that they are few
-enough. Where a payload does not fit is told if that is bearable (telling.py).
+enough. Where a payload does not fit is told if that is bearable.
 
 The validator is quick to say no. Why not, it tells of every branch of every union that
 was tried, which may be without end where unions hold each other. So the branches are

@@ -2,9 +2,9 @@
 
 A check is slow on purpose (``password.py``). A few threads do them, and a client that
 waits gets its turn (``turns.py``); one that has failed too often is told to wait,
-without a check (``attempts.py``). A name that no user has needs no check, and keeps no
-client waiting: it gets its turn when a real one would, which takes as long as a check
-lately took, so that time tells nothing.
+without a check (``access/attempts.py``). A name that no user has needs no check, and
+keeps no client waiting: it gets its turn when a real one would, which takes as long as
+a check lately took, so that time tells nothing.
 
 A password that was right a moment ago is right without another check, so that a
 thousand clients of one user come back as fast as one.

@@ -220,7 +220,7 @@ class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return record_batches(self._options, self._layout, partition)
 
     def commit(self, end: OffsetDocument) -> None:
-        pass  # too late to be of use: see progress.py
+        pass  # too late to be of use: see ProgressReporter
 
     def stop(self) -> None:
         place, self._place = self._place, None

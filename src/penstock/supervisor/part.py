@@ -74,7 +74,7 @@ class Places:
 
     @property
     def view(self) -> Path:
-        """What the run tells of its stages; see status.py."""
+        """What the run tells of its stages; see run.py."""
         return self.own / "status.json"
 
     @property

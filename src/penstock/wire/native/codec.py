@@ -1,11 +1,9 @@
 """Messages <-> bytes. Junk of the peer is a RemoteProtocolError, and nothing else.
 
 A value of MessagePack may have one byte, and takes many times that in memory. What a
-client sends that is large is looked at as a whole before it is taken apart (large.py).
-
-Large messages of a client are looked at before they are taken apart. Columns are as
-they came at first, each one piece: so it is known what a message would have of values
-before there is one, and what has too many costs no more than its bytes.
+client sends that is large is looked at as a whole before it is taken apart. Columns
+are as they came at first, each one piece: so it is known what a message would have of
+values before there is one, and what has too many costs no more than its bytes.
 """
 
 from __future__ import annotations
