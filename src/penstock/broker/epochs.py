@@ -2,7 +2,9 @@
 
 A piece is encoded when it is staged, so it is counted by its true size, and a commit
 only puts headers in front of bytes that are there. Events get the time of their commit:
-in a topic time goes on, however long an epoch was staged.
+in a topic time goes on, however long an epoch was staged. What expires as its topic
+says does so that long after its commit; before, the frame has the span, below zero, so
+that a piece that comes again is the same bytes.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ from penstock.broker.sinks import Epoch
 from penstock.broker.staging import PartKey, StagedPiece
 from penstock.delivery import letters
 from penstock.errors import InvalidOption, LimitReached
-from penstock.log import Batch, Columns, frame_of
+from penstock.log import Batch, Column, Columns, TopicOptions, frame_of
 
 # Header of a frame that is not stored yet; its true one comes with the commit.
 _NO_ID = bytes(16)
@@ -48,12 +50,13 @@ def stage(
     piece = StagedPiece(None)
     if len(events):
         broker.check_topic(topic)
-        if broker.log.has_topic(topic):
-            broker.stamp(topic, events)
-        else:
-            broker.stamp(topic, events, broker.options_for(topic))
         events.check(broker.log.options.max_event_bytes)
         broker.check_payloads(topic, events.payloads)
+        known = broker.log.has_topic(topic)
+        _expire_later(
+            events,
+            broker.log.topic(topic).options if known else broker.options_for(topic),
+        )
         batch = Batch.of(topic, frame_of(events, 0, _NO_ID))
         piece = StagedPiece(batch, broker.registry.gates.get(topic))
         if (payer := broker.accounts.payer) is not None:
@@ -138,10 +141,29 @@ def _sizes(batches: Iterable[tuple[str, Batch]]) -> dict[str, int]:
     return sizes
 
 
+def _expire_later(events: Columns, options: TopicOptions) -> None:
+    """Have events expire as their topic says, counted from their commit; see _at."""
+    if options.expires_s is not None:
+        after_ms = int(options.expires_s * 1000)
+        given = events.expires or [0] * len(events)
+        events.expires = [one or -after_ms for one in given]
+
+
 def _at(batch: Batch, at_ms: int) -> Batch:
     """The batch with another time; it has one for all events."""
     header = batch.header._replace(min_timestamp_ms=at_ms, max_timestamp_ms=at_ms)
-    return Batch.whole(batch.topic, header, batch.body)
+    body = batch.body
+    if Column.EXPIRES in batch.columns() and min(batch.expires()) < 0:
+        body = memoryview(bytearray(body))
+    done = Batch.whole(batch.topic, header, body)
+    if body is not batch.body:
+        found = done.region(Column.EXPIRES)
+        assert found is not None, "it is among the columns"
+        times = found[1].cast("q")
+        for index, time_ms in enumerate(times):
+            if time_ms < 0:
+                times[index] = at_ms - time_ms
+    return done
 
 
 def _check(broker: Broker, pieces: Iterable[StagedPiece], topics: set[str]) -> None:

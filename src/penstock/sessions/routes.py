@@ -211,6 +211,10 @@ class Routes:
         """How events of a topic reach a session by all its own filters."""
         return _terms(self._topic_filters(session, topic))
 
+    def wants(self, session: Session, topic: str) -> bool:
+        """Whether a session has a filter of its own for a topic."""
+        return bool(self._topic_filters(session, topic))
+
     def _topic_filters(self, session: Session, topic: str) -> list[TopicFilter]:
         found = self._tree.match(topic)
         return [

@@ -21,7 +21,7 @@ from penstock.errors import (
     QuotaReached,
     ReservedName,
 )
-from penstock.log import Columns, Log
+from penstock.log import Columns, Log, TopicOptions
 from tests.unit.desk.office import Office
 
 
@@ -68,6 +68,31 @@ def test_an_epoch_is_stored_whole_over_topics_and_parts(office: Office) -> None:
     assert done.events == 4
     assert (stored(office), stored(office, "u")) == ([b"a", b"b", b"c"], [b"d"])
     assert office.broker.sinks.staging.bytes == 0
+
+
+@pytest.mark.parametrize("crash", [False, True])
+def test_events_expire_as_their_topic_says_from_their_commit_on(
+    office: Office, crash: bool
+) -> None:
+    office.broker.create_topic("t", TopicOptions(expires_s=1.5))
+    for number, expires in enumerate((None, [7, None], [8, 9])):
+        for _ in range(2):  # the writer is not sure, and repeats it later
+            columns = Columns([b"a", b"b"], int(office.now_s * 1000), expires=expires)
+            stage(office.broker, "q", 0, (0, 0), number, "t", columns, office.now_s)
+            office.clock.advance(5.0)
+
+    commit(office.broker, "q", 0, [(0, 0)])
+    office.commit()
+    if crash:
+        office.restart()
+
+    due_ms = int(office.now_s * 1000) + 1500
+    batches = office.broker.log.read("t", 0)
+    assert [time for batch in batches for time in batch.expires()] == [
+        *(due_ms, due_ms),
+        *(7, due_ms),
+        *(8, 9),
+    ]
 
 
 def test_events_and_epoch_are_in_one_group(office: Office) -> None:

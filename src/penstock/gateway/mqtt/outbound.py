@@ -30,6 +30,9 @@ from penstock.sessions.session import DeliveryTerms
 from penstock.wire.mqtt import Malformed, PacketKind, Reason, render_ack, render_acks
 
 _MANY = 1 << 20
+# Retained messages that wait for their time, for one client: they take room in the
+# window that it has for all that is retained.
+MAX_LATE = 10_000
 NOTHING = DeliveryTerms(0, False, False, ())
 # Of a packet in flight.
 _NUMBER, _OFFSET = itemgetter(0), itemgetter(1)
@@ -264,6 +267,11 @@ class Outbound(Delivering):
         index = page.batch.index_of(offset)
         if page.batch.offset_of(index) != offset:
             return b""  # another one has taken its place
+        if _due_s(page, index) > now_s:
+            routes, session = self._hub.broker.sessions.routes, self._session
+            share = routes.retained_share(session, durable=session.durable)
+            self.owe_retained(share, offset, topic_filter)
+            return b""
         form = self._retained_form(page, index, terms_of(topic_filter), now_s)
         if form is None or not self.writer.fits(form, page.payloads[index]):
             return b""
@@ -271,10 +279,19 @@ class Outbound(Delivering):
 
     def _retained(self, one: SentPage, index: int, now_s: float) -> list[bytes]:
         topic, offset = retained_topic(one.page, index), one.page.batch.offset_of(index)
-        broker = self._hub.broker
-        gone = broker.retained.offset_of(topic) != offset  # another has its place
-        if gone or broker.sessions.routes.withholds(topic):
+        routes, due_s = self._hub.broker.sessions.routes, _due_s(one.page, index)
+        if due_s:  # it is sent as all filters say that there are by then
+            self._wanted_by.pop(offset, None)
+        # Another one may have its place.
+        gone = self._hub.broker.retained.offset_of(topic) != offset
+        unwanted = offset not in self._wanted_by and not routes.wants(
+            self._session, topic
+        )
+        if gone or unwanted or routes.withholds(topic):
             self._waive(one, index, index + 1)
+            return []
+        if due_s > now_s:
+            self._put_off(one, index, due_s)
             return []
         terms = self._retained_terms(one.page, index)
         form = self._retained_form(one.page, index, terms, now_s)
@@ -282,6 +299,17 @@ class Outbound(Delivering):
             self._waive(one, index, index + 1)
             return []
         return self._run(one, index, index + 1, form)
+
+    def _put_off(self, one: SentPage, index: int, due_s: float) -> None:
+        """Keep a retained message back until its time has come."""
+        subscription = one.share.subscription
+        if subscription.owed.paused >= MAX_LATE:
+            self._waive(one, index, index + 1)
+            return
+        offset = one.page.batch.offset_of(index)
+        subscription.put_back([offset], one.consumer)
+        subscription.put_off_until(offset, due_s)
+        self._hub.broker.timers.arm(subscription, due_s)
 
     def _retained_form(
         self, page: Page, index: int, terms: DeliveryTerms, now_s: float
@@ -293,6 +321,11 @@ class Outbound(Delivering):
             return None
         topic, priority = retained_topic(page, index), page.priorities[index]
         return self._form(topic, terms, headers, priority, end_ms, now_s, retained=True)
+
+
+def _due_s(page: Page, index: int) -> float:
+    """From when on a message may be delivered; 0 for at once."""
+    return 0.0 if page.not_before is None else page.not_before[index] / 1000
 
 
 def _wrong(answer: Reply, id_: int) -> Malformed:

@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 
 from penstock.access.grants import Rule
+from penstock.desk.retained import RetainedDesk
+from penstock.gateway.mqtt import outbound
 from penstock.gateway.options import MqttOptions
 from penstock.wire.mqtt import (
     Disconnect,
@@ -21,6 +23,7 @@ from tests.unit.gateway.mqtt.scene import Client, Scene, messages
 from tests.unit.gateway.scene import limited
 
 LASTING: Properties = {Property.SESSION_EXPIRY_INTERVAL: 60}
+HOUR_S = 3600.0
 
 
 @pytest.fixture
@@ -415,6 +418,164 @@ def test_a_retained_message_that_has_expired_is_not_shown(scene: Scene) -> None:
         client = scene.client(f"client {qos}")
         client.subscribe("#", qos=qos)
         assert [one.topic for one in client.messages()] == ["b"]
+
+
+def retain_later(scene: Scene, *topics: str, payload: bytes = b"later") -> None:
+    """Retain messages that are for in an hour."""
+    writer = scene.client("writer")
+    due_ms = int((scene.clock.now_s() + HOUR_S) * 1000)
+    properties: Properties = {Property.USER_PROPERTY: [("not_before", str(due_ms))]}
+    for topic in topics:
+        writer.publish(
+            topic, payload, qos=1, ids=[1], retain=True, properties=properties
+        )
+    writer.bye()
+
+
+def shown(client: Client) -> list[tuple[str, bytes, int, bool]]:
+    found = client.messages()
+    client.answer(PacketKind.PUBACK, *[one.packet_id for one in found if one.qos])
+    return [(one.topic, one.payload, one.qos, one.retain) for one in found]
+
+
+@pytest.mark.parametrize("qos", [0, 1])
+def test_a_retained_message_is_not_shown_before_its_time(
+    scene: Scene, client: Client, qos: int
+) -> None:
+    retain(scene, "a", "b", payload=b"old")
+    retain_later(scene, "a")
+
+    client.subscribe("#", qos=qos)
+    assert shown(client) == [("b", b"old", qos, True)]
+    scene.advance(HOUR_S - 1)
+    assert shown(client) == []
+    scene.advance(1.0)
+    assert shown(client) == [("a", b"later", qos, True)]
+    scene.advance(HOUR_S)
+    assert shown(client) == []
+
+    client.subscribe("a", qos=qos)
+    assert shown(client) == [("a", b"later", qos, True)]
+
+
+@pytest.mark.parametrize("qos", [0, 1])
+def test_who_had_subscribed_before_gets_a_delayed_message_once(
+    scene: Scene, client: Client, qos: int
+) -> None:
+    client.subscribe("a", qos=qos)
+    client.packets()
+    retain_later(scene, "a")
+    assert shown(client) == []
+
+    scene.advance(HOUR_S)
+
+    assert shown(client) == [("a", b"later", qos, False)]
+
+
+@pytest.mark.parametrize("qos", [0, 1])
+def test_after_a_restart_a_retained_message_still_has_its_time(
+    scene: Scene, qos: int
+) -> None:
+    retain_later(scene, "a")
+    scene.restart()
+    client = scene.client()
+    client.packets()
+
+    client.subscribe("a", qos=qos)
+    assert shown(client) == []
+    scene.advance(HOUR_S)
+
+    assert shown(client) == [("a", b"later", qos, True)]
+
+
+@pytest.mark.parametrize("back_s", [1.0, HOUR_S + 1])
+@pytest.mark.parametrize("kill", [False, True])
+def test_a_session_gets_a_retained_message_in_time_although_a_restart_came_between(
+    scene: Scene, kill: bool, back_s: float
+) -> None:
+    retain_later(scene, "a")
+    lasting: Properties = {Property.SESSION_EXPIRY_INTERVAL: 2 * int(HOUR_S)}
+    client = scene.client(properties=lasting)
+    client.subscribe("a", qos=1)
+    assert shown(client) == []
+
+    scene.restart(kill=kill)
+    scene.advance(back_s)
+    client = scene.client(clean=False, properties=lasting)
+    found = shown(client)
+    assert bool(found) == (back_s > HOUR_S)
+    scene.advance(HOUR_S)
+
+    assert found + shown(client) == [("a", b"later", 1, True)]
+
+
+def test_a_retained_message_that_waits_comes_as_all_filters_want_it(
+    scene: Scene, client: Client
+) -> None:
+    retain_later(scene, "a")
+    for filter_, qos, number in (("#", 1, 8), ("a", 0, 9)):
+        asked: Properties = {Property.SUBSCRIPTION_IDENTIFIER: number}
+        client.subscribe(filter_, qos=qos, properties=asked)
+    client.packets()
+
+    scene.advance(HOUR_S)
+
+    (one,) = client.messages()
+    assert one.qos == 1
+    assert one.properties is not None
+    assert one.properties[Property.SUBSCRIPTION_IDENTIFIER] == [8, 9]
+
+
+@pytest.mark.parametrize("qos", [0, 1])
+def test_a_retained_message_that_was_replaced_before_its_time_is_not_shown(
+    scene: Scene, client: Client, qos: int
+) -> None:
+    retain_later(scene, "a")
+    client.subscribe("a", qos=qos)
+    retain(scene, "a", payload=b"new")
+    assert shown(client) == [("a", b"new", qos, False)]
+
+    scene.advance(HOUR_S)
+
+    assert shown(client) == []
+
+
+@pytest.mark.parametrize("qos", [0, 1])
+def test_who_has_unsubscribed_gets_no_retained_message_when_its_time_comes(
+    scene: Scene, client: Client, qos: int
+) -> None:
+    retain_later(scene, "a")
+    client.subscribe("a", qos=qos)
+    client.unsubscribe("a")
+    client.packets()
+
+    scene.advance(HOUR_S)
+
+    assert shown(client) == []
+
+
+def test_so_many_retained_messages_wait_for_a_client(
+    scene: Scene, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(outbound, "MAX_LATE", 2)
+    retain_later(scene, "a", "b", "c")
+    client.subscribe("#", qos=1)
+    client.packets()
+
+    scene.advance(HOUR_S)
+
+    assert [topic for topic, *_ in shown(client)] == ["a", "b"]
+    client.subscribe("c", qos=1)
+    assert [topic for topic, *_ in shown(client)] == ["c"]
+
+
+def test_people_see_a_retained_message_before_its_time(scene: Scene) -> None:
+    retain_later(scene, "a")
+
+    desk = RetainedDesk(scene.broker)
+
+    assert [one.topic for one in desk.retained().retained] == ["a"]
+    assert desk.message(topic="a").payload == b"later"
 
 
 def test_a_retained_message_that_is_too_large_is_not_shown(scene: Scene) -> None:
