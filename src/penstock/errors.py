@@ -118,8 +118,8 @@
 
 Fields are declared once, as annotations, and are the arguments of the constructor; the
 text is in ``__str__``; ``hint`` says what a person can do; ``retriable`` says whether
-the same call may succeed later; ``told`` is the text without paths. Clients raise what
-their server raised, as the same class: ``penstock.model.remote_errors``.
+the same call may succeed later; ``for_client`` is the text without paths. Clients raise
+what their server raised, as the same class: ``penstock.model.remote_errors``.
 """
 
 from __future__ import annotations
@@ -277,7 +277,7 @@ class BadConfigFile(ConfigError):
 class NotProtected(ConfigError):
     hint = (
         "make a users file with 'penstock users add' and give --users-file, "
-        "or accept everybody with --insecure"
+        "or let every client in with --insecure"
     )
     host: str
 

@@ -57,7 +57,7 @@ def test_a_directory_without_a_server_is_named(
         connect(directory)
 
     assert str(caught.value) == (
-        f"no server for data directory {directory}: nobody listens there"
+        f"no server for data directory {directory}: nothing listens there"
     )
 
 
@@ -72,7 +72,7 @@ def test_a_directory_may_have_a_long_name(connect: Connect, tmp_path: Path) -> N
 
 
 def test_an_address_where_nobody_listens_is_named(connect: Connect) -> None:
-    with pytest.raises(NotRunning, match=r"no server for 127\.0\.0\.1:1: nobody"):
+    with pytest.raises(NotRunning, match=r"no server for 127\.0\.0\.1:1: nothing"):
         connect("127.0.0.1:1")
 
 

@@ -69,7 +69,7 @@ def test_it_waits_for_a_broker_and_ends_cleanly(
         command = ("ingest", "sse", source.url, "--topic", "t", "--data")
         with Program(tmp_path, "ingest", *command, str(server.data)) as ingest:
             ingest.begin()
-            ingest.wait_for_text("nobody listens there; waiting for it")
+            ingest.wait_for_text("nothing listens there; waiting for it")
             server.start()
             ingest.wait_until_ready()
             ingest.wait_for(events=1, connected=1)

@@ -186,7 +186,7 @@ def test_what_reaches_a_terminal_is_escaped(lenient: Serving) -> None:
     )
     asked = [
         ("topics",),
-        ("topics", "delete", name),  # nobody is there to ask: an error with the name
+        ("topics", "delete", name),  # no terminal to ask at: an error with the name
         ("publish", name, "x", "--json"),
         ("subscribe", name, "--from", "earliest", "--count", "1"),
         ("subscribe", name, "--from", "earliest", "--count", "1", "--json"),

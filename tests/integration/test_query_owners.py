@@ -57,10 +57,10 @@ def test_nobody_else_has_the_epochs_of_a_query_taken_for_stored(
             ("sinks.abort", {"epoch": 1}),
             ("sinks.last", {}),
         ):
-            with pytest.raises(ServerRefused, match="somebody else, victim") as caught:
+            with pytest.raises(ServerRefused, match="another user, victim") as caught:
                 bert.ask(verb, query="victim", **more)
             assert caught.value.error == "NotAllowed"
-        with pytest.raises(ServerRefused, match="somebody else, victim"):
+        with pytest.raises(ServerRefused, match="another user, victim"):
             bert.stage("victim", 1, 0, 0, "t", [b"x"])
 
         write(anna, "victim", 1)
@@ -78,9 +78,9 @@ def test_what_is_staged_is_for_nobody_else_before_the_first_commit(
             ("sinks.abort", {"epoch": 0}),
             ("sinks.commit", {"epoch": 0, "parts": [(0, 0)]}),
         ):
-            with pytest.raises(ServerRefused, match="somebody else, begun"):
+            with pytest.raises(ServerRefused, match="another user, begun"):
                 bert.ask(verb, query="begun", **more)
-        with pytest.raises(ServerRefused, match="somebody else, begun"):
+        with pytest.raises(ServerRefused, match="another user, begun"):
             bert.stage("begun", 0, 1, 0, "begun", [b"of bert"])
 
         anna.ask("sinks.commit", query="begun", epoch=0, parts=[(0, 0)])
@@ -113,7 +113,7 @@ def test_a_query_of_an_administrator_without_a_name_is_not_for_users(
 ) -> None:
     with connect(server.data) as owner, native(server, "bert") as bert:
         owner.ask("sinks.commit", query="house", epoch=0, parts=[])
-        with pytest.raises(ServerRefused, match="somebody else, house"):
+        with pytest.raises(ServerRefused, match="another user, house"):
             bert.ask("sinks.commit", query="house", epoch=9, parts=[])
         owner.ask("sinks.commit", query="house", epoch=1, parts=[])
 

@@ -131,7 +131,7 @@ def test_other_machines_need_users_or_a_word_that_it_is_meant(tmp_path: Path) ->
     ):
         assert wire.line() == GREETING
         said = server.log.read_text()
-        assert "warning: everybody who reaches 0.0.0.0" in said
+        assert "warning: every client that reaches 0.0.0.0" in said
         assert "warning: what travels to and from 0.0.0.0 can be read" in said
 
 

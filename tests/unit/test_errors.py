@@ -301,8 +301,8 @@ CASES: list[tuple[PenstockError, str]] = [
         ),
     ),
     (
-        errors.Unreachable("h:1", 60.0, "nobody listens there"),
-        "no broker at h:1 for 60 s (option retrySeconds): nobody listens there",
+        errors.Unreachable("h:1", 60.0, "nothing listens there"),
+        "no broker at h:1 for 60 s (option retrySeconds): nothing listens there",
     ),
     (
         errors.InvalidQuery("there is no topic x", "did you mean y?"),

@@ -364,7 +364,8 @@ def confirm(question: str, *, yes: bool) -> None:
     if yes:
         return
     if not _is_terminal():
-        raise Refusal(f"{question} Nobody is there to ask", "say --yes if you mean it")
+        reason = f"{question} There is no terminal to ask at"
+        raise Refusal(reason, "say --yes if you mean it")
     if not click.confirm(printable(question), err=True):
         raise Refusal("nothing was done")
 

@@ -158,7 +158,7 @@ def warn(settings: Settings) -> None:
         return
     if server.users_file is None:
         logger.warning(
-            "everybody who reaches %s may read and write everything: "
+            "every client that reaches %s may read and write everything: "
             "there is no users file",
             server.host,
             extra={"action": "open_to_everybody"},

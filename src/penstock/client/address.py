@@ -28,7 +28,7 @@ PORT = 8410
 # Names the server of programs and commands that say no other.
 VARIABLE = "PENSTOCK_SERVER"
 # Why there is no server: the only reason that may pass by itself, soon.
-NO_LISTENER = "nobody listens there"
+NO_LISTENER = "nothing listens there"
 # Why a connection is lost, as a rule.
 CLOSED = "the server closed it"
 _LIMIT = "HOST:PORT, the native port of a server, also behind penstock+tls://"

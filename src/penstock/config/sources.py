@@ -59,22 +59,19 @@ class Flag(NamedTuple):
 
 
 def of_file(path: str) -> Iterator[Value]:
-    """The values of a TOML file."""
+    """The values of a TOML file.
+
+    The name of before of a setting counts less than its new one.
+    """
     origin = f"file {path}"
-    for table, keys in _parsed(path).items():
-        if table not in TABLES:
-            raise UnknownSetting(origin, _shown(table, keys), _near_table(table, keys))
-        if not isinstance(keys, dict):
-            raise InvalidSetting(table, keys, f"a table, [{table}]", origin)
-        for name, raw in keys.items():
-            key = f"{table}.{name}"
-            if key in RENAMED:
-                key = _renamed(key, RENAMED[key], origin)
-            setting = SETTINGS.get(key)
-            if setting is None:
-                near = nearest_key(table, name)
-                raise UnknownSetting(origin, f"{table}.{name}", near)
-            yield Value(setting, _from_toml(setting, raw, origin), origin)
+    given = _given(path, origin)
+    for key, raw in sorted(given, key=lambda one: one[0] not in RENAMED):
+        if key in RENAMED:
+            key = _renamed(key, RENAMED[key], origin)
+        setting = SETTINGS.get(key)
+        if setting is None:
+            raise UnknownSetting(origin, key, nearest_key(*key.split(".", 1)))
+        yield Value(setting, _from_toml(setting, raw, origin), origin)
 
 
 def of_environment(environ: Mapping[str, str]) -> Iterator[Value]:
@@ -101,6 +98,17 @@ def of_flags(flags: Iterable[Flag]) -> Iterator[Value]:
     """The values of a command's flags."""
     for flag in flags:
         yield _from_text(SETTINGS[flag.key], flag.text, f"flag {flag.name}")
+
+
+def _given(path: str, origin: str) -> Iterator[tuple[str, object]]:
+    """Each key of a TOML file, ``table.name``, with its value."""
+    for table, keys in _parsed(path).items():
+        if table not in TABLES:
+            raise UnknownSetting(origin, _shown(table, keys), _near_table(table, keys))
+        if not isinstance(keys, dict):
+            raise InvalidSetting(table, keys, f"a table, [{table}]", origin)
+        for name, raw in keys.items():
+            yield f"{table}.{name}", raw
 
 
 def _renamed(old: str, new: str, origin: str) -> str:

@@ -107,7 +107,7 @@ def check_owner(grants: Grants, broker: Broker, query: str) -> None:
     """Whether a query is theirs, or has no owner; raises NotAllowed."""
     owner = broker.sinks.owner(query)
     if owner and owner != grants.user and not grants.admin:
-        action = "write with the query of somebody else,"
+        action = "write with the query of another user,"
         raise NotAllowed(grants.user, action, query, needs=AN_ADMINISTRATOR)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from penstock.client.aio import AsyncClient
@@ -20,6 +21,7 @@ from penstock.errors import (
     ConnectionLost,
     DiskFull,
     Fenced,
+    InvalidOption,
     NotRunning,
     PenstockError,
     ServerRefused,
@@ -28,7 +30,7 @@ from penstock.errors import (
     WriteFailed,
 )
 from penstock.model.failure import Failure
-from penstock.model.policy import MAX_WINDOW, RETRY, settings_in
+from penstock.model.policy import MAX_WINDOW, RETRY, Policy, settings_in
 from penstock.wire.native import EVENTS_COLUMNS, Events
 
 if TYPE_CHECKING:
@@ -58,6 +60,8 @@ class RemoteChannel:
         """The event that came last."""
         self._moves = 0
         """How often the subscription was moved."""
+        self._alone = False
+        """Whether it was said that the server does not share keys."""
 
     async def open(self) -> None:
         """Subscribe, or wait for the one who has it, and read from then on."""
@@ -72,20 +76,44 @@ class RemoteChannel:
         handler, options = self.runner.handler, self.runner.handler.options
         await ensure_topic(self._link, handler.topic)
         policy = options.policy(options.window)
-        subscription = await client.subscribe(
-            handler.topic,
+        try:
+            subscription = await self._subscribed(client, policy)
+        except InvalidOption as error:
+            if not _is_unknown_order(error, policy):
+                raise
+            self._say_alone()
+            subscription = await self._subscribed(client, replace(policy, order="log"))
+        subscription.when_moved(self._moved)
+        self._subscription = subscription
+        self._client = client
+        self._up = True
+
+    async def _subscribed(
+        self, client: AsyncClient, policy: Policy
+    ) -> AsyncSubscription:
+        return await client.subscribe(
+            self.runner.handler.topic,
             self.runner.subscriber,
-            start=options.start,
+            start=self.runner.handler.options.start,
             order=policy.order,
             window=policy.window,
             in_order=policy.in_order,
             prefetch=self._prefetch(),
             **settings_in(policy, RETRY),
         )
-        subscription.when_moved(self._moved)
-        self._subscription = subscription
-        self._client = client
-        self._up = True
+
+    def _say_alone(self) -> None:
+        """Say once that a server of before gives keys to one program at a time."""
+        if self._alone:
+            return
+        self._alone = True
+        logger.warning(
+            "%s handles %s in one program at a time: the server does not know the "
+            "order 'key' yet",
+            self.runner.subscriber,
+            self.runner.handler.topic,
+            extra={"action": "handler_alone", "topic": self.runner.handler.topic},
+        )
 
     def _moved(self) -> None:
         self._moves += 1
@@ -261,6 +289,11 @@ class RemoteChannel:
         task: asyncio.Task[None] = self._loop.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+
+
+def _is_unknown_order(error: InvalidOption, policy: Policy) -> bool:
+    """Whether a server of before refuses the order; it tells a text and no fields."""
+    return policy.order == "key" and str(error).startswith("option order is 'key':")
 
 
 def _is_lost(error: ServerRefused) -> bool:

@@ -7,6 +7,7 @@ What this package exports is its door: other rooms import nothing below it. ``Lo
 
 from __future__ import annotations
 
+import warnings
 from importlib import import_module
 from typing import TYPE_CHECKING
 
@@ -43,6 +44,8 @@ if TYPE_CHECKING:
     )
 
 _ARROW = {"ArrowPieces", "record_batch", "write_arrow", "write_parquet"}
+# Names of the version before.
+_RENAMED = {"Outcome": "GroupOutcome"}
 
 __all__ = [
     "INDEX_SUFFIX",
@@ -96,4 +99,9 @@ def __getattr__(name: str) -> object:
     if name in _ARROW:
         found: object = getattr(import_module("penstock.log.arrow"), name)
         return found
+    if name in _RENAMED:
+        text = f"penstock.log.{name} is called {_RENAMED[name]} now"
+        warnings.warn(text, DeprecationWarning, stacklevel=2)
+        renamed: object = globals()[_RENAMED[name]]
+        return renamed
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -40,7 +40,7 @@ def test_without_a_server_the_command_says_where_it_looked(tmp_path: Path) -> No
 
     assert result.exit_code == 2
     assert result.stderr == (
-        f"error: no server for data directory {tmp_path}: nobody listens there\n"
+        f"error: no server for data directory {tmp_path}: nothing listens there\n"
         "hint: start one with 'penstock serve', or say where it is: "
         "--data or --server\n"
     )
@@ -168,7 +168,7 @@ def test_on_a_terminal_somebody_is_asked(
 
 
 def test_without_a_terminal_yes_is_needed() -> None:
-    with pytest.raises(Refusal, match="Sure"):
+    with pytest.raises(Refusal, match=r"^Sure\? There is no terminal to ask at$"):
         connecting.confirm("Sure?", yes=False)
     connecting.confirm("Sure?", yes=True)
 

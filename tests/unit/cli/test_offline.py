@@ -74,7 +74,7 @@ def test_publishing_and_consuming_need_a_server(data: Path, command: list[str]) 
     result = invoke(*command, "--data", str(data))
 
     assert result.exit_code == 2
-    assert "nobody listens there" in result.stderr
+    assert "nothing listens there" in result.stderr
 
 
 def test_a_login_needs_a_server(data: Path, tmp_path: Path) -> None:
@@ -87,7 +87,7 @@ def test_a_login_needs_a_server(data: Path, tmp_path: Path) -> None:
     )
 
     assert result.exit_code == 2
-    assert "nobody listens there" in result.stderr
+    assert "nothing listens there" in result.stderr
 
 
 def test_a_directory_of_another_process_is_left_alone(data: Path) -> None:
@@ -113,7 +113,7 @@ def test_nothing_is_created_where_nothing_is(tmp_path: Path, name: str) -> None:
     result = invoke("topics", "--data", str(directory))
 
     assert result.exit_code == 2
-    assert "nobody listens there" in result.stderr
+    assert "nothing listens there" in result.stderr
     assert sorted(path.name for path in tmp_path.iterdir()) == ["empty"]
     assert list((tmp_path / "empty").iterdir()) == []
     with pytest.raises(NotADataDirectory), offline(str(directory)):

@@ -178,7 +178,7 @@ def test_other_machines_are_not_let_in_without_users(server: Server, host: str) 
         f"error: host {host} can be reached from other machines, "
         "and there is no users file\n"
         "hint: make a users file with 'penstock users add' and give --users-file, "
-        "or accept everybody with --insecure\n"
+        "or let every client in with --insecure\n"
     )
     assert result.exit_code == 2
     assert server.started == []

@@ -94,8 +94,11 @@ def test_a_socket_is_reached_through_a_descriptor(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("error", "reason"),
     [
-        (FileNotFoundError(errno.ENOENT, "No such file"), "nobody listens there"),
-        (ConnectionRefusedError(errno.ECONNREFUSED, "Refused"), "nobody listens there"),
+        (FileNotFoundError(errno.ENOENT, "No such file"), "nothing listens there"),
+        (
+            ConnectionRefusedError(errno.ECONNREFUSED, "Refused"),
+            "nothing listens there",
+        ),
         (PermissionError(errno.EACCES, "Permission denied"), "permission denied"),
         (TimeoutError("timed out"), "timed out"),
     ],

@@ -70,7 +70,7 @@ def test_what_asking_raises_ends_the_plan() -> None:
             closed.append(True)
 
     def ask(verb: str, arguments: Mapping[str, object]) -> object:
-        raise NotRunning("there", "nobody listens there")
+        raise NotRunning("there", "nothing listens there")
 
     async def ask_later(verb: str, arguments: Mapping[str, object]) -> object:
         return ask(verb, arguments)

@@ -55,6 +55,18 @@ def test_the_name_of_before_is_taken_with_a_hint(
     assert variable(RENAMED[old]) in said[1]
 
 
+@pytest.mark.parametrize("old", RENAMED)
+@pytest.mark.parametrize("names", [("old", "new"), ("new", "old")])
+def test_the_new_name_counts_more_than_the_one_of_before(
+    tmp_path: Path, old: str, names: tuple[str, str]
+) -> None:
+    said = {"old": f"{old} = 5\n", "new": f"{RENAMED[old]} = 6\n"}
+
+    of_both = of_file(file(tmp_path, "".join(said[name] for name in names)))
+
+    assert [value.value for value in of_both] == [5, 6]  # later values win
+
+
 def test_an_empty_file_gives_nothing(tmp_path: Path) -> None:
     assert list(of_file(file(tmp_path, "# nothing\n[line]\n"))) == []
 

@@ -13,7 +13,7 @@ import penstock
 from penstock.embedded import Context, Domain, Event
 from penstock.embedded.outgoing import Intent
 from penstock.embedded.remote_channel import RemoteChannel, outgoing
-from penstock.errors import ConnectionLost
+from penstock.errors import ConnectionLost, InvalidOption
 from penstock.model.remote_errors import remote_error
 from tests.local_server import LocalServer, local_server
 from tests.unit.embedded.scene import Stage, job, until
@@ -63,6 +63,13 @@ class FakeSubscription:
     def __init__(self, *answers: bool | Exception) -> None:
         self.answers = list(answers)
         self.asked = 0
+
+    def when_moved(self, moved: Callable[[], None]) -> None: ...
+
+    async def next_batch(self) -> Any:
+        await asyncio.Event().wait()
+
+    async def close(self) -> None: ...
 
     async def finish(self, offsets: list[int], events: Any) -> bool:
         self.asked += 1
@@ -121,6 +128,58 @@ def test_handler_that_ended_just_before_a_move_counts_for_nothing() -> None:
 
         assert (subscription.asked, stage.runner.at_hand) == (0, 0)
         assert stage.runner.idle
+
+    go(run)
+
+
+class ServerOfBefore:
+    """A connection to a server that does not know the order ``key``."""
+
+    def __init__(self) -> None:
+        self.subscribed: list[tuple[str, bool]] = []
+        self.refuses: Exception | None = None
+
+    async def ask(self, verb: str, arguments: Any) -> None: ...
+
+    async def subscribe(self, topic: str, subscriber: str, **options: Any) -> Any:
+        self.subscribed.append((options["order"], options["in_order"]))
+        if self.refuses is not None:
+            raise self.refuses
+        if options["order"] == "key":
+            text = "option order is 'key': must be 'priority' or 'log'"
+            raise remote_error("InvalidOption", text)
+        return FakeSubscription()
+
+    async def connected(self) -> ServerOfBefore:
+        return self
+
+
+def test_a_server_of_before_has_keys_handled_in_one_program(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def run() -> None:
+        server: Any = ServerOfBefore()
+        channel = RemoteChannel(server, Stage(handle, order="key").runner)
+
+        await channel.open()
+        await channel._subscribe(server)  # as after a lost connection
+
+        assert server.subscribed == [("key", True), ("log", True)] * 2
+        said = [one for one in caplog.records if hasattr(one, "action")]
+        assert [one.action for one in said] == ["handler_alone"]
+        await channel.close()
+
+    go(run)
+
+
+def test_other_options_that_are_refused_are_raised() -> None:
+    async def run() -> None:
+        server: Any = ServerOfBefore()
+        server.refuses = remote_error("InvalidOption", "option window is 0: must be")
+        channel = RemoteChannel(server, Stage(handle, order="key").runner)
+
+        with pytest.raises(InvalidOption, match="window"):
+            await channel.open()
 
     go(run)
 

@@ -213,7 +213,7 @@ def test_a_user_with_rules_stages_and_commits_what_they_say(tmp_path: Path) -> N
     ]
     assert only(Answer, refused) == [Answer(2, True), Answer(3, True)]
     assert len(only(Answer, committed)) == 1
-    said = "user bert may not write with the query of somebody else, q"
+    said = "user bert may not write with the query of another user, q"
     assert [one.text for one in only(RequestRefused, of_bert)] == [
         f"{said}: it needs an administrator"
     ] * 2

@@ -110,7 +110,7 @@ def test_of_several_servers_one_that_runs_is_taken(
     def connected(address: Remote, **options: str | None) -> Client:
         asked.append(str(address))
         if address.host == "a":
-            raise NotRunning(str(address), "nobody listens there")
+            raise NotRunning(str(address), "nothing listens there")
         return connect(server.data, name=options["name"] or "")
 
     monkeypatch.setattr(spark_line, "connect", connected)

@@ -60,8 +60,8 @@ def test_errors_of_spark_are_cut_to_what_people_can_use() -> None:
 def test_an_error_of_ours_speaks_for_itself() -> None:
     text = """worker failed
 Traceback (most recent call last):
-penstock.errors.NotRunning: nobody listens there
+penstock.errors.NotRunning: nothing listens there
 
 more"""
 
-    assert str(refused(PySparkException(text))) == "nobody listens there"
+    assert str(refused(PySparkException(text))) == "nothing listens there"

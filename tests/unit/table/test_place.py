@@ -260,7 +260,7 @@ def test_files_ask_their_broker_if_it_runs(tmp_path: Path) -> None:
     filled(tmp_path, t=3)
     files = DataDirectory(connection(tmp_path))
 
-    with pytest.raises(Unreachable, match="nobody listens there"):
+    with pytest.raises(Unreachable, match="nothing listens there"):
         files.ask("topics")
     with local_server(tmp_path):
         assert files.ask("topics.show", name="t")["end_offset"] == 3
@@ -277,7 +277,7 @@ def test_a_broker_that_is_away_is_waited_for_and_given_up(tmp_path: Path) -> Non
 
     assert str(caught.value) == (
         "no broker at 127.0.0.1:1 for 0.05 s (option retrySeconds): "
-        "no server for 127.0.0.1:1: nobody listens there"
+        "no server for 127.0.0.1:1: nothing listens there"
     )
     with pytest.raises(Unreachable):
         offsets(broker.batches("t", 0, 1))

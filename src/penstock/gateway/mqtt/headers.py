@@ -176,8 +176,10 @@ def _level(text: str) -> int | None:
     return None
 
 
-# By the kind of a field: its value, or None if the text is none.
+# By the kind of a field: its value, or None if the text is none. Of a text it is the
+# broker that checks it, as of every publisher's.
 _READERS: Mapping[Kind, Callable[[str], object]] = {
+    "text": str,
     "level": _level,
     "bytes": str.encode,
     "time": time_ms,

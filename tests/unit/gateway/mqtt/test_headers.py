@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 
 from penstock.gateway.mqtt.headers import (
+    _READERS,
+    _USER_FIELDS,
     EXPIRES,
     MAX_BRACKETS,
     QOS,
@@ -18,7 +20,7 @@ from penstock.gateway.mqtt.headers import (
     to_properties,
     user_pairs,
 )
-from penstock.model.event import MAX_PRIORITY
+from penstock.model.event import FIELDS, MAX_PRIORITY
 from penstock.wire.mqtt import MAX_REPEATED, Properties, Property, number
 
 USER = Property.USER_PROPERTY
@@ -128,6 +130,17 @@ def test_user_properties_of_their_names_give_fields(
     pairs: list[tuple[str, str]], fields: dict[str, object]
 ) -> None:
     assert fields_of(pairs, None, 0) == fields
+
+
+def test_a_field_of_any_kind_of_value_may_be_a_user_property(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for field in FIELDS:
+        if field.settable and field.kind != "map":
+            monkeypatch.setitem(_USER_FIELDS, field.name, field)
+
+    assert fields_of([("parent", "p")], None, 0) == {"parents": "p"}
+    assert {one.kind for one in _USER_FIELDS.values()} <= _READERS.keys()
 
 
 def test_a_priority_of_another_protocol_is_told_as_a_user_property() -> None:
