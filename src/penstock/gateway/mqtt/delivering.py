@@ -156,13 +156,11 @@ class Delivering:
             return []
         if not form.qos:
             self._waive(one, lo, hi)
-            if one.share.quiet:
-                lo = min(max(lo, page.batch.index_of(one.share.quiet)), hi)
-            if lo == hi:
-                return []
+            postponed, lo = self._known_unsent(one, lo, hi)
             if lo == 0 and hi == len(page):
                 return [writer.page(form, page)]
-            return [writer.publishes(form, page.payloads[lo:hi])]
+            payloads = postponed + page.payloads[lo:hi]
+            return [writer.publishes(form, payloads)] if payloads else []
         ids = self._ids(one, lo, hi, form.qos)
         held = form.qos == 2 and self._session.durable
         data = writer.publishes(form, page.payloads[lo:hi], ids, held=held)
@@ -172,6 +170,22 @@ class Delivering:
         self._outbox.after(self._hub.broker.promised, data)
         self._held_bytes += len(data)
         return []
+
+    def _known_unsent(self, one: SentPage, lo: int, hi: int) -> tuple[list[bytes], int]:
+        """What of a run was surely not sent before a start, and where the rest begins.
+
+        An event whose time had not come when the broker began was sent to nobody; but
+        what is retained is shown before its time.
+        """
+        page, share = one.page, one.share
+        if not share.quiet:
+            return [], lo
+        first = min(max(lo, page.batch.index_of(share.quiet)), hi)
+        times, began_ms = page.not_before, self._hub.broker.sessions.began_ms
+        if times is None or share.topic == RETAINED:
+            return [], first
+        found = [page.payloads[at] for at in range(lo, first) if times[at] > began_ms]
+        return found, first
 
     def _again(self, one: SentPage, index: int, id_: int, now_s: float) -> bytes:
         """An event that the client was sent before and may have (MQTT-3.3.1-1).

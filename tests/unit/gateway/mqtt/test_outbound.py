@@ -354,6 +354,94 @@ def test_a_topic_that_is_deleted_makes_room_for_others(scene: Scene, qos: int) -
     assert client.payloads() == [b"c"]
 
 
+# Delayed events, and a restart
+
+
+def delayed(scene: Scene, qos: int, *in_s: float) -> None:
+    """Publish events for later, each as its delay in seconds."""
+    writer = scene.client("writer")
+    for number, delay_s in enumerate(in_s, 1):
+        at_ms = scene.broker.log.now_ms() + int(delay_s * 1000)
+        properties: Properties = {Property.USER_PROPERTY: [("not_before", str(at_ms))]}
+        given = [number] if qos else None
+        payload = str(delay_s).encode()
+        writer.publish("t", payload, qos=qos, ids=given, properties=properties)
+    writer.bye()
+
+
+PAIRS = pytest.mark.parametrize(
+    ("published", "wanted"), [(1, 1), (0, 1), (1, 0), (0, 0), (0, 2), (2, 2)]
+)
+
+
+@PAIRS
+def test_a_delayed_event_comes_at_its_time(
+    scene: Scene, published: int, wanted: int
+) -> None:
+    client = subscriber(scene, qos=wanted)
+    delayed(scene, published, 60)
+    assert client.payloads() == []
+
+    scene.advance(70)
+
+    assert client.payloads() == [b"60"]
+
+
+@pytest.mark.parametrize("gone", ["connection", "broker", "kill"])
+@PAIRS
+def test_a_delayed_event_comes_to_who_was_away_unless_qos_0_was_asked_for(
+    scene: Scene, published: int, wanted: int, gone: str
+) -> None:
+    """A filter of QoS 0 hears of what is published while its client is there."""
+    client = subscriber(scene, qos=wanted)
+    delayed(scene, published, 60)
+    scene.commit()
+    if gone == "connection":
+        client.drop()
+    else:
+        scene.restart(kill=gone == "kill")
+
+    client = come(scene)
+    scene.advance(70)
+
+    assert client.payloads() == ([b"60"] if wanted else [])
+    assert come(scene).payloads() == []
+
+
+@pytest.mark.parametrize("back_s", [0, 50])
+def test_of_qos_0_what_was_perhaps_sent_before_a_restart_is_left_out(
+    scene: Scene, back_s: int
+) -> None:
+    """Whether its client comes back before or after the time of what is late."""
+    client = subscriber(scene, qos=1)
+    client.drop()
+    delayed(scene, 0, 40, 0, 5, 45)
+    scene.advance(5)
+    scene.restart()
+
+    scene.advance(back_s)
+    client = come(scene)
+    scene.advance(50 - back_s)
+
+    found = messages(client.rest + client.packets())
+    assert [one.payload for one in found] == [b"40", b"45"]
+
+
+def test_a_delayed_event_of_qos_0_is_sent_once_over_restarts(scene: Scene) -> None:
+    client = subscriber(scene, qos=1)
+    delayed(scene, 0, 60)
+    scene.restart()
+    client = come(scene)
+    scene.advance(60)
+    assert client.payloads() == [b"60"]
+
+    scene.restart(kill=True)
+    client = come(scene)
+    scene.advance(60)
+
+    assert messages(client.rest + client.packets()) == []
+
+
 # Windows
 
 
