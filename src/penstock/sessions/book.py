@@ -100,10 +100,13 @@ class Sessions(Kept):
         self.filters: Counter[str] = Counter()
         """How many filters the sessions of each user have, once they are wired."""
         self._broker: Host
+        self.began_ms = 0
+        """When the broker began."""
 
     def wire(self, broker: Host, now_s: float) -> None:
         """Find the subscriptions of what the journal has told of."""
         self._broker, self.routes = broker, Routes(broker, self)
+        self.began_ms = round(now_s * 1000)
         for session in self._by_client.values():
             self._take_up(session, now_s)
         known, groups = self._by_client, self.routes.subscribers()

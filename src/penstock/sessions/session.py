@@ -106,7 +106,8 @@ class Share:
         """No filter is left: what is in flight is completed, and nothing else sent."""
         self.quiet = 0
         """Events in front of it were there when the broker began: whether those of
-        QoS 0 were sent is not known, and at most once is what they are sent."""
+        QoS 0 were sent is not known, and at most once is what they are sent. Those
+        whose time had not come then were not."""
 
     @property
     def topic(self) -> str:

@@ -110,12 +110,14 @@ class Delivering:
         for (said, priority, end_ms, own), run in groupby(range(lo, hi), key=alike):
             places = list(run)
             first, end = places[0], places[-1] + 1
-            left = left_s(said, now_s, end_ms)
+            # Who has an event of the column, though its time is over, is owed it again.
+            left = None if end_ms else left_s(said, now_s)
             if own or (left is not None and left <= 0):  # MQTT-3.8.3-3, MQTT-3.3.2-5
                 self._waive(one, first, end)
                 continue
             form = self._form(one.share.topic, terms, said, priority, end_ms, now_s)
-            sent += self._run(one, first, end, form)
+            again = 0 < end_ms <= now_s * 1000
+            sent += self._run(one, first, end, form, again=again)
         return sent
 
     def _form(
@@ -142,36 +144,57 @@ class Delivering:
                 properties[Property.SUBSCRIPTION_IDENTIFIER] = list(terms.identifiers)
         return Form(topic, qos, retain, properties)
 
-    def _run(self, one: SentPage, lo: int, hi: int, form: Form) -> list[bytes]:
-        """Events that are said alike."""
+    def _run(
+        self, one: SentPage, lo: int, hi: int, form: Form, *, again: bool = False
+    ) -> list[bytes]:
+        """Events that are said alike; ``again``: sent once more from dead letters."""
         page, writer = one.page, self.writer
         if writer.max_packet is not None and hi - lo > 1:
             return [
                 data
                 for at in range(lo, hi)
-                for data in self._run(one, at, at + 1, form)
+                for data in self._run(one, at, at + 1, form, again=again)
             ]
         if not writer.fits(form, page.payloads[lo]):
             self._waive(one, lo, hi)
             return []
+        if again and not form.qos:
+            # A restart leaves none of them out, so it must know which were sent.
+            self._waive(one, lo, hi, urgent=True)
+            return self._hold(writer.publishes(form, page.payloads[lo:hi], held=True))
         if not form.qos:
             self._waive(one, lo, hi)
-            if one.share.quiet:
-                lo = min(max(lo, page.batch.index_of(one.share.quiet)), hi)
-            if lo == hi:
-                return []
+            postponed, lo = self._known_unsent(one, lo, hi)
             if lo == 0 and hi == len(page):
                 return [writer.page(form, page)]
-            return [writer.publishes(form, page.payloads[lo:hi])]
+            payloads = postponed + page.payloads[lo:hi]
+            return [writer.publishes(form, payloads)] if payloads else []
         ids = self._ids(one, lo, hi, form.qos)
         held = form.qos == 2 and self._session.durable
         data = writer.publishes(form, page.payloads[lo:hi], ids, held=held)
-        if not held:
-            return [data]
-        # It leaves when the journal knows its ids.
+        return self._hold(data) if held else [data]
+
+    def _hold(self, data: bytes) -> list[bytes]:
+        """Have packets leave when the journal knows of them; none leave now."""
         self._outbox.after(self._hub.broker.promised, data)
         self._held_bytes += len(data)
         return []
+
+    def _known_unsent(self, one: SentPage, lo: int, hi: int) -> tuple[list[bytes], int]:
+        """What of a run was surely not sent before a start, and where the rest begins.
+
+        An event whose time had not come when the broker began was sent to nobody; but
+        what is retained is shown before its time.
+        """
+        page, share = one.page, one.share
+        if not share.quiet:
+            return [], lo
+        first = min(max(lo, page.batch.index_of(share.quiet)), hi)
+        times, began_ms = page.not_before, self._hub.broker.sessions.began_ms
+        if times is None or share.topic == RETAINED:
+            return [], first
+        found = [page.payloads[at] for at in range(lo, first) if times[at] > began_ms]
+        return found, first
 
     def _again(self, one: SentPage, index: int, id_: int, now_s: float) -> bytes:
         """An event that the client was sent before and may have (MQTT-3.3.1-1).
@@ -208,13 +231,13 @@ class Delivering:
         self._hub.broker.sessions.note(session, urgent=qos == 2)
         return ids
 
-    def _waive(self, one: SentPage, lo: int, hi: int) -> None:
+    def _waive(self, one: SentPage, lo: int, hi: int, *, urgent: bool = False) -> None:
         """No answer comes for these: they are settled by being sent, or left out."""
         subscription = one.share.subscription
         if subscription.policy.qos:
             offset_of = one.page.batch.offset_of
             offsets = [offset_of(index) for index in range(lo, hi)]
-            subscription.settle_all(offsets, one.consumer, urgent=False)
+            subscription.settle_all(offsets, one.consumer, urgent=urgent)
             self._hub.broker.wake_offered(subscription)
 
     def _retained_terms(self, page: Page, index: int) -> DeliveryTerms:

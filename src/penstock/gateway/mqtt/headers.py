@@ -162,7 +162,8 @@ def to_properties(
             properties[Property.PAYLOAD_FORMAT_INDICATOR] = int(headers[_FORMAT])
         if (data := _correlation(headers)) is not None:
             properties[Property.CORRELATION_DATA] = data
-    if (seconds := left_s(headers, now_s, expires_ms)) is not None:  # MQTT-3.3.2-6
+    seconds = left_s(headers, now_s, expires_ms)
+    if seconds is not None and seconds > 0:  # MQTT-3.3.2-6; or else it is sent again
         left = min(max(int(seconds + 0.999), 1), 0xFFFFFFFF)
         properties[Property.MESSAGE_EXPIRY_INTERVAL] = left
     if pairs := [pair for pair in pairs[:MAX_REPEATED] if _speakable(*pair)]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from penstock.gateway.mqtt.delivering import headers_at, retained_topic, terms_of
+from penstock.gateway.mqtt.headers import EXPIRES
 from penstock.log import Columns
 from penstock.sessions import TopicFilter
 from penstock.sessions.retained import TOPIC as RETAINED
@@ -153,6 +154,19 @@ def test_what_has_expired_is_left_out_and_the_rest_told_its_time(
     again.answer(PacketKind.PUBACK, one.packet_id)
     again.drop()
     assert scene.client("ann", clean=False, properties=properties).messages() == []
+
+
+@pytest.mark.parametrize("qos", [0, 1, 2])
+def test_an_old_event_expires_by_its_header(scene: Scene, qos: int) -> None:
+    client = subscriber(scene, qos=qos)
+    now_ms = scene.broker.log.now_ms()
+
+    for payload, end_ms in ((b"over", now_ms), (b"counts", now_ms + 5_000)):
+        event(scene, payload, headers=[{EXPIRES: str(end_ms)}])
+
+    (one,) = client.messages()
+    assert one.payload == b"counts"
+    assert one.properties == {Property.MESSAGE_EXPIRY_INTERVAL: 5}
 
 
 def test_what_is_too_large_for_the_client_is_left_out(scene: Scene) -> None:

@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from penstock.desk.desk import Desk
 from penstock.gateway.options import MqttOptions
+from penstock.log import TopicOptions
 from penstock.wire.mqtt import (
     Acks,
     Disconnect,
@@ -352,6 +354,205 @@ def test_a_topic_that_is_deleted_makes_room_for_others(scene: Scene, qos: int) -
         client.answer(PacketKind.PUBCOMP, *before)
 
     assert client.payloads() == [b"c"]
+
+
+# Delayed events, and a restart
+
+
+def delayed(scene: Scene, qos: int, *in_s: float) -> None:
+    """Publish events for later, each as its delay in seconds."""
+    writer = scene.client("writer")
+    for number, delay_s in enumerate(in_s, 1):
+        at_ms = scene.broker.log.now_ms() + int(delay_s * 1000)
+        properties: Properties = {Property.USER_PROPERTY: [("not_before", str(at_ms))]}
+        given = [number] if qos else None
+        payload = str(delay_s).encode()
+        writer.publish("t", payload, qos=qos, ids=given, properties=properties)
+    writer.bye()
+
+
+PAIRS = pytest.mark.parametrize(
+    ("published", "wanted"), [(1, 1), (0, 1), (1, 0), (0, 0), (0, 2), (2, 2)]
+)
+
+
+@PAIRS
+def test_a_delayed_event_comes_at_its_time(
+    scene: Scene, published: int, wanted: int
+) -> None:
+    client = subscriber(scene, qos=wanted)
+    delayed(scene, published, 60)
+    assert client.payloads() == []
+
+    scene.advance(70)
+
+    assert client.payloads() == [b"60"]
+
+
+@pytest.mark.parametrize("gone", ["connection", "broker", "kill"])
+@PAIRS
+def test_a_delayed_event_comes_to_who_was_away_unless_qos_0_was_asked_for(
+    scene: Scene, published: int, wanted: int, gone: str
+) -> None:
+    """A filter of QoS 0 hears of what is published while its client is there."""
+    client = subscriber(scene, qos=wanted)
+    delayed(scene, published, 60)
+    scene.commit()
+    if gone == "connection":
+        client.drop()
+    else:
+        scene.restart(kill=gone == "kill")
+
+    client = come(scene)
+    scene.advance(70)
+
+    assert client.payloads() == ([b"60"] if wanted else [])
+    assert come(scene).payloads() == []
+
+
+@pytest.mark.parametrize("back_s", [0, 50])
+def test_of_qos_0_what_was_perhaps_sent_before_a_restart_is_left_out(
+    scene: Scene, back_s: int
+) -> None:
+    """Whether its client comes back before or after the time of what is late."""
+    client = subscriber(scene, qos=1)
+    client.drop()
+    delayed(scene, 0, 40, 0, 5, 45)
+    scene.advance(5)
+    scene.restart()
+
+    scene.advance(back_s)
+    client = come(scene)
+    scene.advance(50 - back_s)
+
+    found = messages(client.rest + client.packets())
+    assert [one.payload for one in found] == [b"40", b"45"]
+
+
+def test_a_delayed_event_of_qos_0_is_sent_once_over_restarts(scene: Scene) -> None:
+    client = subscriber(scene, qos=1)
+    delayed(scene, 0, 60)
+    scene.restart()
+    client = come(scene)
+    scene.advance(60)
+    assert client.payloads() == [b"60"]
+
+    scene.restart(kill=True)
+    client = come(scene)
+    scene.advance(60)
+
+    assert messages(client.rest + client.packets()) == []
+
+
+# Expired, and sent again from its dead letter
+
+
+def lapsed(scene: Scene, qos: int, wanted: int, version: int = 5) -> Client:
+    """A client whose event expired while it was away, and became a dead letter."""
+    scene.broker.create_topic("t", TopicOptions(dead_letter_expired=True))
+    subscriber(scene, qos=wanted, version=version).drop()
+    expiry: Properties = {Property.MESSAGE_EXPIRY_INTERVAL: 5}
+    ids = [1] if qos else None
+    scene.client("w").publish("t", b"x", qos=qos, ids=ids, properties=expiry)
+    scene.advance(10)
+    client = come(scene, version=version)
+    scene.advance(1)
+    assert messages_of(client) == []
+    assert open_letters(scene) == [0]
+    return client
+
+
+def open_letters(scene: Scene) -> list[int]:
+    return [one.number for one in Desk(scene.broker).letters.search().letters]
+
+
+def republish(scene: Scene) -> None:
+    Desk(scene.broker).redrive.republish(numbers=[0])
+    scene.commit()
+
+
+@pytest.mark.parametrize("version", [4, 5])
+@pytest.mark.parametrize(
+    ("qos", "wanted"), [(0, 1), (1, 1), (2, 1), (0, 2), (1, 2), (2, 2)]
+)
+def test_an_expired_event_that_is_sent_again_is_delivered_once(
+    scene: Scene, qos: int, wanted: int, version: int
+) -> None:
+    client = lapsed(scene, qos, wanted, version)
+    client.packets()
+
+    republish(scene)
+
+    (one,) = client.messages()
+    assert (one.payload, one.qos) == (b"x", min(qos, wanted))
+    assert not one.properties  # it has no time left that could be told
+    if one.qos == 1:
+        client.answer(PacketKind.PUBACK, one.packet_id)
+    elif one.qos == 2:
+        client.answer(PacketKind.PUBREC, one.packet_id)
+        client.answer(PacketKind.PUBCOMP, one.packet_id)
+    client.drop()
+    assert open_letters(scene) == []
+    assert messages(come(scene, version=version).rest) == []
+
+
+@pytest.mark.parametrize("kill", [True, False])
+@pytest.mark.parametrize("qos", [0, 1, 2])
+def test_an_expired_event_that_is_sent_again_survives_a_restart(
+    scene: Scene, qos: int, *, kill: bool
+) -> None:
+    lapsed(scene, qos, 2).drop()
+    republish(scene)
+
+    scene.restart(kill=kill)
+
+    (one,) = messages_of(come(scene))
+    assert (one.payload, one.qos, one.dup) == (b"x", qos, False)
+
+
+@pytest.mark.parametrize("qos", [0, 1, 2])
+def test_an_expired_event_is_sent_again_after_a_restart(scene: Scene, qos: int) -> None:
+    lapsed(scene, qos, 2)
+    scene.restart()
+    client = come(scene)
+
+    republish(scene)
+
+    assert [one.payload for one in messages_of(client)] == [b"x"]
+
+
+def test_what_is_sent_again_with_qos_0_is_sent_once_over_a_crash(scene: Scene) -> None:
+    """So it leaves when the disk knows that it did."""
+    client = lapsed(scene, 0, 1)
+    client.drop()
+    republish(scene)
+    scene.commits = False
+    client = scene.client("ann", clean=False, properties=LASTING)
+    assert messages(client.packets()) == []
+    scene.commits = True
+    scene.commit()
+    assert [one.payload for one in client.messages()] == [b"x"]
+
+    scene.restart(kill=True)
+
+    assert messages_of(come(scene)) == []
+
+
+def test_what_was_sent_is_said_again_after_its_time_without_an_expiry(
+    scene: Scene,
+) -> None:
+    client = subscriber(scene)
+    expiry: Properties = {Property.MESSAGE_EXPIRY_INTERVAL: 5}
+    scene.client("w").publish("t", b"x", qos=1, ids=[1], properties=expiry)
+    (first,) = client.messages()
+    assert first.properties == expiry
+    client.drop()
+    scene.advance(10)
+
+    (again,) = messages_of(come(scene))
+
+    assert (again.packet_id, again.dup) == (first.packet_id, True)
+    assert not again.properties
 
 
 # Windows
