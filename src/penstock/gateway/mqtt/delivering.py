@@ -183,15 +183,14 @@ class Delivering:
     def _known_unsent(self, one: SentPage, lo: int, hi: int) -> tuple[list[bytes], int]:
         """What of a run was surely not sent before a start, and where the rest begins.
 
-        An event whose time had not come when the broker began was sent to nobody; but
-        what is retained is shown before its time.
+        An event whose time had not come when the broker began was sent to no client.
         """
         page, share = one.page, one.share
         if not share.quiet:
             return [], lo
         first = min(max(lo, page.batch.index_of(share.quiet)), hi)
         times, began_ms = page.not_before, self._hub.broker.sessions.began_ms
-        if times is None or share.topic == RETAINED:
+        if times is None:
             return [], first
         found = [page.payloads[at] for at in range(lo, first) if times[at] > began_ms]
         return found, first
