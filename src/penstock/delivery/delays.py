@@ -129,6 +129,11 @@ class DueList:
             return 0
         return sum(map(len, self._offsets.values())) - sum(self._heads.values())
 
+    def __contains__(self, place: tuple[int, int]) -> bool:
+        """Whether an offset of a level is among them: it is searched for."""
+        level, offset = place
+        return offset in self._offsets.get(level, ())[self._heads.get(level, 0) :]
+
     def add(self, level: int, offset: int) -> None:
         self._offsets.setdefault(level, array("q")).append(offset)
         if self._lasting:

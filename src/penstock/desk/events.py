@@ -144,6 +144,8 @@ class EventDesk:
             state = "before"
         elif _unsent(one, event):
             state = "not yet"
+        elif event.not_before_ms is not None and self._postponed(one, event):
+            state, due_ms = "not yet", event.not_before_ms
         else:
             state, tries = "settled", 1
         return DeliveryRow(
@@ -155,6 +157,13 @@ class EventDesk:
             errors=[_try(failure) for failure in errors],
             letter=number,
         )
+
+    def _postponed(self, one: Subscription, event: Event) -> bool:
+        """Whether an event was passed over until its time, and not sent since."""
+        level = one.cursor.level_of(event.priority)
+        place = event.not_before_ms or 0, event.offset
+        late = place > self._broker.delays.mark(event.topic)
+        return late or (level, event.offset) in one.fresh.due
 
     def _is_dead(self, number: int | None) -> bool:
         """Whether a letter was not sent again: it is open, or was dropped."""

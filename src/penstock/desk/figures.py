@@ -279,6 +279,7 @@ def _standings(broker: Broker) -> dict[str, Standing]:
             if not (one.active or one.suspended):
                 continue
             unsettled += len(one.owed)
+            unsent += one.fresh.delayed
             cursor = one.cursor
             if levels is None or cursor.plain:
                 unsent += cursor.unsent_plainly(start, end)

@@ -87,6 +87,27 @@ def test_a_delivery_goes_through_its_states(office: Office) -> None:
     assert (row.state, row.tries, row.letter) == ("settled", 1, None)
 
 
+def test_an_event_whose_time_has_not_come_is_not_settled(office: Office) -> None:
+    now_ms = int(office.now_s * 1000)
+    late = Columns([b"late"], now_ms, not_before=[now_ms + 60_000])
+    office.publish("t", b"0")
+    office.broker.publish("t", late)
+    office.commit()
+    consumer, broker = office.subscribe("anna", "t"), office.broker
+    broker.take(consumer, office.now_s, 10)
+
+    assert delivery(office, 0).state == "in flight"
+    row = delivery(office, 1)
+    assert (row.state, row.tries, row.due_ms) == ("not yet", 0, now_ms + 60_000)
+
+    office.clock.advance(60)
+    broker.tick(office.now_s)
+    assert delivery(office, 1).state == "not yet"
+
+    broker.take(consumer, office.now_s, 10)
+    assert delivery(office, 1).state == "in flight"
+
+
 def test_looking_changes_nothing(office: Office) -> None:
     office.publish("t", *(b"%d" % n for n in range(10)))
     consumer = office.subscribe("anna", "t")

@@ -67,6 +67,21 @@ def test_whoever_has_unsubscribed_is_not_behind(office: Office) -> None:
     assert figures.overview().lag == 0
 
 
+def test_what_was_postponed_is_lag_as_in_the_list_of_subscriptions(
+    office: Office,
+) -> None:
+    now_ms = int(office.now_s * 1000)
+    late = Columns([b"late"], now_ms, not_before=[now_ms + 60_000])
+    office.broker.publish("a", late)
+    office.commit()
+    consumer = office.subscribe("me", "a")
+
+    office.take(consumer)
+
+    assert consumer.subscription.lag() == 1
+    assert Figures(office.broker).overview().lag == 1
+
+
 def test_settling_is_seen_at_the_next_look(office: Office) -> None:
     office.publish("a", b"1", b"2")
     consumer = office.subscribe("me", "a")
