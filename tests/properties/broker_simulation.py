@@ -212,6 +212,10 @@ class Simulation(Recovery):
         self.tick()
 
     def tick(self) -> None:
+        oldest_ms = (self.now_s - self.broker.options.pending_ttl_s) * 1000
+        due = [one for one in self.world.pending().values() if one.at_ms < oldest_ms]
+        # Before anything else: the power may go in the middle.
+        self.expired.update(one.payload for one in due)
         self.broker.tick(self.now_s)
         for sub in list(self.world.subs.values()):
             before = len(sub.settled)
@@ -223,13 +227,11 @@ class Simulation(Recovery):
                 if isinstance(holder, ConsumerPeer):
                     holder.expect_pubrel(sub, offset)
             self.follow(sub, follows)
-        oldest_ms = (self.now_s - self.broker.options.pending_ttl_s) * 1000
-        for message in self.world.pending().values():
+        for message in due:
             stays = self.broker.pending.get(message.id) is not None
             refused = self.sick or self.commit is not None or self.work is not None
-            if message.at_ms < oldest_ms and not (stays and refused):
+            if not (stays and refused):
                 message.ended = self._given_up_in(message.id)
-                self.expired.add(message.payload)
                 self.met["pending expired"] += 1
 
     def _given_up_in(self, msg_id: int) -> int:

@@ -179,7 +179,7 @@ def test_payloads_have_to_fit_the_latest_version() -> None:
 
 @RESTARTS
 @pytest.mark.parametrize("checkpoint", [False, True])
-def test_cards_survive(restart: str, checkpoint: bool) -> None:
+def test_metadata_survives(restart: str, checkpoint: bool) -> None:
     scene = Scene()
     registry = filled(scene)
     scene.commit()

@@ -1,4 +1,4 @@
-"""Packet ids of one client; tests/properties/test_flights.py has the general rules."""
+"""Packet ids of one client; tests/properties/test_packet_ids.py: the general rules."""
 
 from __future__ import annotations
 

@@ -108,7 +108,7 @@ def live(seed: int) -> None:
 
 
 @given(seed=st.integers(0, 1 << 32))
-def test_cards_are_as_the_model_has_them(seed: int) -> None:
+def test_metadata_is_as_the_model_has_it(seed: int) -> None:
     live(seed)
 
 
