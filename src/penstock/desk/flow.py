@@ -49,6 +49,8 @@ MAX_NAMES = 100
 MAX_BATCHES = 10_000
 # Ids that were looked up, found or not.
 MAX_LOOKED_UP = 10_000
+# Of the first 96 bits of an id, those that say no time.
+_NO_TIME = (1 << 48) - 1
 # What an event is called that says so.
 TYPE = "type"
 UNNAMED = ""
@@ -257,7 +259,7 @@ class Sampler:
         self._broker = broker
         self._samples: dict[int, Samples] = {}
         self._batches: OrderedDict[int, str] = OrderedDict()
-        """First 96 bits of generated ids -> topic."""
+        """First 96 bits of generated ids, less the time if it differs -> topic."""
         self._homes: OrderedDict[str, str | None] = OrderedDict()
         """Ids that were looked up -> topic."""
 
@@ -301,6 +303,8 @@ class Sampler:
         producers = batch.producers() if Column.PRODUCER in columns else [None] * count
         samples.producers.update(name or UNNAMED for name in producers)
         prefix = int.from_bytes(batch.header.id_base, "big") >> 32
+        if batch.ids_by_time:
+            prefix &= _NO_TIME
         _remember(self._batches, prefix, batch.topic, MAX_BATCHES)
         if Column.PARENT not in columns:
             return [], []
@@ -334,7 +338,10 @@ class Sampler:
 
     def _known_home(self, parent: str) -> str | None:
         value = uuid_value(parent)
-        home = None if value is None else self._batches.get(value >> 32)
+        if value is None:
+            return self._homes.get(parent)
+        prefix, known = value >> 32, self._batches
+        home = known.get(prefix) or known.get(prefix & _NO_TIME)
         return home or self._homes.get(parent)
 
 

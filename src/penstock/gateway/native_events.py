@@ -153,6 +153,8 @@ def _columns(page: Page, lo: int, hi: int) -> EventsColumns:
 
 def _generated(batch: Batch) -> list[str]:
     """Ids that no client gave, many at once: only the counter at their end differs."""
+    if batch.ids_by_time:
+        return batch.ids()
     text = event_id(batch.header.id_base, 0)
     fixed, first = text[:-8], int(text[-8:], 16) - batch.header.base_offset
     counters = array("I", [first + offset for offset in batch.offsets()])

@@ -52,7 +52,8 @@ SCHEMA = pa.schema(
 CHUNK_BYTES = 1 << 24
 
 _ENTRIES = pa.struct([pa.field("key", TEXT, nullable=False), pa.field("value", TEXT)])
-# A generated id as text: only its last 8 hexadecimal digits differ within a batch.
+# A generated id as text: its last 8 hexadecimal digits differ within a batch, or those
+# of its time as well.
 _ID_BYTES = 36
 _ID_STRIDE = (_ID_BYTES,)
 # Made-up columns of one length are made once: batches tend to have equal lengths.
@@ -178,6 +179,7 @@ _DIGITS = np.frombuffer(
 Make = Callable[[Batch, int], pa.Array]
 Find = Callable[[Batch, int], pa.Array | None]
 Int64Array = np.ndarray[tuple[int], np.dtype[np.int64]]
+Digits = np.ndarray[tuple[int], np.dtype[np.uint32]]
 
 
 def _offsets(batch: Batch, count: int) -> pa.Array:
@@ -365,20 +367,47 @@ def _generated_ids(batch: Batch, count: int) -> pa.Array:
     if not count:
         return pa.array([], TEXT)
     base = batch.header.id_base
-    # Every id starts as the base; then the digits that count are put in.
+    # Every id starts as the base; then the digits that differ are put in.
     ids = bytearray(event_id(base, 0).encode()) * count
     digits = _DIGITS
     first = int.from_bytes(base[-2:], "big") + batch.lo
     if first + count <= len(digits) and not batch.header.flags & _GAPS:
-        last_four = np.ndarray((count,), np.uint32, ids, 32, _ID_STRIDE)
-        last_four[:] = digits[first : first + count]
+        _digits_at(ids, count, 32)[:] = digits[first : first + count]
     else:
         values = _distances(batch) + int.from_bytes(base[-4:], "big")
-        words = np.frombuffer(ids, np.uint32).reshape(count, _ID_BYTES // 4)
-        words[:, 7] = digits[values >> 16]
-        words[:, 8] = digits[values & 0xFFFF]
+        _digits_at(ids, count, 28)[:] = digits[values >> 16 & 0xFFFF]
+        _digits_at(ids, count, 32)[:] = digits[values & 0xFFFF]
+        if values[-1] >> 32:
+            _carry(ids, base, values)
+    if batch.ids_by_time:
+        _put_times(ids, batch, count)
     buffers = [None, _id_bounds(count), pa.py_buffer(ids)]
     return pa.Array.from_buffers(TEXT, count, buffers, 0)
+
+
+def _put_times(ids: bytearray, batch: Batch, count: int) -> None:
+    """Have ids say the times of their events."""
+    found = batch.region(Column.TIMESTAMP)
+    if found is None:
+        values = np.full(count, batch.header.min_timestamp_ms, np.int64)
+    else:
+        values = np.frombuffer(found[1], np.int64)[batch.lo : batch.hi]
+    for at, shift in ((0, 32), (4, 16), (9, 0)):
+        _digits_at(ids, count, at)[:] = _DIGITS[values >> shift & 0xFFFF]
+
+
+def _carry(ids: bytearray, base: bytes, values: Int64Array) -> None:
+    """Put in the whole of the ids whose counter has run over."""
+    low = int.from_bytes(base[-4:], "big")
+    for index in np.flatnonzero(values >> 32).tolist():
+        at = index * _ID_BYTES
+        text = event_id(base, int(values[index]) - low)
+        ids[at : at + _ID_BYTES] = text.encode()
+
+
+def _digits_at(ids: bytearray, count: int, at: int) -> Digits:
+    """Four characters of every id."""
+    return np.ndarray((count,), np.uint32, ids, at, _ID_STRIDE)
 
 
 def _distances(batch: Batch) -> Int64Array:

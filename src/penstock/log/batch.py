@@ -25,6 +25,7 @@ from penstock.model.event import OPTIONAL, Event
 
 # A plain number: an operator of enum costs more than the test is worth.
 _GAPS = int(FrameFlag.GAPS)
+_IDS_BY_TIME = int(FrameFlag.IDS_BY_TIME)
 # The ids of columns that a frame may leave out, by the names of the columns.
 _IDS = {one.column: Column[one.name.upper()] for one in OPTIONAL}
 
@@ -98,6 +99,11 @@ class Batch:
     @property
     def dense(self) -> bool:
         return not self.header.flags & _GAPS
+
+    @property
+    def ids_by_time(self) -> bool:
+        """Whether generated ids say the time of their events, not that of the base."""
+        return self.header.flags & _IDS_BY_TIME != 0
 
     def offset_of(self, index: int) -> int:
         if self.dense:
@@ -178,19 +184,14 @@ class Batch:
 
     def ids(self) -> list[str]:
         """Ids as published, generated ones made up from the id base."""
-        base, first = self.header.id_base, self.header.base_offset
         if self.region(Column.ID) is None:
-            dense = range(self.lo, self.hi)
-            deltas = dense if self.dense else self._deltas()[self.lo : self.hi]
-            return ids.event_ids(base, deltas)
+            return self._generated()
         given = self._texts(Column.ID)
         if None not in given:
             return cast("list[str]", given)  # as all of them are
         return [
-            text
-            if text is not None
-            else ids.event_id(base, self.offset_of(self.lo + index) - first)
-            for index, text in enumerate(given)
+            generated if text is None else text
+            for text, generated in zip(given, self._generated(), strict=True)
         ]
 
     def common_headers(self) -> dict[str, str] | None:
@@ -256,9 +257,18 @@ class Batch:
             for place, index in enumerate(indexes):
                 if given[index] is None:
                     taken.ids[place] = None
+        taken.ids_by_time = self.ids_by_time
         offsets = self.offsets()
         taken.offsets = [offsets[i] - self.header.base_offset for i in indexes]
         return taken
+
+    def _generated(self) -> list[str]:
+        dense = range(self.lo, self.hi)
+        deltas = dense if self.dense else self._deltas()[self.lo : self.hi]
+        base = self.header.id_base
+        if self.ids_by_time:
+            return ids.event_ids_at(base, deltas, self.timestamps())
+        return ids.event_ids(base, deltas)
 
     def _deltas(self) -> memoryview:
         if self._offsets is None:

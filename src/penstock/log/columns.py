@@ -24,6 +24,10 @@ from penstock.log.frame import (
 from penstock.model.columns import MAX_FRAME_BYTES, Columns, Headers, distinct
 from penstock.model.event import TIMES
 
+# Plain numbers: an operator of enum costs more than the rest of the line.
+_GAPS = int(FrameFlag.GAPS)
+_IDS_BY_TIME = int(FrameFlag.IDS_BY_TIME)
+
 
 def frame_of(columns: Columns, base_offset: int, id_base: bytes) -> bytearray:
     """One sealed frame that holds all the events, from ``base_offset`` on."""
@@ -58,10 +62,10 @@ def frame_of(columns: Columns, base_offset: int, id_base: bytes) -> bytearray:
     for field in TIMES:
         if (times := getattr(columns, field.column)) is not None:
             put(Column[field.name.upper()], *_times(times))
-    span, flags = count, 0
+    span, flags = count, _IDS_BY_TIME if columns.ids_by_time else 0
     if columns.offsets is not None:
         span = max(columns.span, columns.offsets[-1] + 1)
-        flags = int(FrameFlag.GAPS)
+        flags |= _GAPS
         put(Column.OFFSET, Encoding.PLAIN, [array("I", columns.offsets).tobytes()])
     parts[:0] = table
     length = HEADER_BYTES + sum(map(len, parts))

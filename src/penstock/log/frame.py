@@ -4,7 +4,8 @@ All numbers are little-endian, every part starts at a multiple of 8::
 
     0   4  magic "PNSB"
     4   1  version, 1
-    5   1  flags, bit 0: the offsets have gaps (column OFFSET is there)
+    5   1  flags, bit 0: the offsets have gaps (column OFFSET is there);
+           bit 1: a generated id says the time of its own event
     6   2  number of columns
     8   4  length of the frame, a multiple of 8
     12  4  CRC32C of all other bytes of the frame
@@ -45,6 +46,7 @@ _CRC_AT = 12
 
 class FrameFlag(IntFlag):
     GAPS = 1
+    IDS_BY_TIME = 2
 
 
 class Column(IntEnum):

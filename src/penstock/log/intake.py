@@ -14,7 +14,7 @@ from collections.abc import Callable
 from penstock.errors import InvalidBatch
 from penstock.log.batch import Batch
 from penstock.log.commit import Commit, OpenFrame, OpenGroup, SealedFrame
-from penstock.log.frame import seal
+from penstock.log.frame import FrameFlag, seal
 from penstock.log.interface import Appended, GroupOutcome
 from penstock.log.journal import Journal, JournalEntry
 from penstock.log.journal.group import ENTRY
@@ -23,6 +23,9 @@ from penstock.model import ids
 from penstock.model.columns import MAX_BATCH_BYTES, Columns
 
 logger = logging.getLogger(__name__)
+
+# A plain number: an operator of enum costs more than the rest of the line.
+_COUNTED_IDS = ~int(FrameFlag.IDS_BY_TIME)
 
 # Runs of failed groups remembered; a caller asking after that many has lost interest.
 _FAILURES_KEPT = 10_000
@@ -150,7 +153,9 @@ class Intake:
     def _restamp(self, topic: TopicLog, batch: Batch, base: int) -> SealedFrame:
         """The publisher's frame with our offset and ids in its header."""
         id_base = self._id_base(batch.header.min_timestamp_ms)
-        header = batch.header._replace(base_offset=base, id_base=id_base)
+        # What is answered counts on from the base.
+        flags = batch.header.flags & _COUNTED_IDS
+        header = batch.header._replace(flags=flags, base_offset=base, id_base=id_base)
         return SealedFrame(topic, seal(header, batch.body), batch.body)
 
     def _id_base(self, timestamp_ms: int) -> bytes:

@@ -70,6 +70,8 @@ class Columns:
     offsets: list[int] | None = None
     # Offsets to cover, if there are more than the events need.
     span: int = 0
+    # Whether generated ids say the time of their events, not that of the base.
+    ids_by_time: bool = False
 
     def __init__(
         self,

@@ -4,6 +4,9 @@ A batch draws one UUIDv7, its *id base*; the event ``delta`` offsets behind the
 batch's base offset has the id ``base + delta``. The top bit of the low 32 bits is
 cleared in the base, so adding an offset never carries further than these 32 bits:
 RFC 9562 calls this a fixed-length dedicated counter (section 6.2, method 1).
+
+Where batches were gathered, the ids say when each event came: the time of an id is that
+of its event, and only the other 80 bits are counted on from the base.
 """
 
 from __future__ import annotations
@@ -15,6 +18,9 @@ from struct import pack
 ID_BYTES = 16
 RANDOM_BYTES = 10
 _COUNTER_TOP_BIT = 1 << 31
+_TIME_MASK = (1 << 48) - 1
+_COUNTED_BITS = 80
+_COUNTED_MASK = (1 << _COUNTED_BITS) - 1
 # Asked of the kernel at once: a call for each draw takes longer than the rest of an id.
 _ENTROPY_BYTES = 1 << 12
 
@@ -43,8 +49,14 @@ def id_base(timestamp_ms: int, random: bytes) -> bytes:
     low = int.from_bytes(random[:RANDOM_BYTES], "big")
     rand_a = low >> 68
     rand_b = low & ((1 << 62) - 1) & ~_COUNTER_TOP_BIT
-    millis = timestamp_ms & ((1 << 48) - 1)
-    value = (millis << 80) | (7 << 76) | ((rand_a & 0xFFF) << 64) | (2 << 62) | rand_b
+    millis = timestamp_ms & _TIME_MASK
+    value = (
+        (millis << _COUNTED_BITS)
+        | (7 << 76)
+        | ((rand_a & 0xFFF) << 64)
+        | (2 << 62)
+        | rand_b
+    )
     return value.to_bytes(ID_BYTES, "big")
 
 
@@ -55,8 +67,7 @@ def advance(base: bytes, delta: int) -> bytes:
 
 def event_id(base: bytes, delta: int) -> str:
     """The generated id of the event ``delta`` offsets behind the base, as text."""
-    text = advance(base, delta).hex()
-    return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
+    return _text(advance(base, delta))
 
 
 def event_ids(base: bytes, deltas: Sequence[int]) -> list[str]:
@@ -67,3 +78,37 @@ def event_ids(base: bytes, deltas: Sequence[int]) -> list[str]:
     head = event_id(base, 0)[:-8]
     digits = pack(f">{len(deltas)}I", *[low + delta for delta in deltas]).hex()
     return [head + digits[at : at + 8] for at in range(0, len(digits), 8)]
+
+
+def counted(base: bytes, delta: int) -> int:
+    """The part of a generated id that does not say a time: its low 80 bits."""
+    return (int.from_bytes(base, "big") + delta) & _COUNTED_MASK
+
+
+def event_id_at(base: bytes, delta: int, timestamp_ms: int) -> str:
+    """The generated id of an event, as text, if it says that event's own time."""
+    value = (timestamp_ms & _TIME_MASK) << _COUNTED_BITS | counted(base, delta)
+    return _text(value.to_bytes(ID_BYTES, "big"))
+
+
+def event_ids_at(
+    base: bytes, deltas: Sequence[int], timestamps: Sequence[int]
+) -> list[str]:
+    """What ``event_id_at`` gives for each of ascending deltas and its time."""
+    low = int.from_bytes(base[-4:], "big")
+    if not deltas or low + deltas[-1] >> 32:
+        each = zip(deltas, timestamps, strict=True)
+        return [event_id_at(base, delta, time) for delta, time in each]
+    middle = event_id(base, 0)[13:-8]
+    heads = {}
+    for time in set(timestamps):
+        text = f"{time & _TIME_MASK:012x}"
+        heads[time] = f"{text[:8]}-{text[8:]}{middle}"
+    digits = pack(f">{len(deltas)}I", *[low + delta for delta in deltas]).hex()
+    places = zip(timestamps, range(0, len(digits), 8), strict=True)
+    return [heads[time] + digits[at : at + 8] for time, at in places]
+
+
+def _text(value: bytes) -> str:
+    text = value.hex()
+    return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"

@@ -6,7 +6,8 @@ from penstock.desk import flow as module
 from penstock.desk.figures import Figures
 from penstock.desk.flow import Sampler, Samples
 from penstock.desk.views.figures import Flow, FlowEdge, FlowNode
-from penstock.log import Columns
+from penstock.log import Batch, Columns, frame_of
+from penstock.model.ids import id_base
 from tests.unit.desk.office import Office
 
 
@@ -228,6 +229,17 @@ def test_events_that_retention_took_are_not_looked_for(office: Office) -> None:
     sampler.look([topic])
 
     assert (sampler.seen, sampler.of(topic).events) == (1, 1)
+
+
+def test_topics_are_known_by_ids_of_whichever_time(office: Office) -> None:
+    sampler = Sampler(office.broker)
+    columns = Columns([b"x", b"y"], [1_000, 2_000])
+    columns.ids_by_time = True
+    gathered = Batch.of("a", frame_of(columns, 0, id_base(1_000, bytes(range(10)))))
+
+    sampler._note(Samples(), gathered)
+
+    assert [sampler._known_home(one) for one in gathered.ids()] == ["a", "a"]
 
 
 def test_no_more_than_some_batches_are_remembered(

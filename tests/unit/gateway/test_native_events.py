@@ -150,3 +150,12 @@ def test_generated_ids_of_a_page_with_gaps_follow_its_offsets() -> None:
     portions = [Portion(gaps, 0, 3, 1)]
 
     assert rows(decoded(portions)) == expected(portions)
+
+
+def test_generated_ids_that_say_their_own_time_are_told() -> None:
+    columns = Columns([b"a", b"b"], [5, 6])
+    columns.ids_by_time = True
+    gathered = Page(Batch.of("t", frame_of(columns, 100, ID_BASE)))
+    portions = [Portion(gathered, 0, 2, 1)]
+
+    assert rows(decoded(portions)) == expected(portions)

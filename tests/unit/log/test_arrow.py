@@ -20,6 +20,8 @@ from penstock.model.moment import MAX_TIME_MS
 ID_BASE = bytes.fromhex("018bcfe568007abc8123456709abcdef")
 # Its last 16 bits overflow at the first event.
 CARRYING_ID_BASE = bytes.fromhex("018bcfe568007abc812345670000ffff")
+# Its counter overflows at the first event.
+FULL_ID_BASE = bytes.fromhex("018bcfe568007abc81234567ffffffff")
 
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=5)
@@ -54,7 +56,8 @@ def columns(draw: st.DrawFn) -> Columns:
 def batches(draw: st.DrawFn) -> Batch:
     events = draw(columns())
     base = draw(st.integers(0, 1 << 40) | st.just(arrow._BLOCK - 3))
-    id_base = draw(st.sampled_from([ID_BASE, CARRYING_ID_BASE]))
+    id_base = draw(st.sampled_from([ID_BASE, CARRYING_ID_BASE, FULL_ID_BASE]))
+    events.ids_by_time = draw(st.booleans())
     if draw(st.booleans()):
         steps = st.lists(
             st.integers(1, 70_000), min_size=len(events), max_size=len(events)

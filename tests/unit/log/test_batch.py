@@ -191,3 +191,25 @@ def test_headers_of_a_view_are_those_of_its_events() -> None:
     for lo in range(5):
         for hi in range(lo, 6):
             assert whole.since(lo).before(hi).headers() == headers[lo:hi]
+
+
+def test_ids_by_time_say_the_time_of_each_event() -> None:
+    columns = Columns([b"a", b"b", b"c"], [1000, 2000, 3000], ids=[None, "mine", None])
+    columns.ids_by_time = True
+
+    batch = Batch.of("t", frame_of(columns, 10, BASE))
+
+    assert batch.ids_by_time
+    expected = [ids.event_id_at(BASE, 0, 1000), "mine", ids.event_id_at(BASE, 2, 3000)]
+    assert batch.ids() == expected
+    assert batch.since(11).ids() == expected[1:]
+
+
+def test_ids_by_time_stay_when_neighbours_are_taken_out() -> None:
+    columns = Columns([b"a", b"b", b"c"], [1000, 2000, 3000])
+    columns.ids_by_time = True
+    whole = Batch.of("t", frame_of(columns, 10, BASE))
+
+    some = Batch.of("t", frame_of(whole.take([0, 2]), 10, BASE))
+
+    assert some.ids() == [whole.ids()[0], whole.ids()[2]]

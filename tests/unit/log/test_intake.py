@@ -64,6 +64,17 @@ def test_append_gives_out_dense_offsets(log: Log) -> None:
     assert log.topic("t").end_offset == 0
 
 
+def test_ids_of_an_encoded_batch_count_on_from_what_was_answered(log: Log) -> None:
+    columns = Columns([b"a", b"b"], [1000, 2000])
+    columns.ids_by_time = True
+
+    appended = log.append("t", Batch.of("t", frame_of(columns, 0, bytes(16))))
+    log.commit()
+
+    (batch,) = log.read("t", 0)
+    assert batch.ids() == appended.generated_ids()
+
+
 def test_topic_setting_ends_the_open_frame(log: Log) -> None:
     log.append("t", Columns([b"a"]))
     log.set_options("t", log.topic("t").options)

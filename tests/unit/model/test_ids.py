@@ -91,3 +91,33 @@ def test_time_that_does_not_fit_keeps_its_lower_bits() -> None:
 @pytest.mark.parametrize("base", [ids.id_base(MILLIS, RANDOM), bytes(12) + b"\xff" * 4])
 def test_many_ids_are_those_made_one_by_one(base: bytes, deltas: list[int]) -> None:
     assert ids.event_ids(base, deltas) == [ids.event_id(base, one) for one in deltas]
+
+
+@pytest.mark.parametrize("base", [ids.id_base(MILLIS, RANDOM), bytes(12) + b"\xff" * 4])
+def test_ids_by_time_say_the_time_of_their_events(base: bytes) -> None:
+    deltas, times = [0, 3, 4, 1 << 30], [MILLIS, -1, MILLIS, (1 << 62) + 5]
+
+    texts = ids.event_ids_at(base, deltas, times)
+
+    low = int.from_bytes(base, "big")
+    assert [uuid.UUID(text).int for text in texts] == [
+        (time % (1 << 48)) << 80 | (low + delta) % (1 << 80)
+        for delta, time in zip(deltas, times, strict=True)
+    ]
+    one_by_one = zip(deltas, times, strict=True)
+    assert texts == [ids.event_id_at(base, delta, time) for delta, time in one_by_one]
+
+
+def test_ids_by_time_are_the_usual_ones_at_the_time_of_the_base() -> None:
+    base = ids.id_base(MILLIS, RANDOM)
+
+    assert ids.event_ids_at(base, range(9), [MILLIS] * 9) == ids.event_ids(
+        base, range(9)
+    )
+    assert ids.event_ids_at(base, [], []) == []
+
+
+def test_what_an_id_counts_has_no_time_in_it() -> None:
+    base = ids.id_base(MILLIS, RANDOM)
+
+    assert ids.counted(base, 7) == ids.counted(ids.id_base(5, RANDOM), 0) + 7
