@@ -38,7 +38,7 @@ class Forest:
         self.log.on_commit = self._note
 
     def _note(self, commit: GroupCommit) -> None:
-        for topic, _ in commit.headers():
+        for topic, *_ in commit.counts():
             self.chains.note(topic)
 
     def close(self) -> None:

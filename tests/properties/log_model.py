@@ -28,7 +28,6 @@ from penstock.testing import CrashDisk, PowerCut
 
 DIRECTORY = "/data"
 KIND = 300
-TOPICS = ("a", "B/ü", "c")
 # Small enough that a few dozen operations roll, recycle and checkpoint.
 OPTIONS = LogOptions(
     journal_file_bytes=4096,
@@ -37,7 +36,13 @@ OPTIONS = LogOptions(
     write_out_bytes=1500,
     tail_cache_bytes=1000,
 )
-TOPIC_OPTIONS = TopicOptions(segment_bytes=1500)
+TOPIC_OPTIONS = {
+    "a": TopicOptions(segment_bytes=1500),
+    # So that many small frames are gathered into one.
+    "B/ü": TopicOptions(segment_bytes=1 << 20),
+    "c": TopicOptions(segment_bytes=1500),
+}
+TOPICS = tuple(TOPIC_OPTIONS)
 
 
 @dataclass(frozen=True)
@@ -324,7 +329,7 @@ class Simulation:
     def _topic(self, name: str) -> None:
         """Have the topic; what waits may be committed to make room for more."""
         if name not in self.state.topics:
-            self.log.create_topic(name, TOPIC_OPTIONS)
+            self.log.create_topic(name, TOPIC_OPTIONS[name])
             self.state.topics[name] = TopicModel()
         self._note_group()
 

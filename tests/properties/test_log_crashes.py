@@ -36,6 +36,7 @@ SEEDS = st.integers(min_value=0, max_value=1 << 32)
 @example(seed=5690)  # a compacted segment that became no shorter
 @example(seed=1069)  # a group whose sync failed is found, and a later compaction
 @example(seed=16731102)  # such a group was not found, and came back later
+@example(seed=501)  # a cut through a frame that the replay had gathered
 def test_many_operations_and_accidents_keep_what_was_acknowledged(seed: int) -> None:
     Simulation(seed).run(60)
 

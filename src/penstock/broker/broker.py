@@ -52,10 +52,19 @@ from penstock.errors import (
     UnknownSubscription,
     UnknownTopic,
 )
-from penstock.log import Appended, Columns, GroupCommit, OpenLog, TopicOptions
+from penstock.log import (
+    Appended,
+    Batch,
+    Columns,
+    GroupCommit,
+    OpenLog,
+    SharedRows,
+    TopicOptions,
+)
 from penstock.model.failure import Failure
 from penstock.model.policy import Policy
 from penstock.sessions import Sessions
+from penstock.sessions.retained import TOPIC as RETAINED
 from penstock.sessions.retained import Retained
 
 logger = logging.getLogger(__name__)
@@ -176,8 +185,31 @@ class Broker:
                 self.pages.add(batch, columns)
             for subscription in subscriptions:
                 self.wake(subscription)
+        for rows in commit.shared():
+            self._on_rows(rows)
         while gone:
             self._forget_topic(gone.pop())
+
+    def _on_rows(self, rows: SharedRows) -> None:
+        """Small events of several topics are committed: most of them concern nobody."""
+        gone, kept, retained = self._deleted, self._kept, self.retained
+        of_topic = self.subscriptions.of_topic
+        for topic, part in rows.parts:
+            name = topic.name
+            self.chains.note(topic)
+            subscriptions = of_topic(name)
+            told = not rows.plain or name == RETAINED or kept.follows(name)
+            if not (told or subscriptions) or (gone and name in gone):
+                continue
+            batch = Batch.whole(name, *part.frame())
+            if told:
+                for tell in kept.committed:
+                    tell(name, batch)
+                retained.add(batch)
+            if subscriptions:
+                self.pages.add(batch, part.columns())
+                for subscription in subscriptions:
+                    self.wake(subscription)
 
     def _after_failure(self) -> None:
         """Topics may be gone and shorter than they were."""

@@ -120,12 +120,15 @@ class Traffic:
             return
         self.commits += 1
         by_topic = self._by_topic
-        for topic, header in commit.headers():
+        stored = stored_bytes = 0
+        for topic, events, size in commit.counts():
             name = topic.name
             if name[0] != "$":
-                self.stored += header.events
-                self.stored_bytes += header.length
-                by_topic[name] = by_topic.get(name, 0) + header.events
+                stored += events
+                stored_bytes += size
+                by_topic[name] = by_topic.get(name, 0) + events
+        self.stored += stored
+        self.stored_bytes += stored_bytes
 
     def took(
         self, subscription: Subscription, portions: list[Portion], now_s: float

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from penstock.chains.keys import batch_key, text_key
 from penstock.chains.store import TABLES, ChainIndex, IndexedTopic, IndexRows
-from penstock.log import Batch, BrokerLog, Column, StoredTopic
+from penstock.log import Batch, BrokerLog, Column, FrameHeader, StoredTopic
 from penstock.model import ids
 
 # What one topic is read by in its turn.
@@ -26,6 +26,9 @@ RENEW_ROWS = 10_000
 RENEW_TIMES = 4
 # Rows looked at for dead ones, for each that is added.
 SWEEP_TIMES = 2
+
+# The bytes of a generated id behind its time: gathering leaves them as they are.
+_COUNTED = 10
 
 # Effort.
 _PER_TOPIC = 20
@@ -128,7 +131,7 @@ class Filler:
                 done = rest.base_offset
             spent += cost
             run.next = done
-            run.last = ids.advance(header.id_base, done - 1 - header.base_offset)
+            run.last = _last_id(header, done - 1)
         run.rows += len(rows) - before
         if batches:
             self._kept = (topic.id, batches)
@@ -166,12 +169,11 @@ class Filler:
     ) -> tuple[Batch | None, int]:
         """Rows for a slice of a batch; what is left of it, and the effort."""
         header, before = batch.header, len(rows)
-        key = batch_key(int.from_bytes(header.id_base, "big"))
-        rows.batches.append((key, run, header.base_offset, header.span))
+        rows.batches += _batch_rows(batch, run)
         columns = batch.columns()
         named, caused = Column.ID in columns, Column.PARENT in columns
         if not named and not caused:
-            return None, _PER_ROW
+            return None, _PER_ROW * (len(rows) - before)
         cut = min(batch.lo + SLICE_EVENTS, batch.hi)
         part = Batch(batch.topic, batch.body, header, batch.lo, cut)
         offsets = part.offsets()
@@ -236,7 +238,27 @@ def _is_continued(batches: list[Batch], run: IndexedTopic) -> bool:
     header = batches[0].header
     if not header.base_offset <= last < header.end_offset:
         return True  # compaction took it
-    return ids.advance(header.id_base, last - header.base_offset) == run.last
+    return _last_id(header, last)[-_COUNTED:] == run.last[-_COUNTED:]
+
+
+def _last_id(header: FrameHeader, offset: int) -> bytes:
+    """The generated id of an offset; its time is left out of account."""
+    return ids.advance(header.id_base, offset - header.base_offset)
+
+
+def _batch_rows(batch: Batch, run: int) -> list[tuple[int, int, int, int]]:
+    """One row, or one for each time that generated ids of the batch say."""
+    header = batch.header
+    value = int.from_bytes(header.id_base, "big")
+    if not batch.ids_by_time:
+        return [(batch_key(value), run, header.base_offset, header.span)]
+    firsts: dict[int, int] = {}
+    for stamp, offset in zip(batch.timestamps(), batch.offsets(), strict=True):
+        firsts.setdefault(stamp, offset)
+    return [
+        (batch_key(ids.at_time(value, stamp)), run, offset, header.end_offset - offset)
+        for stamp, offset in firsts.items()
+    ]
 
 
 def _cost(batches: list[Batch]) -> int:

@@ -15,7 +15,8 @@ from typing import NamedTuple
 from penstock.chains.filling import Filler
 from penstock.chains.keys import batch_key, text_key, uuid_value
 from penstock.chains.store import ChainIndex
-from penstock.log import Batch, BrokerLog, StoredTopic
+from penstock.log import Batch, BrokerLog, Column, StoredTopic
+from penstock.model import ids
 
 # Rows asked for at once.
 PAGE = 200
@@ -112,19 +113,27 @@ class Finder:
         if value is None:
             return
         for row in self._rows("batches", batch_key(value)):
-            hit = None if row is None else self._generated(*row, value)
+            hit = None if row is None else self._generated(*row, text, value)
             wanted = hit is not None and hit.id == text and hit.place not in seen
             yield hit if wanted else None
 
-    def _generated(self, topic: StoredTopic, base: int, value: int) -> Hit | None:
-        """The event of a batch that was given this id, if it is that batch."""
+    def _generated(
+        self, topic: StoredTopic, base: int, text: str, value: int
+    ) -> Hit | None:
+        """The event at an offset or behind it that was given this id, in that batch.
+
+        The batch may have been gathered with its neighbours since it was indexed.
+        """
         frame = self._frame(topic, max(base, topic.start_offset))
-        if frame is None or frame.header.base_offset != base:
+        if frame is None:
             return None
-        delta = value - int.from_bytes(frame.header.id_base, "big")
-        if not 0 <= delta < frame.header.span:
-            return None
-        return self.at(topic, base + delta)
+        header = frame.header
+        if Column.ID in frame.columns():
+            mine = frame.ids()
+            at = mine.index(text) if text in mine else None
+            return None if at is None else self.at(topic, frame.offset_of(at))
+        offset = header.base_offset + ids.distance(header.id_base, value)
+        return self.at(topic, offset) if base <= offset < header.end_offset else None
 
     def _rows(self, table: str, key: int) -> Iterator[tuple[StoredTopic, int] | None]:
         after = (0, -1)

@@ -265,6 +265,9 @@ class Delays(Kept):
     def dirty(self) -> bool:
         return bool(self._unsaid)
 
+    def follows(self, topic: str) -> bool:
+        return False
+
     def committed(self, topic: str, batch: Batch) -> None:
         if Column.NOT_BEFORE not in batch.columns():
             return

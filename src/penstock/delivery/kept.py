@@ -41,6 +41,11 @@ class Kept:
     def committed(self, topic: str, batch: Batch) -> None:
         """Events were committed, and can be read."""
 
+    def follows(self, topic: str) -> bool:
+        """Whether ``committed`` is told of all batches of a topic: of small ones, too,
+        that have no priority and no time at which they are delivered."""
+        return True
+
     def confirmed(self) -> None:
         """What was collected is on disk: it stays so."""
 
@@ -77,6 +82,7 @@ class KeptKinds:
         """Those that a client may wait for: asked at every turn of an engine."""
         self.committed: tuple[Callable[[str, Batch], None], ...] = ()
         """Called for every batch of a commit."""
+        self._follows: tuple[Callable[[str], bool], ...] = ()
         self._dirty: tuple[Kept, ...] = ()
         self._confirmed: tuple[Callable[[], None], ...] = ()
         self._followers: tuple[Callable[[int], None], ...] = ()
@@ -94,6 +100,7 @@ class KeptKinds:
             self._dirty += (one,)
         if says.committed is not Kept.committed:
             self.committed += (one.committed,)
+            self._follows += (one.follows,)
         if says.confirmed is not Kept.confirmed:
             self._confirmed += (one.confirmed,)
         return one
@@ -107,6 +114,13 @@ class KeptKinds:
         """
         self._followers += (confirmed,)
         self._undoing = (taken_back, *self._undoing)
+
+    def follows(self, topic: str) -> bool:
+        """Whether a kind has to be told of all batches of a topic."""
+        for follows in self._follows:  # noqa: SIM110 - any() costs more, every topic
+            if follows(topic):
+                return True
+        return False
 
     @property
     def dirty(self) -> bool:

@@ -80,6 +80,9 @@ class LevelBook(Kept):
             self._indexes[topic] = index
         index.add(batch)
 
+    def follows(self, topic: str) -> bool:
+        return topic in self._indexes
+
     def forget(self, topic: str) -> None:
         self._indexes.pop(topic, None)
 

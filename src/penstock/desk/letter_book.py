@@ -173,14 +173,15 @@ class LetterBook:
         topic, offset = head.topic, head.offset
         if topic is None or offset is None or head.amended or head.kind == GONE:
             return None
-        if not self._broker.log.has_topic(topic):
+        log = self._broker.log
+        if not log.has_topic(topic) or offset < log.topic(topic).start_offset:
             return None
         page = self._broker.pages.at(topic, offset)
         if page is None:
             return None
         index = page.batch.index_of(offset)
         if page.batch.offset_of(index) != offset:
-            return None  # trimmed or compacted away
+            return None  # compacted away
         if head.id not in (None, page.ids[index]):
             return None  # of a new topic of that name
         return page, index

@@ -157,7 +157,10 @@ def _generated(batch: Batch) -> list[str]:
         return batch.ids()
     text = event_id(batch.header.id_base, 0)
     fixed, first = text[:-8], int(text[-8:], 16) - batch.header.base_offset
-    counters = array("I", [first + offset for offset in batch.offsets()])
+    offsets = batch.offsets()
+    if first + offsets[-1] >> 32:
+        return batch.ids()
+    counters = array("I", [first + offset for offset in offsets])
     if byteorder == "little":
         counters.byteswap()
     # A few calls for all of them: [f"{fixed}{n:08x}" for n in …] takes twice as long.

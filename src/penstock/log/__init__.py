@@ -17,9 +17,11 @@ from penstock.log.damage import Cut, Damage, RecoveryReport
 from penstock.log.frame import Column, FrameHeader
 from penstock.log.interface import (
     Appended,
+    AppendedRows,
     BrokerLog,
     GroupCommit,
     GroupOutcome,
+    SharedRows,
     StoredTopic,
     StoreWork,
 )
@@ -53,6 +55,7 @@ __all__ = [
     "MAX_GROUP_BYTES",
     "SEGMENT_SUFFIX",
     "Appended",
+    "AppendedRows",
     "ArrowPieces",
     "Batch",
     "BrokerLog",
@@ -75,6 +78,7 @@ __all__ = [
     "Reader",
     "Record",
     "RecoveryReport",
+    "SharedRows",
     "Stat",
     "StoreWork",
     "StoredTopic",

@@ -238,6 +238,17 @@ class Batch:
         values: list[Any] = getattr(self, column)()
         return values
 
+    def to_columns(self) -> Columns:
+        """The events as columns; an id that was generated is left out."""
+        columns = Columns(self.payloads(), self.timestamps())
+        for one in OPTIONAL:
+            if _IDS[one.column] not in self.columns():
+                continue
+            named = one.column == "ids"
+            values = self._texts(Column.ID) if named else self.given(one.column)
+            setattr(columns, one.column, values)
+        return columns
+
     def events(self) -> Iterator[Event]:
         """The events in view as objects, for those who want them one by one."""
         columns = {one.column: getattr(self, one.column)() for one in STORED}

@@ -1,20 +1,21 @@
 """The open group: what was appended since the last commit, and the commit itself.
 
 Everything appended to one topic in one group becomes one frame, so a thousand
-publishers of single events cost one frame, one checksum and one write.
+publishers of single events cost one frame, one checksum and one write. Topics that got
+few events share one (rows.py).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from penstock.errors import InDoubt, WriteFailed
 from penstock.log.batch import Batch
-from penstock.log.columns import frame_of
 from penstock.log.frame import FrameHeader, pack
 from penstock.log.journal import EntryKind, Journal, JournalEntry
-from penstock.log.tail import TailFrame
+from penstock.log.rows import MAX_ROWS_BYTES, Rows, part_of
+from penstock.log.tail import TailFrame, TailPart
 from penstock.log.topic import TopicLog
 from penstock.model.columns import Columns
 
@@ -25,7 +26,8 @@ class OpenFrame:
 
     topic: TopicLog
     base_offset: int
-    id_base: bytes
+    low_id: int
+    """What the id of the first event has below its time."""
     columns: Columns = field(default_factory=Columns)
     size: int = 0
 
@@ -44,8 +46,16 @@ class OpenGroup:
     number: int
     sync: bool = False
     size: int = 0
-    items: list[OpenFrame | SealedFrame | JournalEntry] = field(default_factory=list)
+    items: list[OpenFrame | SealedFrame | Rows | JournalEntry] = field(
+        default_factory=list
+    )
     open_frames: dict[int, OpenFrame] = field(default_factory=dict)
+    made: list[JournalEntry] = field(default_factory=list)
+    """Topics as they are made or set: they stand in front of everything else."""
+    rows: Rows | None = None
+    """Where small events go."""
+    behind_rows: set[int] = field(default_factory=set)
+    """Topics of which something stands behind these rows."""
     first_offsets: dict[int, tuple[TopicLog, int]] = field(default_factory=dict)
     undo: list[Callable[[], None]] = field(default_factory=list)
     then: list[Callable[[], None]] = field(default_factory=list)
@@ -60,12 +70,55 @@ class OpenGroup:
         if not relaxed and topic.options.durability == "sync":
             self.sync = True
 
+    def open(self, topic: TopicLog, base_offset: int, low_id: int) -> OpenFrame:
+        """Begin a frame for the events of a topic."""
+        frame = self.open_frames[topic.id] = OpenFrame(topic, base_offset, low_id)
+        self.put(topic, frame)
+        return frame
+
+    def put(self, topic: TopicLog, frame: OpenFrame | SealedFrame) -> None:
+        """Add a frame of a topic."""
+        if self.rows is not None and topic in self.rows.topics:
+            self.rows = None
+        self.behind_rows.add(topic.id)
+        self.items.append(frame)
+
+    def enter(self, entry: JournalEntry) -> None:
+        """Add what is not events."""
+        self.open_frames.pop(entry.topic, None)
+        if entry.kind == EntryKind.TOPIC:
+            self.made.append(entry)
+            return
+        if entry.topic:
+            self.rows = None
+        self.items.append(entry)
+
+    def share(
+        self,
+        topics: Sequence[TopicLog],
+        events: Columns,
+        low_id: Callable[[TopicLog], int],
+    ) -> list[int]:
+        """Add small events, each to the topic at its place; the offsets they get."""
+        rows, behind = self.rows, self.behind_rows
+        if (
+            rows is None
+            or rows.size + events.size > MAX_ROWS_BYTES
+            or (behind and any(topic.id in behind for topic in topics))
+        ):
+            rows = self.rows = Rows(low_id)
+            behind.clear()
+            self.items.append(rows)
+        self.size += events.size
+        return rows.add(topics, events)
+
     def roll_back(self) -> None:
         """Undo what this group did to the state in memory."""
         for step in reversed(self.undo):
             step()
         for topic, offset in self.first_offsets.values():
             topic.next_offset = offset
+            topic.low_id = None  # another event gets the offset, and no id twice
 
 
 class Commit:
@@ -83,10 +136,13 @@ class Commit:
         self.error: WriteFailed | None = None
         self.doubt: InDoubt | None = None
         self.frames: list[tuple[TopicLog, TailFrame]] = []
+        self.parts: list[tuple[TopicLog, TailPart]] = []
+        """What each topic has of it, in the order of its offsets."""
+        self.rows: list[Rows] = []
         self._columns: list[Columns | None] = []
         self._journal = journal
         self._time_ms = time_ms
-        self._entries = [self._entry(item) for item in group.items]
+        self._entries = [*group.made, *map(self._entry, group.items)]
 
     @property
     def blocks(self) -> bool:
@@ -117,25 +173,43 @@ class Commit:
         """Of its group."""
         return self.group.number
 
-    def headers(self) -> Iterator[tuple[TopicLog, FrameHeader]]:
-        """What its frames say of themselves."""
-        return ((topic, frame.header) for topic, frame in self.frames)
+    def counts(self) -> Iterator[tuple[TopicLog, int, int]]:
+        """Topics, and how many events and bytes each got."""
+        for topic, frame in self.frames:
+            yield topic, frame.header.events, frame.header.length
+        for rows in self.rows:
+            yield from rows.sizes()
 
     def batches(self) -> Iterator[tuple[TopicLog, Batch, Columns | None]]:
         """The frames, and the columns of those where they are at hand."""
         for (topic, frame), columns in zip(self.frames, self._columns, strict=True):
             yield topic, Batch.whole(topic.name, *frame), columns
 
-    def _entry(self, item: OpenFrame | SealedFrame | JournalEntry) -> JournalEntry:
+    def shared(self) -> Sequence[Rows]:
+        return self.rows
+
+    def _entry(
+        self, item: OpenFrame | SealedFrame | Rows | JournalEntry
+    ) -> JournalEntry:
         columns: Columns | None = None
+        part: TailPart
         match item:
-            case OpenFrame(topic, base_offset, id_base, columns, _):
-                batch = Batch.of(topic.name, frame_of(columns, base_offset, id_base))
-                header, body = batch.header, batch.body
-            case SealedFrame(topic, header, body):
-                pass
             case JournalEntry():
                 return item
-        self.frames.append((topic, TailFrame(header, body)))
+            case Rows():
+                item.close()
+                if len(item.topics) > 1:
+                    self.rows.append(item)
+                    self.parts += item.parts
+                    return JournalEntry(EntryKind.ROWS, 0, *item.encode())
+                topic, base_offset, low_id, columns = item.single()
+                part = part_of(columns, base_offset, low_id)
+            case OpenFrame(topic, base_offset, low_id, columns, _):
+                part = part_of(columns, base_offset, low_id)
+            case SealedFrame(topic, header, body):
+                part = TailFrame(header, body)
+        frame = part.frame()
+        self.frames.append((topic, frame))
+        self.parts.append((topic, part))
         self._columns.append(columns)
-        return JournalEntry(EntryKind.EVENTS, topic.id, pack(header), body)
+        return JournalEntry(EntryKind.EVENTS, topic.id, pack(frame.header), frame.body)

@@ -255,8 +255,7 @@ class LogCore:
             return commit.error
         for step in commit.group.then:
             step()
-        for topic, frame in commit.frames:
-            self.flusher.confirm(topic, frame)
+        self.flusher.confirm(commit.parts)
         for step in commit.group.last:
             step()
         # Not if this group has ordered files to go: it would forget that.

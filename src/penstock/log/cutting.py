@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from penstock.errors import WriteFailed
 from penstock.files import FileSystem, remove_if_there, write_error
+from penstock.log.columns import frame_of
 from penstock.log.layout import SEGMENT_SUFFIX, index_file, numbered, segment_file
 from penstock.log.segment_cache import SegmentCache
 from penstock.log.topic import Segment, TopicLog
@@ -92,6 +93,22 @@ def length_behind(topic: TopicLog, cut: int) -> int | None:
     """
     left = [s for s in topic.segments if s.base_offset < cut]
     return topic.cut_position(left[-1], cut) if left else None
+
+
+def partial_frame(topic: TopicLog, offset: int) -> tuple[bytearray | None, int]:
+    """Where to cut frames off for ``offset``, and what to put back of the first."""
+    if offset == topic.end_offset:
+        return None, offset
+    whole = topic.written_frame(offset)
+    if whole is None:
+        return None, offset
+    base = whole.header.base_offset
+    kept = whole.before(offset)
+    if not len(kept):
+        return None, min(base, offset)
+    columns = kept.take(list(range(len(kept))))
+    columns.span = offset - base
+    return frame_of(columns, base, whole.header.id_base), base
 
 
 def forget_behind(

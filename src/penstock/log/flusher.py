@@ -22,12 +22,13 @@ from penstock.log.store import (
     Dirty,
     SegmentWrite,
     TakeCheckpoint,
+    TopicPlan,
     WriteOut,
     finish_write,
     plan_writes,
     table,
 )
-from penstock.log.tail import TailFrame
+from penstock.log.tail import TailPart
 from penstock.log.topic import Segment, TopicLog
 from penstock.log.unsynced import Unsynced
 
@@ -102,12 +103,15 @@ class Flusher:
             self.erase_soon(topic, topic.segments)
             self._erasures.append(Erasure(topic.directory))
 
-    def confirm(self, topic: TopicLog, frame: TailFrame) -> None:
-        """Make a committed frame readable."""
-        topic.tail.append(frame)
-        topic.end_offset = frame.header.end_offset
-        self._waiting[topic.id] = topic
-        self.unwritten_bytes += frame.header.length
+    def confirm(self, parts: Iterable[tuple[TopicLog, TailPart]]) -> None:
+        """Make committed events readable."""
+        waiting, size = self._waiting, 0
+        for topic, part in parts:
+            topic.tail.append(part)
+            topic.end_offset = part.end_offset
+            waiting[topic.id] = topic
+            size += part.size
+        self.unwritten_bytes += size
 
     def forget(self, topic: TopicLog) -> None:
         """Drop what memory holds of a topic that goes or changes."""
@@ -213,19 +217,18 @@ class Flusher:
         """Plan a checkpoint of everything confirmed so far."""
         assert self.idle, "one piece of work at a time"
         self._store_indexes()
-        writes = self._plan(now_ms, {})
         checkpoint = Checkpoint(
             position=position,
             number=number,
             next_topic_id=self.catalog.next_id,
-            topics=table(self.catalog, writes),
+            topics=table(self.catalog),
             snapshots=snapshots,
         )
         work = TakeCheckpoint(
             self._files,
             self._layout,
             checkpoint,
-            self._write_out(writes),
+            self._write_out(self._plan(now_ms, {})),
             self.dirty,
             self._unsynced,
             securing=securing,
@@ -247,8 +250,8 @@ class Flusher:
         if self.idle:
             self._unsynced.close()
 
-    def _write_out(self, writes: list[SegmentWrite]) -> WriteOut:
-        return WriteOut(self._files, self._layout, writes, self._unsynced)
+    def _write_out(self, plans: list[TopicPlan]) -> WriteOut:
+        return WriteOut(self._files, self._layout, plans, self._unsynced)
 
     def finish(self, work: StoreStep) -> None:
         """Take note of what a piece of work has done."""
@@ -281,12 +284,11 @@ class Flusher:
         self._report(work.error)
         self._evict()
 
-    def _plan(self, now_ms: int, rolled: Mapping[int, TopicLog]) -> list[SegmentWrite]:
+    def _plan(self, now_ms: int, rolled: Mapping[int, TopicLog]) -> list[TopicPlan]:
         topics = {**self._waiting, **rolled}
         return [
-            write
+            plan_writes(topic, now_ms, roll=topic.id in rolled)
             for topic in topics.values()
-            for write in plan_writes(topic, now_ms, roll=topic.id in rolled)
         ]
 
     def _finish_write(self, write: SegmentWrite, *, synced: bool) -> None:
@@ -297,11 +299,10 @@ class Flusher:
         if sealed is not None:
             self.dirty.sealed.append((topic, sealed))
             self._seal(topic, sealed)
-        size = sum(frame.header.length for frame in write.frames)
-        self.unwritten_bytes -= size
+        self.unwritten_bytes -= sum(part.size for part in write.parts)
         self._cached.append((topic, len(write.frames)))
-        self._cached_bytes += size
-        if not topic.tail.unwritten():
+        self._cached_bytes += sum(frame.size for frame in write.frames)
+        if topic.tail.all_written:
             self._waiting.pop(topic.id, None)
 
     def _seal(self, topic: TopicLog, segment: Segment) -> None:

@@ -18,10 +18,15 @@ from typing import NamedTuple
 
 from penstock.errors import OffsetOutOfRange, WriteFailed
 from penstock.files import write_error
-from penstock.log.columns import frame_of
 from penstock.log.compaction import compaction
 from penstock.log.core import LogCore, UpkeepSteps
-from penstock.log.cutting import erase, forget_before, forget_behind, length_behind
+from penstock.log.cutting import (
+    erase,
+    forget_before,
+    forget_behind,
+    length_behind,
+    partial_frame,
+)
 from penstock.log.journal.group import START, TRUNCATE, EntryKind
 from penstock.log.options import TopicOptions
 from penstock.log.store import is_aged
@@ -123,7 +128,7 @@ def truncate(log: LogCore, topic: TopicLog, offset: int) -> None:
     _settle(log)
     _write_out(log)
     with _erasing(topic):
-        kept, cut = _partial_frame(topic, offset)
+        kept, cut = partial_frame(topic, offset)
         length = length_behind(topic, cut)
     end = offset if kept is None else cut
     intake = log.intake
@@ -131,6 +136,7 @@ def truncate(log: LogCore, topic: TopicLog, offset: int) -> None:
     intake.enter(EntryKind.TRUNCATE, topic.id, TRUNCATE.pack(cut, end))
     intake.group.then.append(lambda: _cut_behind(log, topic, cut, end, length))
     topic.next_offset = end
+    topic.low_id = None  # another event gets the offset, and no id twice
     topic.compacted_to = None
     if kept is not None:
         intake.put_back(topic, kept)
@@ -302,11 +308,11 @@ def _roll_due(topic: TopicLog, now_ms: int) -> bool:
 
 def _old_in_memory(topic: TopicLog, now_ms: int) -> bool:
     """Retention takes segments: what little-used topics have must become one."""
-    options, frames = topic.options, topic.tail.unwritten()
-    if options.retention_age_s is None or not frames:
+    options = topic.options
+    if options.retention_age_s is None or topic.tail.all_written:
         return False
     age_s = min(options.retention_age_s, options.segment_age_s or inf)
-    return frames[0].header.max_timestamp_ms < now_ms - age_s * 1000
+    return topic.tail.unwritten()[0].latest_ms < now_ms - age_s * 1000
 
 
 def _youngest_ms(topic: TopicLog, segment: Segment) -> float:
@@ -348,22 +354,6 @@ def _write_out(log: LogCore, roll_topics: Iterable[TopicLog] = ()) -> None:
     log.flusher.finish(work)
     if work.error is not None:
         raise work.error
-
-
-def _partial_frame(topic: TopicLog, offset: int) -> tuple[bytearray | None, int]:
-    """Where to cut frames off for ``offset``, and what to put back of the first."""
-    if offset == topic.end_offset:
-        return None, offset
-    whole = topic.written_frame(offset)
-    if whole is None:
-        return None, offset
-    base = whole.header.base_offset
-    kept = whole.before(offset)
-    if not len(kept):
-        return None, min(base, offset)
-    columns = kept.take(list(range(len(kept))))
-    columns.span = offset - base
-    return frame_of(columns, base, whole.header.id_base), base
 
 
 def _cut_behind(

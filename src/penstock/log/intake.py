@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from penstock.errors import InvalidBatch
+from penstock.log import rows
 from penstock.log.batch import Batch
-from penstock.log.commit import Commit, OpenFrame, OpenGroup, SealedFrame
+from penstock.log.commit import Commit, OpenGroup, SealedFrame
 from penstock.log.frame import FrameFlag, seal
-from penstock.log.interface import Appended, GroupOutcome
+from penstock.log.interface import Appended, AppendedRows, GroupOutcome
 from penstock.log.journal import Journal, JournalEntry
 from penstock.log.journal.group import ENTRY
 from penstock.log.topic import TopicLog
@@ -63,41 +64,55 @@ class Intake:
         """Add checked events to the open group."""
         group, base, count = self.group, topic.next_offset, len(events)
         group.touch(topic, relaxed=relaxed)
-        topic.next_offset += count
         if isinstance(events, Batch):
+            topic.next_offset += count
             frame = self._restamp(topic, events, base)
             group.open_frames.pop(topic.id, None)
-            group.items.append(frame)
+            group.put(topic, frame)
             group.size += frame.header.length
-            return Appended(
-                topic.name, base, count, group.number, frame.header.id_base, base
-            )
+            return Appended(topic.name, base, count, group.number, frame.header.id_base)
         open_frame = group.open_frames.get(topic.id)
-        if open_frame is None or open_frame.size + events.size > MAX_BATCH_BYTES:
-            open_frame = self._open(topic, base, events)
-        open_frame.columns.extend(events)
-        open_frame.size += events.size
-        group.size += events.size
+        if open_frame is None and is_small(events):
+            group.share([topic] * count, events, self._low_id)
+        else:
+            if open_frame is None or open_frame.size + events.size > MAX_BATCH_BYTES:
+                open_frame = group.open(topic, base, self._low_id(topic) + base)
+            topic.next_offset += count
+            open_frame.columns.extend(events)
+            open_frame.size += events.size
+            group.size += events.size
+        stamps = events.distinct_timestamps()
         return Appended(
             topic.name,
             base,
             count,
             group.number,
-            open_frame.id_base,
-            open_frame.base_offset,
+            ids.id_base(stamps[0], self._low_id(topic) + base),
+            stamps if len(stamps) > 1 else None,
         )
+
+    def append_rows(
+        self, topics: Sequence[TopicLog], events: Columns, *, relaxed: bool = False
+    ) -> AppendedRows:
+        """Add checked events to the open group, each to the topic at its place."""
+        group = self.group
+        for topic in dict.fromkeys(topics):
+            group.touch(topic, relaxed=relaxed)
+            group.open_frames.pop(topic.id, None)
+        offsets = group.share(topics, events, self._low_id)
+        lows = [self._low_id(topic) for topic in topics]
+        return AppendedRows(group.number, offsets, lows, events.timestamps)
 
     def put_back(self, topic: TopicLog, frame: bytearray) -> None:
         """Add a frame that keeps its offsets and ids, which end the topic."""
         whole = Batch.of(topic.name, frame)
         self.group.touch(topic)
-        self.group.items.append(SealedFrame(topic, whole.header, whole.body))
+        self.group.put(topic, SealedFrame(topic, whole.header, whole.body))
         topic.next_offset = whole.header.end_offset
 
     def enter(self, kind: int, topic_id: int, data: bytes, *, sync: bool = True) -> int:
         """Add an entry that is not events; the number of its group."""
-        self.group.items.append(JournalEntry(kind, topic_id, data))
-        self.group.open_frames.pop(topic_id, None)
+        self.group.enter(JournalEntry(kind, topic_id, data))
         self.group.size += ENTRY.size + len(data)
         self.group.sync = self.group.sync or sync
         return self.group.number
@@ -108,7 +123,9 @@ class Intake:
         wanted = group.sync if sync is None else sync
         if self._commit is not None:
             return None
-        if not group.items and not (wanted and self.synced < self.written):
+        if not (group.items or group.made) and not (
+            wanted and self.synced < self.written
+        ):
             return None
         self._commit = Commit(group, self.journal, time_ms=time_ms, sync=wanted)
         self.group = OpenGroup(group.number + 1)
@@ -144,22 +161,20 @@ class Intake:
         finally:
             self.journal.abandon()
 
-    def _open(self, topic: TopicLog, base: int, events: Columns) -> OpenFrame:
-        frame = OpenFrame(topic, base, self._id_base(events.timestamps[0]))
-        self.group.open_frames[topic.id] = frame
-        self.group.items.append(frame)
-        return frame
-
     def _restamp(self, topic: TopicLog, batch: Batch, base: int) -> SealedFrame:
         """The publisher's frame with our offset and ids in its header."""
-        id_base = self._id_base(batch.header.min_timestamp_ms)
+        low = self._low_id(topic) + base
+        id_base = ids.id_base(batch.header.min_timestamp_ms, low)
         # What is answered counts on from the base.
         flags = batch.header.flags & _COUNTED_IDS
         header = batch.header._replace(flags=flags, base_offset=base, id_base=id_base)
         return SealedFrame(topic, seal(header, batch.body), batch.body)
 
-    def _id_base(self, timestamp_ms: int) -> bytes:
-        return ids.id_base(timestamp_ms, self._entropy(ids.RANDOM_BYTES))
+    def _low_id(self, topic: TopicLog) -> int:
+        """From where the generated ids of a topic are counted; drawn when needed."""
+        if topic.low_id is None:
+            topic.low_id = ids.low_id(self._entropy(ids.RANDOM_BYTES))
+        return topic.low_id
 
     def _take_back(self, commit: Commit) -> None:
         """Undo the failed group, and the one collected on top of it."""
@@ -177,6 +192,11 @@ class Intake:
                 commit.error,
                 extra={"action": "commit_failed"},
             )
+
+
+def is_small(events: Columns) -> bool:
+    """Whether events share an entry with those of other topics."""
+    return len(events) <= rows.MAX_EVENTS and events.size <= rows.MAX_BYTES
 
 
 def checked_size(events: Columns | Batch, max_event_bytes: int) -> int:

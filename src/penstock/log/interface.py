@@ -13,8 +13,8 @@ from typing import Literal, Protocol, Self
 from penstock.errors import InDoubt, WriteFailed
 from penstock.files import FileSystem
 from penstock.log.batch import Batch
-from penstock.log.frame import FrameHeader
 from penstock.log.options import LogOptions, TopicOptions
+from penstock.log.tail import TailFrame
 from penstock.model import ids
 from penstock.model.columns import Columns
 
@@ -72,16 +72,54 @@ class Appended:
     count: int
     group: int
     _id_base: bytes
-    _id_offset: int
+    """Of the first event."""
+    _times: Sequence[int] | None = None
+    """Of the events, if they differ: an id says that of its event."""
 
     def generated_id(self, index: int) -> str:
         """The id of event ``index`` of the batch, if its publisher gave none."""
-        return ids.event_id(self._id_base, self.base_offset - self._id_offset + index)
+        if self._times is not None:
+            return ids.event_id_at(self._id_base, index, self._times[index])
+        return ids.event_id(self._id_base, index)
 
     def generated_ids(self) -> list[str]:
         """Those of all events of the batch."""
-        first = self.base_offset - self._id_offset
-        return ids.event_ids(self._id_base, range(first, first + self.count))
+        if self._times is not None:
+            return ids.event_ids_at(self._id_base, range(self.count), self._times)
+        return ids.event_ids(self._id_base, range(self.count))
+
+
+@dataclass(slots=True)
+class AppendedRows:
+    """Where events of several topics went, each to the topic at its place."""
+
+    group: int
+    offsets: list[int]
+    _low_ids: list[int]
+    _times: Sequence[int]
+
+    def generated_ids(self) -> list[str]:
+        """The ids of the events that their publisher gave none."""
+        rows = zip(self._low_ids, self.offsets, self._times, strict=True)
+        return [ids.text_of(time, low + offset) for low, offset, time in rows]
+
+
+class SharedPart(Protocol):
+    """What one topic has of rows."""
+
+    def frame(self) -> TailFrame: ...
+    def columns(self) -> Columns: ...
+
+
+class SharedRows(Protocol):
+    """Small events of several topics, in the order in which they came."""
+
+    @property
+    def plain(self) -> bool:
+        """Whether no event has a priority or a time at which it is delivered."""
+
+    @property
+    def parts(self) -> Sequence[tuple[StoredTopic, SharedPart]]: ...
 
 
 class GroupCommit(Protocol):
@@ -102,8 +140,14 @@ class GroupCommit(Protocol):
         """Whether ``run`` may take long, and is for another thread."""
 
     def run(self) -> None: ...
-    def headers(self) -> Iterator[tuple[StoredTopic, FrameHeader]]: ...
-    def batches(self) -> Iterator[tuple[StoredTopic, Batch, Columns | None]]: ...
+    def counts(self) -> Iterator[tuple[StoredTopic, int, int]]:
+        """Topics, and how many events and bytes each got; a topic may come again."""
+
+    def batches(self) -> Iterator[tuple[StoredTopic, Batch, Columns | None]]:
+        """Its events but those in ``shared``, and their columns if they are at hand."""
+
+    def shared(self) -> Sequence[SharedRows]:
+        """Small events of several topics."""
 
 
 class StoreWork(Protocol):

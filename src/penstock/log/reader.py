@@ -17,12 +17,13 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from typing import NamedTuple, Self, TypeVar
 
 import msgspec
 
-from penstock.errors import Moved, NotADataDirectory
+from penstock.errors import InvalidBatch, Moved, NotADataDirectory
 from penstock.files import Files, FileSystem, write_error
 from penstock.log import checkpoint as checkpoints
 from penstock.log import frame
@@ -38,7 +39,8 @@ from penstock.log.journal.scan import FoundGroup, JournalScan, first_position
 from penstock.log.layout import Layout
 from penstock.log.lock import is_held
 from penstock.log.rebuild import find_topic
-from penstock.log.tail import Tail, TailFrame
+from penstock.log.rows import RowsPart, head_bytes, parts_of, table_of
+from penstock.log.tail import TailFrame, TailPart
 from penstock.log.topic import TopicLog
 
 T = TypeVar("T")
@@ -49,51 +51,123 @@ _CANNOT_SYNC = frozenset({errno.EROFS, errno.EINVAL, errno.EBADF, errno.EACCES})
 _TRIES = 10
 
 
-_NOT_LOADED = memoryview(b"")
+# Entries of the journal that are kept decoded, by their bytes.
+CACHED_ROWS_BYTES = 1 << 24
 
 
-class FramePlace(NamedTuple):
+class EntryPlace(NamedTuple):
+    """Where the data of an entry lies in the journal."""
+
     path: str
     position: int
+    length: int
+
+    def read(self, files: FileSystem) -> memoryview:
+        """What is there now; raises Moved if the file is gone."""
+        try:
+            handle = files.open(self.path)
+        except FileNotFoundError:
+            raise Moved(self.path) from None
+        try:
+            return memoryview(files.read(handle, self.length, self.position))
+        finally:
+            files.close(handle)
 
 
-class JournalTail(Tail):
-    """The end of a topic as it lies in the journal; bytes are read when asked for."""
+class FrameInJournal:
+    """A frame as it lies in the journal; its bytes are read when they are asked for."""
 
-    __slots__ = ("_files", "_places")
+    __slots__ = ("_files", "_header", "_place")
+
+    def __init__(
+        self, files: FileSystem, header: FrameHeader, place: EntryPlace
+    ) -> None:
+        self._files = files
+        self._header = header
+        self._place = place
+
+    @property
+    def base_offset(self) -> int:
+        return self._header.base_offset
+
+    @property
+    def end_offset(self) -> int:
+        return self._header.end_offset
+
+    @property
+    def events(self) -> int:
+        return self._header.events
+
+    @property
+    def latest_ms(self) -> int:
+        return self._header.max_timestamp_ms
+
+    @property
+    def size(self) -> int:
+        return self._header.length
+
+    def frame(self) -> TailFrame:
+        header, view = self._header, self._place.read(self._files)
+        if frame.peek(view, 0) != header or not frame.intact(view, 0, header):
+            raise Moved(self._place.path)
+        return TailFrame(header, view[frame.HEADER_BYTES :])
+
+
+class RowsInJournal:
+    """What an entry holds of one topic; read when it is asked for, with the others."""
+
+    __slots__ = (
+        *("_place", "_rows", "_topic_id", "base_offset", "end_offset", "events"),
+        *("latest_ms", "size"),
+    )
+
+    def __init__(
+        self,
+        rows: RowsCache,
+        place: EntryPlace,
+        event_bytes: int,
+        topic_id: int,
+        base_offset: int,
+        events: int,
+        latest_ms: int,
+    ) -> None:
+        self._rows = rows
+        self._place = place
+        self._topic_id = topic_id
+        self.base_offset = base_offset
+        self.end_offset = base_offset + events
+        self.events = events
+        self.latest_ms = latest_ms
+        self.size = event_bytes * events
+
+    def frame(self) -> TailFrame:
+        part = self._rows.of(self._place).get(self._topic_id)
+        if part is None or part.base_offset != self.base_offset:
+            raise Moved(self._place.path)
+        return part.frame()
+
+
+class RowsCache:
+    """The rows of entries that were read lately, by their places."""
 
     def __init__(self, files: FileSystem) -> None:
-        super().__init__()
         self._files = files
-        self._places: dict[int, FramePlace] = {}
+        self._bytes = 0
+        self._parts: OrderedDict[EntryPlace, dict[int, RowsPart]] = OrderedDict()
 
-    def put(self, header: FrameHeader, place: FramePlace) -> None:
-        self.append(TailFrame(header, _NOT_LOADED))
-        self._places[header.base_offset] = place
-
-    def since(
-        self, offset: int, max_bytes: int, *, at_least_one: bool
-    ) -> list[TailFrame]:
-        taken = super().since(offset, max_bytes, at_least_one=at_least_one)
-        return [self._load(one.header) for one in taken]
-
-    def unwritten(self) -> list[TailFrame]:
-        return [self._load(one.header) for one in super().unwritten()]
-
-    def _load(self, header: FrameHeader) -> TailFrame:
-        place = self._places[header.base_offset]
-        try:
-            handle = self._files.open(place.path)
-        except FileNotFoundError:
-            raise Moved(place.path) from None
-        try:
-            data = self._files.read(handle, header.length, place.position)
-        finally:
-            self._files.close(handle)
-        view = memoryview(data)
-        if frame.peek(view, 0) != header or not frame.intact(view, 0, header):
-            raise Moved(place.path)
-        return TailFrame(header, view[frame.HEADER_BYTES :])
+    def of(self, place: EntryPlace) -> dict[int, RowsPart]:
+        """The parts of an entry by the id of their topic; raises Moved."""
+        found = self._parts.get(place)
+        if found is None:
+            try:
+                found = dict(parts_of(place.read(self._files)))
+            except InvalidBatch:
+                raise Moved(place.path) from None
+            self._parts[place] = found
+            self._bytes += place.length
+            while self._bytes > CACHED_ROWS_BYTES and len(self._parts) > 1:
+                self._bytes -= self._parts.popitem(last=False)[0].length
+        return found
 
 
 class Reader:
@@ -104,6 +178,7 @@ class Reader:
         self._files = files
         self._checkpoint: int | None = None
         self._catalog = Catalog(files, layout, self._found)
+        self._rows = RowsCache(files)
         self._suspicions: list[Damage] = []
         self.damages: list[Damage] = []
         self.synced_position = 0
@@ -245,10 +320,7 @@ class Reader:
         return start or 0
 
     def _add(self, record: TopicRecord) -> TopicLog:
-        topic = self._catalog.adopt(record)
-        if not isinstance(topic.tail, JournalTail):
-            topic.tail = JournalTail(self._files)
-        return topic
+        return self._catalog.adopt(record)
 
     def _follow(self) -> None:
         """Take up what the journal says since the last look."""
@@ -271,11 +343,15 @@ class Reader:
         self._suspicions += scan.damages
         self.synced_position = scan.end
 
-    def _entries(self, scan: JournalScan) -> Iterator[tuple[JournalEntry, FramePlace]]:
+    def _entries(self, scan: JournalScan) -> Iterator[tuple[JournalEntry, EntryPlace]]:
         for one in scan.groups():
             for entry, place in _placed(one, self._layout.directory):
                 # Only the header of a frame is kept: the block may be large.
-                size = frame.HEADER_BYTES if entry.kind == EntryKind.EVENTS else None
+                size = len(entry.data)
+                if entry.kind == EntryKind.EVENTS:
+                    size = frame.HEADER_BYTES
+                elif entry.kind == EntryKind.ROWS:
+                    size = head_bytes(entry.data)
                 yield entry._replace(data=bytes(entry.data[:size])), place
 
     def _sync(self, name: str) -> None:
@@ -289,7 +365,7 @@ class Reader:
         finally:
             self._files.close(handle)
 
-    def _apply(self, entry: JournalEntry, place: FramePlace) -> None:
+    def _apply(self, entry: JournalEntry, place: EntryPlace) -> None:
         if entry.kind == EntryKind.TOPIC:
             record = msgspec.json.decode(entry.data, type=TopicRecord)
             known = self._catalog.by_id(record.id)
@@ -297,6 +373,9 @@ class Reader:
                 self._add(record)
             else:
                 known.options = record.options
+            return
+        if entry.kind == EntryKind.ROWS:
+            self._share(entry, place)
             return
         topic = self._catalog.by_id(entry.topic)
         if topic is None:
@@ -314,19 +393,30 @@ class Reader:
             case EntryKind.DELETE:
                 self._catalog.remove(topic)
 
-    def _extend(self, topic: TopicLog, entry: JournalEntry, place: FramePlace) -> None:
+    def _extend(self, topic: TopicLog, entry: JournalEntry, place: EntryPlace) -> None:
         header = frame.peek(entry.data, 0)
         assert header is not None, "an intact group holds good frames"
-        if header.end_offset > topic.end_offset:
-            assert isinstance(topic.tail, JournalTail)
-            topic.tail.put(header, place)
-            topic.end_offset = header.end_offset
+        self._append(topic, FrameInJournal(self._files, header, place))
+
+    def _share(self, entry: JournalEntry, place: EntryPlace) -> None:
+        rows = table_of(entry.data)
+        each = place.length // sum(row[2] for row in rows)
+        for *row, _ in rows:
+            topic = self._catalog.by_id(row[0])
+            if topic is not None:
+                self._append(topic, RowsInJournal(self._rows, place, each, *row))
+
+    def _append(self, topic: TopicLog, part: TailPart) -> None:
+        if part.end_offset > topic.end_offset:
+            topic.tail.append(part)
+            topic.end_offset = part.end_offset
 
 
 def _placed(
     found: FoundGroup, directory: str
-) -> Iterator[tuple[JournalEntry, FramePlace]]:
+) -> Iterator[tuple[JournalEntry, EntryPlace]]:
     """The entries of a group with the places of their data."""
     path = os.path.join(directory, found.file)
     for entry, offset in found.placed_entries():
-        yield entry, FramePlace(path, found.file_position + offset)
+        position = found.file_position + offset
+        yield entry, EntryPlace(path, position, len(entry.data))

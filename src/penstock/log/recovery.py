@@ -15,7 +15,6 @@ import msgspec
 from penstock.errors import UnownedRecords
 from penstock.files import FileSystem
 from penstock.log import checkpoint as checkpoints
-from penstock.log import frame
 from penstock.log.checkpoint import TopicRecord
 from penstock.log.cutting import (
     Erasure,
@@ -23,6 +22,7 @@ from penstock.log.cutting import (
     forget_before,
     forget_behind,
     length_behind,
+    partial_frame,
     tidy,
 )
 from penstock.log.damage import Damage, DamageRegister, RecoveryReport
@@ -39,7 +39,8 @@ from penstock.log.layout import Layout
 from penstock.log.options import LogOptions, TopicOptions
 from penstock.log.owner import Owner, Owners, Record
 from penstock.log.rebuild import find_topic
-from penstock.log.tail import TailFrame
+from penstock.log.rows import parts_of
+from penstock.log.tail import TailFrame, TailPart
 from penstock.log.topic import TopicLog
 
 logger = logging.getLogger(__name__)
@@ -180,22 +181,21 @@ class Recovery:
         if entry.kind == EntryKind.TOPIC:
             self._add_topic(msgspec.json.decode(entry.data, type=TopicRecord))
             return
+        if entry.kind == EntryKind.ROWS:
+            for topic_id, part in parts_of(entry.data):
+                self._append(self._topic(topic_id), part)
+            return
         topic, segment_cache = self._topic(entry.topic), self._catalog.segment_cache
         match entry.kind:
             case EntryKind.EVENTS:
-                self._append(topic, entry)
+                # A copy: the block it lies in is larger than what the tail may hold.
+                self._append(topic, TailFrame.of(bytes(entry.data)))
             case EntryKind.START:
                 gone = forget_before(topic, start_in(entry))
                 self._flusher.let_go(gone)
                 erase(self._files, segment_cache, topic, gone)
             case EntryKind.TRUNCATE:
-                cut, end = cut_in(entry)
-                self._flusher.cut(topic, cut)
-                length = length_behind(topic, cut)
-                gone = forget_behind(topic, segment_cache, cut, end, length)
-                self._flusher.let_go(gone)
-                erase(self._files, segment_cache, topic, gone)
-                topic.next_offset = topic.end_offset
+                self._truncate(topic, *cut_in(entry))
             case EntryKind.DELETE:
                 self._flusher.forget(topic)
                 self._catalog.remove(topic)
@@ -205,6 +205,21 @@ class Recovery:
                 # Of a later version of the log; to pass over it would lose something.
                 raise UnownedRecords(entry.kind)
 
+    def _truncate(self, topic: TopicLog, cut: int, end: int) -> None:
+        # What is written out on the way may be gathered in other frames than it was
+        # then: one that the cut goes through is cut in front, and its beginning kept.
+        kept, at = partial_frame(topic, cut)
+        self._flusher.cut(topic, at)
+        length = length_behind(topic, at)
+        segment_cache = self._catalog.segment_cache
+        behind = end if kept is None else at
+        gone = forget_behind(topic, segment_cache, at, behind, length)
+        self._flusher.let_go(gone)
+        erase(self._files, segment_cache, topic, gone)
+        topic.next_offset = topic.end_offset
+        if kept is not None:
+            self._append(topic, TailFrame.of(kept))
+
     def _add_topic(self, record: TopicRecord) -> None:
         known = self._catalog.by_id(record.id)
         if known is None:
@@ -212,16 +227,12 @@ class Recovery:
         else:
             known.options = record.options
 
-    def _append(self, topic: TopicLog, entry: JournalEntry) -> None:
-        header = frame.peek(entry.data, 0)
-        assert header is not None, "an intact group holds good frames"
-        if header.end_offset <= topic.end_offset:
+    def _append(self, topic: TopicLog, part: TailPart) -> None:
+        if part.end_offset <= topic.end_offset:
             return  # found in a segment already
-        if header.base_offset > topic.end_offset:
-            self._note_gap(topic, header.base_offset)
-        # A copy: the block it lies in is larger than what the tail may hold on to.
-        body = memoryview(bytes(entry.data[frame.HEADER_BYTES :]))
-        self._flusher.confirm(topic, TailFrame(header, body))
+        if part.base_offset > topic.end_offset:
+            self._note_gap(topic, part.base_offset)
+        self._flusher.confirm([(topic, part)])
         topic.next_offset = topic.end_offset
 
     def _note_gap(self, topic: TopicLog, to: int) -> None:

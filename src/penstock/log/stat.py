@@ -10,12 +10,11 @@ from penstock.files import Files
 from penstock.log import checkpoint as checkpoints
 from penstock.log.batch import Batch
 from penstock.log.damage import Damage
-from penstock.log.frame import FrameHeader
 from penstock.log.layout import JOURNAL_SUFFIX, Layout
 from penstock.log.lock import holder_pid, is_held
 from penstock.log.options import TopicOptions
 from penstock.log.reader import Reader
-from penstock.log.tail import Tail
+from penstock.log.tail import TailPart
 from penstock.log.topic import Segment, TopicLog
 from penstock.log.verification import quarantined
 
@@ -78,11 +77,10 @@ def _journal(layout: Layout) -> JournalStat:
 
 
 def _topic(reader: Reader, topic: TopicLog) -> TopicStat:
-    # The reader's own way to list these frames would read all of their bytes.
-    waiting = [one.header for one in Tail.unwritten(topic.tail)]
+    waiting = topic.tail.unwritten()
     times = [topic.max_timestamp_of(segment) for segment in topic.segments]
-    times += [header.max_timestamp_ms for header in waiting]
-    in_journal = sum(_waiting(reader, topic, header) for header in waiting)
+    times += [part.latest_ms for part in waiting]
+    in_journal = sum(_waiting(reader, topic, part) for part in waiting)
     in_segments = sum(_events(topic, segment) for segment in topic.segments)
     return TopicStat(
         name=topic.name,
@@ -109,12 +107,12 @@ def _events(topic: TopicLog, segment: Segment) -> int:
     )
 
 
-def _waiting(reader: Reader, topic: TopicLog, header: FrameHeader) -> int:
-    """Events of a frame in the journal, without those trimmed."""
+def _waiting(reader: Reader, topic: TopicLog, part: TailPart) -> int:
+    """Events of a part in the journal, without those trimmed."""
     start = topic.start_offset
-    if header.base_offset >= start:
-        return header.events
-    if header.end_offset <= start:
+    if part.base_offset >= start:
+        return part.events
+    if part.end_offset <= start:
         return 0
     return sum(map(len, reader.read(topic.name, start, 1)))
 

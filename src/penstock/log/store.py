@@ -1,27 +1,31 @@
-"""Moving confirmed frames from memory into segments, and checkpoints.
+"""Moving confirmed events from memory into segments, and checkpoints.
 
 Both are planned on the owner's thread, run in any thread, and finished on the owner's
-thread: a plan names the bytes and the places, ``run`` only writes and syncs, and the
-topics change when it is finished. Until then readers find the frames in memory. A
-write that fails is planned again at the same place, so it leaves no gap.
+thread: a plan names the events and where they begin, ``run`` gathers small frames into
+large ones, writes and syncs, and the topics change when it is finished. Until then
+readers find the events in memory. A write that fails is planned again at the same
+place, so it leaves no gap.
 """
 
 from __future__ import annotations
 
 import errno
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+
+import msgspec
 
 from penstock.errors import CorruptRecord, WriteFailed
 from penstock.files import Buffer, FileSystem, write_error
 from penstock.log import checkpoint as checkpoints
 from penstock.log.checkpoint import Checkpoint, TopicRecord
 from penstock.log.frame import intact, pack, peek
+from penstock.log.gather import GATHERED_BYTES, gathered
 from penstock.log.index import Index
 from penstock.log.journal import Securing
 from penstock.log.layout import Layout, segment_file
 from penstock.log.segment import MAX_HEADER_BYTES, decode_header, encode_header
-from penstock.log.tail import TailFrame
+from penstock.log.tail import TailFrame, TailPart
 from penstock.log.topic import Segment, TopicLog
 from penstock.log.unsynced import MANY_FILES, Unsynced
 
@@ -35,6 +39,8 @@ class SegmentWrite:
     position: int
     new: bool
     frames: list[TailFrame] = field(default_factory=list)
+    parts: list[TailPart] = field(default_factory=list)
+    """What the frames were made of."""
     done: bool = False
 
     @property
@@ -47,29 +53,59 @@ class SegmentWrite:
         return self.segment.end_offset if last is None else last.end_offset
 
 
-def plan_writes(
-    topic: TopicLog, now_ms: int, *, roll: bool = False
-) -> list[SegmentWrite]:
-    """How the topic's unwritten frames go into segments, rolling where it is due."""
-    writes: list[SegmentWrite] = []
-    current: SegmentWrite | None = None
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicPlan:
+    """What a topic has to be written, and behind what."""
+
+    topic: TopicLog
+    parts: list[TailPart]
+    active: Segment | None
+    position: int
+    """Where in the active segment."""
+    end_offset: int
+    now_ms: int
+    roll: bool
+
+    def lay_out(self) -> list[SegmentWrite]:
+        """Which frames go into which segments, rolling where it is due."""
+        topic, now_ms = self.topic, self.now_ms
+        writes: list[SegmentWrite] = []
+        current: SegmentWrite | None = None
+        if self.active is not None:
+            current = SegmentWrite(
+                topic=topic, segment=self.active, position=self.position, new=False
+            )
+        length = self.position
+        # No more than fits well into a segment, which may be small.
+        most = min(GATHERED_BYTES, topic.options.segment_bytes // 4)
+        for frame, parts in gathered(topic.name, self.parts, most):
+            if current is None or _is_full(current, length, frame, now_ms):
+                current = _new_segment(topic, frame.base_offset, now_ms)
+                length = current.position
+            if not current.frames:
+                writes.append(current)
+            current.frames.append(frame)
+            current.parts += parts
+            length += frame.size
+        if self.roll and (current is None or length > topic.header_length):
+            writes.append(_new_segment(topic, self.end_offset, now_ms))
+        return writes
+
+
+def plan_writes(topic: TopicLog, now_ms: int, *, roll: bool = False) -> TopicPlan:
+    """Have what the topic has in memory alone written."""
     active = topic.active
-    if active is not None and not active.sealed:
-        current = SegmentWrite(
-            topic=topic, segment=active, position=active.length, new=False
-        )
-    length = 0 if current is None else current.position
-    for frame in topic.tail.unwritten():
-        if current is None or _is_full(current, length, frame, now_ms):
-            current = _new_segment(topic, frame.header.base_offset, now_ms)
-            length = current.position
-        if not current.frames:
-            writes.append(current)
-        current.frames.append(frame)
-        length += frame.header.length
-    if roll and (current is None or length > topic.header_length):
-        writes.append(_new_segment(topic, topic.end_offset, now_ms))
-    return writes
+    if active is not None and active.sealed:
+        active = None
+    return TopicPlan(
+        topic=topic,
+        parts=topic.tail.unwritten(),
+        active=active,
+        position=0 if active is None else active.length,
+        end_offset=topic.end_offset,
+        now_ms=now_ms,
+        roll=roll,
+    )
 
 
 def _is_full(write: SegmentWrite, length: int, frame: TailFrame, now_ms: int) -> bool:
@@ -101,16 +137,17 @@ def _new_segment(topic: TopicLog, base_offset: int, now_ms: int) -> SegmentWrite
 
 
 class WriteOut:
-    """Writes frames to segments, without syncing them; the handles stay open."""
+    """Writes topics to segments, without syncing them; the handles stay open."""
 
     def __init__(
         self,
         files: FileSystem,
         layout: Layout,
-        writes: list[SegmentWrite],
+        plans: Sequence[TopicPlan],
         unsynced: Unsynced,
     ) -> None:
-        self.writes = writes
+        self.writes: list[SegmentWrite] = []
+        self._plans = plans
         self.error: WriteFailed | None = None
         self._files = files
         self._layout = layout
@@ -120,10 +157,12 @@ class WriteOut:
         name = self._layout.relative(self._layout.topics)
         try:
             self._unsynced.begin()
-            for write in self.writes:
-                name = self._layout.relative(write.segment.path)
-                self._perform(write)
-                write.done = True
+            for plan in self._plans:
+                for write in plan.lay_out():
+                    self.writes.append(write)
+                    name = self._layout.relative(write.segment.path)
+                    self._perform(write)
+                    write.done = True
         except OSError as error:
             self.error = write_error(name, "writing segment", error)
 
@@ -168,7 +207,7 @@ def finish_write(write: SegmentWrite) -> Segment | None:
         position += frame.header.length
     segment.length = position
     segment.end_offset = write.end_offset
-    topic.tail.mark_written(len(write.frames))
+    topic.tail.mark_written(len(write.parts), write.frames)
     return sealed
 
 
@@ -200,17 +239,13 @@ class Dirty:
         self.sealed[:0] = other.sealed
 
 
-def table(
-    topics: Iterable[TopicLog], writes: Iterable[SegmentWrite]
-) -> list[TopicRecord]:
-    """The topics as they will stand when ``writes`` are done."""
-    last = {write.topic.id: write for write in writes}
-    return [_record(topic, last.get(topic.id)) for topic in topics if topic.committed]
+def table(topics: Iterable[TopicLog]) -> list[TopicRecord]:
+    """The topics as they stand, with what is in memory alone."""
+    return [_record(topic) for topic in topics if topic.committed]
 
 
-def _record(topic: TopicLog, write: SegmentWrite | None) -> TopicRecord:
-    active = topic.active if write is None else write.segment
-    length = 0 if active is None else active.length
+def _record(topic: TopicLog) -> TopicRecord:
+    active = topic.active
     return TopicRecord(
         id=topic.id,
         name=topic.name,
@@ -218,8 +253,23 @@ def _record(topic: TopicLog, write: SegmentWrite | None) -> TopicRecord:
         start_offset=topic.start_offset,
         end_offset=topic.end_offset,
         active_base=None if active is None else active.base_offset,
-        active_length=length if write is None else write.end,
+        active_length=0 if active is None else active.length,
     )
+
+
+def written(
+    records: Iterable[TopicRecord], writes: Iterable[SegmentWrite]
+) -> list[TopicRecord]:
+    """The same topics when ``writes`` are done."""
+    last = {write.topic.id: write for write in writes}
+    return [
+        one
+        if (write := last.get(one.id)) is None
+        else msgspec.structs.replace(
+            one, active_base=write.segment.base_offset, active_length=write.end
+        )
+        for one in records
+    ]
 
 
 class TakeCheckpoint:
@@ -255,6 +305,8 @@ class TakeCheckpoint:
         self.error = self.write_out.error
         if self.error is not None:
             return
+        topics = written(self.checkpoint.topics, self.write_out.writes)
+        self.checkpoint = msgspec.structs.replace(self.checkpoint, topics=topics)
         try:
             # An older checkpoint may have to do, and needs all of the journal behind.
             self.securing.run()

@@ -1,15 +1,18 @@
-"""The end of a topic in memory: frames that are confirmed, written out or not yet.
+"""The end of a topic in memory: what is confirmed, written out or not yet.
 
-The first ``written`` frames are in a segment too and may be dropped at any time;
-the others live only here and in the journal.
+It consists of *parts*: frames, or what becomes one when it is asked for. The first
+``written`` parts are in a segment too and may be dropped at any time; the others live
+only here and in the journal.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol, Self
 
-from penstock.log.frame import FrameHeader
+from penstock.files import Buffer
+from penstock.log.frame import HEADER_BYTES, FrameHeader, peek
 
 
 class TailFrame(NamedTuple):
@@ -18,12 +21,63 @@ class TailFrame(NamedTuple):
     header: FrameHeader
     body: memoryview
 
+    @classmethod
+    def of(cls, frame: Buffer) -> Self:
+        """The whole of a frame that is known to be intact."""
+        header = peek(frame, 0)
+        if header is None:
+            raise ValueError("not a batch frame")
+        return cls(header, memoryview(frame)[HEADER_BYTES : header.length])
+
+    @property
+    def base_offset(self) -> int:
+        return self.header.base_offset
+
+    @property
+    def end_offset(self) -> int:
+        return self.header.end_offset
+
+    @property
+    def events(self) -> int:
+        return self.header.events
+
+    @property
+    def latest_ms(self) -> int:
+        return self.header.max_timestamp_ms
+
+    @property
+    def size(self) -> int:
+        return self.header.length
+
+    def frame(self) -> TailFrame:
+        return self
+
+
+class TailPart(Protocol):
+    """Events that follow one another: a frame, or what becomes one."""
+
+    @property
+    def base_offset(self) -> int: ...
+    @property
+    def end_offset(self) -> int: ...
+    @property
+    def events(self) -> int: ...
+    @property
+    def latest_ms(self) -> int:
+        """Its latest timestamp."""
+
+    @property
+    def size(self) -> int:
+        """What it takes in memory, about."""
+
+    def frame(self) -> TailFrame: ...
+
 
 class Tail:
-    __slots__ = ("_bases", "_frames", "_written")
+    __slots__ = ("_bases", "_parts", "_written")
 
     def __init__(self) -> None:
-        self._frames: list[TailFrame] = []
+        self._parts: list[TailPart] = []
         self._bases: list[int] = []
         self._written = 0
 
@@ -34,11 +88,15 @@ class Tail:
 
     @property
     def unwritten_bytes(self) -> int:
-        return sum(frame.header.length for frame in self._frames[self._written :])
+        return sum(part.size for part in self._parts[self._written :])
 
-    def append(self, frame: TailFrame) -> None:
-        self._frames.append(frame)
-        self._bases.append(frame.header.base_offset)
+    @property
+    def all_written(self) -> bool:
+        return self._written == len(self._parts)
+
+    def append(self, part: TailPart) -> None:
+        self._parts.append(part)
+        self._bases.append(part.base_offset)
 
     def since(
         self, offset: int, max_bytes: int, *, at_least_one: bool
@@ -47,40 +105,47 @@ class Tail:
         at = max(bisect_right(self._bases, offset) - 1, 0)
         taken: list[TailFrame] = []
         size = 0
-        for frame in self._frames[at:]:
-            if frame.header.end_offset <= offset:
+        while at < len(self._parts):
+            part = self._parts[at]
+            at += 1
+            if part.end_offset <= offset:
                 continue
-            size += frame.header.length
+            frame = part.frame()
+            size += frame.size
             if size > max_bytes and (taken or not at_least_one):
                 break
             taken.append(frame)
         return taken
 
-    def unwritten(self) -> list[TailFrame]:
-        return self._frames[self._written :]
+    def unwritten(self) -> list[TailPart]:
+        return self._parts[self._written :]
 
-    def mark_written(self, count: int) -> None:
-        self._written += count
+    def mark_written(self, count: int, frames: Sequence[TailFrame]) -> None:
+        """The first ``count`` that were not written are, as these frames."""
+        lo, hi = self._written, self._written + count
+        self._parts[lo:hi] = frames
+        self._bases[lo:hi] = [frame.base_offset for frame in frames]
+        self._written += len(frames)
 
     def drop_written(self, count: int) -> int:
         """Forget up to ``count`` of the oldest written frames; bytes set free."""
         count = min(count, self._written)
-        freed = sum(frame.header.length for frame in self._frames[:count])
-        del self._frames[:count]
+        freed = sum(part.size for part in self._parts[:count])
+        del self._parts[:count]
         del self._bases[:count]
         self._written -= count
         return freed
 
     def cut(self, offset: int) -> tuple[int, int]:
-        """Forget the frames that begin at ``offset`` or behind it.
+        """Forget the parts that begin at ``offset`` or behind it.
 
         Returns bytes that were written out, and bytes that were not.
         """
         keep = bisect_left(self._bases, offset)
-        lengths = [frame.header.length for frame in self._frames]
+        sizes = [part.size for part in self._parts]
         border = max(keep, self._written)
-        written, unwritten = lengths[keep:border], lengths[border:]
-        del self._frames[keep:]
+        written, unwritten = sizes[keep:border], sizes[border:]
+        del self._parts[keep:]
         del self._bases[keep:]
         self._written = min(self._written, keep)
         return sum(written), sum(unwritten)

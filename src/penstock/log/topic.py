@@ -88,6 +88,8 @@ class TopicLog:
         self.start_offset = 0
         self.end_offset = 0
         self.next_offset = 0
+        self.low_id: int | None = None
+        """What ids that are generated have below their time, less the offset."""
         self.committed = True
         """False until the group that creates the topic is; no checkpoint has it."""
         self.going = False
@@ -190,10 +192,11 @@ class TopicLog:
                 found = self._first_at(self.frames_of(segment, start), timestamp_ms)
                 if found is not None:
                     return found
-        for header, body in self.tail.unwritten():
-            found = self._offset_in(header, body, timestamp_ms)
-            if found is not None:
-                return found
+        for part in self.tail.unwritten():
+            if part.latest_ms >= timestamp_ms:
+                found = self._offset_in(*part.frame(), timestamp_ms)
+                if found is not None:
+                    return found
         return self.end_offset
 
     def frames_of(

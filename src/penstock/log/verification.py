@@ -23,7 +23,6 @@ from penstock.log.journal.scan import FoundGroup, JournalScan
 from penstock.log.layout import JOURNAL_SUFFIX, Layout, numbered
 from penstock.log.lock import is_held
 from penstock.log.reader import Reader
-from penstock.log.tail import Tail
 from penstock.log.tally import OnBytes, Tally, VerifyResult, place_of
 from penstock.log.topic import TopicLog
 from penstock.log.verify_segment import SegmentCheck
@@ -187,12 +186,11 @@ def _look_at_tail(
     """What a topic has in the journal: its bytes were looked at there."""
     journal = layout.relative(layout.journal)
     expected, start = topic.written_offset, topic.start_offset
-    # The reader's own way to list these frames would read all of them.
-    for one in Tail.unwritten(topic.tail):
-        tally.note_hole(topic, journal, expected, one.header.base_offset)
-        expected = one.header.end_offset
-        if one.header.base_offset >= start:
-            tally.count(one.header.events)
+    for one in topic.tail.unwritten():
+        tally.note_hole(topic, journal, expected, one.base_offset)
+        expected = one.end_offset
+        if one.base_offset >= start:
+            tally.count(one.events)
         elif expected > start:
             tally.count(sum(map(len, reader.read(topic.name, start, 1))))
 

@@ -44,20 +44,23 @@ class Entropy:
         return self._block[at:end]
 
 
-def id_base(timestamp_ms: int, random: bytes) -> bytes:
-    """A UUIDv7 to count from; ``random`` gives RANDOM_BYTES of entropy."""
-    low = int.from_bytes(random[:RANDOM_BYTES], "big")
-    rand_a = low >> 68
-    rand_b = low & ((1 << 62) - 1) & ~_COUNTER_TOP_BIT
-    millis = timestamp_ms & _TIME_MASK
-    value = (
-        (millis << _COUNTED_BITS)
-        | (7 << 76)
-        | ((rand_a & 0xFFF) << 64)
-        | (2 << 62)
-        | rand_b
-    )
+def low_id(random: bytes) -> int:
+    """What ids have below their time, to count from; of RANDOM_BYTES of entropy."""
+    drawn = int.from_bytes(random[:RANDOM_BYTES], "big")
+    rand_a = drawn >> 68 & 0xFFF
+    rand_b = drawn & ((1 << 61) - 1) & ~_COUNTER_TOP_BIT
+    return 7 << 76 | rand_a << 64 | 2 << 62 | rand_b
+
+
+def id_base(timestamp_ms: int, low: int) -> bytes:
+    """The UUIDv7 of an event of that time, with ``low`` below it."""
+    value = (timestamp_ms & _TIME_MASK) << _COUNTED_BITS | low
     return value.to_bytes(ID_BYTES, "big")
+
+
+def is_of(base: bytes, timestamp_ms: int) -> bool:
+    """Whether an id base says this time."""
+    return int.from_bytes(base[:6], "big") == timestamp_ms & _TIME_MASK
 
 
 def advance(base: bytes, delta: int) -> bytes:
@@ -85,10 +88,19 @@ def counted(base: bytes, delta: int) -> int:
     return (int.from_bytes(base, "big") + delta) & _COUNTED_MASK
 
 
+def distance(base: bytes, value: int) -> int:
+    """How far an id counts on from a base, whatever their times are."""
+    return (value & _COUNTED_MASK) - counted(base, 0)
+
+
+def at_time(value: int, timestamp_ms: int) -> int:
+    """The id of that number at another time."""
+    return (timestamp_ms & _TIME_MASK) << _COUNTED_BITS | value & _COUNTED_MASK
+
+
 def event_id_at(base: bytes, delta: int, timestamp_ms: int) -> str:
     """The generated id of an event, as text, if it says that event's own time."""
-    value = (timestamp_ms & _TIME_MASK) << _COUNTED_BITS | counted(base, delta)
-    return _text(value.to_bytes(ID_BYTES, "big"))
+    return text_of(timestamp_ms, counted(base, delta))
 
 
 def event_ids_at(
@@ -107,6 +119,11 @@ def event_ids_at(
     digits = pack(f">{len(deltas)}I", *[low + delta for delta in deltas]).hex()
     places = zip(timestamps, range(0, len(digits), 8), strict=True)
     return [heads[time] + digits[at : at + 8] for time, at in places]
+
+
+def text_of(timestamp_ms: int, low: int) -> str:
+    """The id with that time, and ``low`` below it."""
+    return _text(id_base(timestamp_ms, low))
 
 
 def _text(value: bytes) -> str:

@@ -32,7 +32,7 @@ class Scene:
         self.log.on_commit = self._note
 
     def _note(self, commit: GroupCommit) -> None:
-        for topic, _ in commit.headers():
+        for topic, *_ in commit.counts():
             self.chains.note(topic)
 
     def close(self) -> None:

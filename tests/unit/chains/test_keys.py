@@ -6,7 +6,7 @@ from penstock.chains.keys import batch_key, text_key, uuid_value
 from penstock.model import ids
 
 NOW_MS = 1_700_000_000_000
-BASE = ids.id_base(NOW_MS, bytes(range(10)))
+BASE = ids.id_base(NOW_MS, ids.low_id(bytes(range(10))))
 
 
 def test_all_ids_of_a_batch_share_its_key() -> None:
@@ -19,7 +19,7 @@ def test_all_ids_of_a_batch_share_its_key() -> None:
 
 
 def test_later_ids_have_larger_keys() -> None:
-    later = ids.id_base(NOW_MS + 1, bytes(10))
+    later = ids.id_base(NOW_MS + 1, ids.low_id(bytes(10)))
 
     assert text_key(ids.event_id(BASE, 5)) < text_key(ids.event_id(later, 0))
 

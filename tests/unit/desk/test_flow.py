@@ -7,7 +7,7 @@ from penstock.desk.figures import Figures
 from penstock.desk.flow import Sampler, Samples
 from penstock.desk.views.figures import Flow, FlowEdge, FlowNode
 from penstock.log import Batch, Columns, frame_of
-from penstock.model.ids import id_base
+from penstock.model.ids import id_base, low_id
 from tests.unit.desk.office import Office
 
 
@@ -235,7 +235,9 @@ def test_topics_are_known_by_ids_of_whichever_time(office: Office) -> None:
     sampler = Sampler(office.broker)
     columns = Columns([b"x", b"y"], [1_000, 2_000])
     columns.ids_by_time = True
-    gathered = Batch.of("a", frame_of(columns, 0, id_base(1_000, bytes(range(10)))))
+    gathered = Batch.of(
+        "a", frame_of(columns, 0, id_base(1_000, low_id(bytes(range(10)))))
+    )
 
     sampler._note(Samples(), gathered)
 

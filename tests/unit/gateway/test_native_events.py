@@ -11,10 +11,10 @@ from penstock.delivery.pages import Page
 from penstock.gateway import native_events
 from penstock.gateway.native_events import LARGE, messages
 from penstock.log import Batch, Columns, frame_of
-from penstock.model.ids import id_base
+from penstock.model.ids import id_base, low_id
 from penstock.wire.native import Events, FrameSplitter, decode_server
 
-ID_BASE = id_base(1_700_000_000_000, b"\xff" * 10)
+ID_BASE = id_base(1_700_000_000_000, low_id(b"\xff" * 10))
 
 
 def page(count: int, base: int = 100, **columns: Any) -> Page:

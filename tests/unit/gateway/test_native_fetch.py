@@ -190,8 +190,10 @@ def test_fetches_that_wait_are_limited(scene: Scene) -> None:
 def test_damage_is_left_out_as_of_any_reader(tmp_path: Path) -> None:
     scene = Scene(tmp_path, Rules(log=LogOptions(tail_cache_bytes=0)))
     peer = NativePeer(scene)
-    fill(peer, 3, size=50)
-    scene.broker.log.checkpoint()
+    for number in range(0, 6, 2):
+        payloads = [b"%d" % one + bytes(50) for one in (number, number + 1)]
+        peer.say(Publish(1, "t", payloads))
+        scene.broker.log.checkpoint()
     (segment,) = tmp_path.rglob("*.seg")
     data = bytearray(segment.read_bytes())
     data[data.index(b"2" + bytes(50))] ^= 1

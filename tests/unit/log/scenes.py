@@ -27,11 +27,19 @@ def add(log: Log, *texts: bytes, at_ms: int = 0) -> None:
     log.commit()
 
 
+def write_out(log: Log) -> None:
+    """Have what was committed in segments: no later frame is gathered with it."""
+    work = log.flusher.begin_write_out(log.now_ms())
+    work.run()
+    log.end_store(work)
+
+
 def segmented(log: Log, *, stored: bool = True) -> None:
     """Offsets 0 to 9 in segments of 0..3, 4..7, and 8..9."""
     add(log, *TEN[:4])
     log.roll("t")
     add(log, *TEN[4:6])
+    write_out(log)
     add(log, *TEN[6:8])
     log.roll("t")
     add(log, *TEN[8:])

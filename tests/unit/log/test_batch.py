@@ -7,7 +7,7 @@ from penstock.log.batch import Batch
 from penstock.model import Event, ids
 from penstock.model.columns import Columns
 
-BASE = ids.id_base(1000, bytes(10))
+BASE = ids.id_base(1000, ids.low_id(bytes(10)))
 
 
 def rich() -> Batch:

@@ -32,7 +32,7 @@ def test_events_of_one_topic_in_one_group_are_one_frame(log: Log) -> None:
     commit = log.begin_commit()
 
     assert commit is not None
-    assert [(topic.name, frame.header.events) for topic, frame in commit.frames] == [
+    assert [(topic.name, events) for topic, events, _ in commit.counts()] == [
         ("t", 5),
         ("u", 5),
     ]

@@ -15,6 +15,7 @@ from penstock.log.cutting import (
 )
 from penstock.log.topic import TopicLog
 from tests.unit.log.faults import FaultyFiles
+from tests.unit.log.scenes import write_out
 
 
 @pytest.fixture
@@ -25,6 +26,7 @@ def log(tmp_path: Path) -> Log:
     for number in range(6):
         log.append("t", Columns([b"%d" % number]))
         log.commit()
+        write_out(log)
         if number in (1, 3):
             log.roll("t")
     log.checkpoint()

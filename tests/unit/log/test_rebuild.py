@@ -12,7 +12,7 @@ from penstock.log.journal.header import HEADER_BYTES
 from penstock.log.layout import Layout
 from penstock.log.rebuild import find_topic
 from tests.unit.log.faults import flip, payloads
-from tests.unit.log.scenes import SMALL, ends, filled, journals
+from tests.unit.log.scenes import SMALL, ends, filled, journals, write_out
 
 
 @pytest.fixture
@@ -23,6 +23,7 @@ def folder(tmp_path: Path) -> Path:
         for number in range(4):
             log.append("orders/é", Columns([b"%d" % number]))
             log.commit()
+            write_out(log)
             if number == 1:
                 log.roll("orders/é")
         directory = Path(log.topic("orders/é").directory)

@@ -14,7 +14,7 @@ from penstock.log import Columns, Log, LogOptions, TopicOptions
 from penstock.log.journal.header import HEADER_BYTES
 from penstock.testing import CrashDisk, PowerCut
 from tests.unit.log.faults import FaultyFiles, flip, offsets, payloads
-from tests.unit.log.scenes import ends, filled, journals
+from tests.unit.log.scenes import ends, filled, journals, write_out
 
 # Torn tails
 
@@ -160,6 +160,7 @@ def test_flipped_bit_in_a_segment_is_found_on_start(tmp_path: Path) -> None:
         for number in range(3):
             log.append("t", Columns([b"%0100d" % number]))
             log.commit()
+            write_out(log)
         directory = Path(log.topic("t").directory)
     (segment,) = directory.glob("*.seg")
     flip(segment, segment.stat().st_size // 2)

@@ -14,11 +14,13 @@ from penstock.log.layout import Layout
 from penstock.log.store import (
     Dirty,
     SegmentWrite,
+    TopicPlan,
     WriteOut,
     finish_write,
     is_aged,
     plan_writes,
     table,
+    written,
 )
 from penstock.log.tail import TailFrame
 from penstock.log.topic import TopicLog
@@ -47,18 +49,19 @@ def add(topic: TopicLog, *sizes: int) -> None:
         topic.end_offset = header.end_offset
 
 
-def write_out(tmp_path: Path, writes: list[SegmentWrite]) -> WriteOut:
+def write_out(tmp_path: Path, plan: TopicPlan) -> WriteOut:
     files, layout = Files(), Layout(str(tmp_path))
     files.make_directory(layout.topics)
-    return WriteOut(files, layout, writes, Unsynced(files, layout.topics))
+    return WriteOut(files, layout, [plan], Unsynced(files, layout.topics))
 
 
-def perform(tmp_path: Path, writes: list[SegmentWrite]) -> None:
-    work = write_out(tmp_path, writes)
+def perform(tmp_path: Path, plan: TopicPlan) -> list[SegmentWrite]:
+    work = write_out(tmp_path, plan)
     work.run()
     assert work.error is None
-    for write in writes:
+    for write in work.writes:
         finish_write(write)
+    return work.writes
 
 
 def planned(writes: list[SegmentWrite]) -> list[tuple[int, bool, int]]:
@@ -68,9 +71,9 @@ def planned(writes: list[SegmentWrite]) -> list[tuple[int, bool, int]]:
 def test_first_frames_go_into_a_new_segment(topic: TopicLog) -> None:
     add(topic, 10, 10)
 
-    writes = plan_writes(topic, NOW_MS)
+    writes = plan_writes(topic, NOW_MS).lay_out()
 
-    assert planned(writes) == [(0, True, 2)]
+    assert planned(writes) == [(0, True, 1)]
     assert writes[0].position == topic.header_length
     assert writes[0].end_offset == 2
 
@@ -78,7 +81,7 @@ def test_first_frames_go_into_a_new_segment(topic: TopicLog) -> None:
 def test_frames_that_do_not_fit_go_into_segments_of_their_own(topic: TopicLog) -> None:
     add(topic, 600, 600, 600, 5000, 10)
 
-    writes = plan_writes(topic, NOW_MS)
+    writes = plan_writes(topic, NOW_MS).lay_out()
 
     assert planned(writes) == [
         (0, True, 1),
@@ -96,11 +99,12 @@ def test_more_frames_go_behind_those_that_are_there(
     perform(tmp_path, plan_writes(topic, NOW_MS))
     add(topic, 100)
 
-    writes = plan_writes(topic, NOW_MS)
+    plan = plan_writes(topic, NOW_MS)
 
+    writes = plan.lay_out()
     assert planned(writes) == [(0, False, 1)]
     assert writes[0].position == topic.segments[0].length
-    perform(tmp_path, writes)
+    perform(tmp_path, plan)
     assert Path(topic.segments[0].path).stat().st_size == topic.segments[0].length
     assert topic.tail.unwritten() == []
 
@@ -110,8 +114,8 @@ def test_aged_segment_takes_no_more_frames(topic: TopicLog, tmp_path: Path) -> N
     perform(tmp_path, plan_writes(topic, NOW_MS))
     add(topic, 10)
 
-    assert planned(plan_writes(topic, NOW_MS + 9_999)) == [(0, False, 1)]
-    assert planned(plan_writes(topic, NOW_MS + 10_000)) == [(1, True, 1)]
+    assert planned(plan_writes(topic, NOW_MS + 9_999).lay_out()) == [(0, False, 1)]
+    assert planned(plan_writes(topic, NOW_MS + 10_000).lay_out()) == [(1, True, 1)]
 
 
 @pytest.mark.parametrize(
@@ -122,7 +126,7 @@ def test_age_counts_from_creation_if_it_is_known(
     topic: TopicLog, age_s: float | None, created_ms: int | None, aged: bool
 ) -> None:
     add(topic, 10)
-    segment = plan_writes(topic, 0)[0].segment
+    segment = plan_writes(topic, 0).lay_out()[0].segment
     segment.created_ms = created_ms
 
     assert is_aged(segment, age_s, NOW_MS) is aged
@@ -131,23 +135,22 @@ def test_age_counts_from_creation_if_it_is_known(
 def test_roll_adds_an_empty_segment_once(topic: TopicLog, tmp_path: Path) -> None:
     add(topic, 10)
 
-    writes = plan_writes(topic, NOW_MS, roll=True)
+    writes = perform(tmp_path, plan_writes(topic, NOW_MS, roll=True))
 
     assert planned(writes) == [(0, True, 1), (1, True, 0)]
     assert writes[1].end_offset == 1
-    perform(tmp_path, writes)
-    assert plan_writes(topic, NOW_MS, roll=True) == []
+    assert plan_writes(topic, NOW_MS, roll=True).lay_out() == []
 
 
-def test_nothing_to_write_is_no_plan(topic: TopicLog) -> None:
-    assert plan_writes(topic, NOW_MS) == []
+def test_nothing_to_write_is_nothing_to_do(topic: TopicLog) -> None:
+    assert plan_writes(topic, NOW_MS).lay_out() == []
 
 
 def test_segment_is_sealed_by_its_successor(topic: TopicLog, tmp_path: Path) -> None:
     add(topic, 10)
-    first, second = plan_writes(topic, NOW_MS, roll=True)
-    work = write_out(tmp_path, [first, second])
+    work = write_out(tmp_path, plan_writes(topic, NOW_MS, roll=True))
     work.run()
+    first, second = work.writes
 
     sealed = [finish_write(first), finish_write(second)]
 
@@ -160,22 +163,22 @@ def test_leftover_at_the_place_of_a_new_segment_is_written_over(
     topic: TopicLog, tmp_path: Path
 ) -> None:
     add(topic, 10)
-    writes = plan_writes(topic, NOW_MS)
-    leftover = Path(writes[0].segment.path)
+    plan = plan_writes(topic, NOW_MS)
+    leftover = Path(plan.lay_out()[0].segment.path)
     leftover.parent.mkdir(parents=True)
     leftover.write_bytes(b"x" * 10_000)
 
-    perform(tmp_path, writes)
+    perform(tmp_path, plan)
 
     assert leftover.stat().st_size == topic.segments[0].length
 
 
 def test_table_shows_topics_as_they_will_stand(topic: TopicLog) -> None:
-    (empty,) = table([topic], [])
+    (empty,) = table([topic])
     add(topic, 10, 10)
-    writes = plan_writes(topic, NOW_MS)
+    writes = plan_writes(topic, NOW_MS).lay_out()
 
-    (record,) = table([topic], writes)
+    (record,) = written(table([topic]), writes)
 
     assert (empty.active_base, empty.active_length) == (None, 0)
     assert (record.id, record.name, record.end_offset) == (1, "t", 2)
@@ -188,7 +191,7 @@ def test_table_without_writes_shows_topics_as_they_stand(
     add(topic, 10)
     perform(tmp_path, plan_writes(topic, NOW_MS))
 
-    (record,) = table([topic], [])
+    (record,) = table([topic])
 
     assert (record.active_base, record.active_length) == (0, topic.segments[0].length)
 
@@ -198,11 +201,10 @@ def test_dirty_remembers_the_first_place_that_was_written(
 ) -> None:
     dirty = Dirty()
     add(topic, 10)
-    (first,) = plan_writes(topic, NOW_MS)
-    perform(tmp_path, [first])
+    (first,) = perform(tmp_path, plan_writes(topic, NOW_MS))
     dirty.note(first)
     add(topic, 10)
-    (second,) = plan_writes(topic, NOW_MS)
+    (second,) = plan_writes(topic, NOW_MS).lay_out()
 
     dirty.note(second)
 
@@ -212,7 +214,7 @@ def test_dirty_remembers_the_first_place_that_was_written(
 
 def test_dirty_of_a_failed_checkpoint_is_taken_back(topic: TopicLog) -> None:
     add(topic, 10)
-    segment = plan_writes(topic, NOW_MS)[0].segment
+    segment = plan_writes(topic, NOW_MS).lay_out()[0].segment
     dirty = Dirty(segments={"a": 50, "b": 5}, sealed=[(topic, segment)])
     failed = Dirty(segments={"a": 10, "c": 7}, suspect={"a"}, directories={"d"})
 

@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 
 from penstock.log import frame_of
 from penstock.log.frame import HEADER_BYTES, peek
-from penstock.log.tail import Tail, TailFrame
+from penstock.log.tail import Tail, TailFrame, TailPart
 from penstock.model.columns import Columns
 
 
@@ -27,8 +29,12 @@ def tail() -> Tail:
     return tail
 
 
-def bases(frames: list[TailFrame]) -> list[int]:
-    return [one.header.base_offset for one in frames]
+def written(tail: Tail, count: int) -> None:
+    tail.mark_written(count, [part.frame() for part in tail.unwritten()[:count]])
+
+
+def bases(parts: Sequence[TailPart]) -> list[int]:
+    return [one.base_offset for one in parts]
 
 
 @pytest.mark.parametrize(
@@ -54,7 +60,7 @@ def test_frames_are_found_from_an_offset_within_a_limit(
 
 
 def test_written_frames_may_be_dropped_and_others_not(tail: Tail) -> None:
-    tail.mark_written(2)
+    written(tail, 2)
 
     freed = tail.drop_written(99)
 
@@ -65,7 +71,7 @@ def test_written_frames_may_be_dropped_and_others_not(tail: Tail) -> None:
 
 
 def test_oldest_frames_are_dropped_first(tail: Tail) -> None:
-    tail.mark_written(3)
+    written(tail, 3)
 
     tail.drop_written(1)
 
@@ -73,8 +79,17 @@ def test_oldest_frames_are_dropped_first(tail: Tail) -> None:
     assert bases(tail.unwritten()) == [16]
 
 
+def test_written_parts_become_the_frames_they_were_gathered_into(tail: Tail) -> None:
+    tail.mark_written(3, [frame(10, 6)])
+
+    assert bases(tail.since(13, 1 << 20, at_least_one=False)) == [10, 16]
+    assert bases(tail.unwritten()) == [16]
+    assert tail.drop_written(1) == frame(10, 6).size
+    assert tail.start_offset == 16
+
+
 def test_clear_tells_what_was_written_and_what_was_not(tail: Tail) -> None:
-    tail.mark_written(1)
+    written(tail, 1)
 
     sizes = tail.clear()
 
@@ -97,6 +112,6 @@ def test_empty_tail_has_nothing() -> None:
 
 
 def test_bytes_that_wait_are_counted(tail: Tail) -> None:
-    tail.mark_written(1)
+    written(tail, 1)
 
     assert tail.unwritten_bytes == 3 * LENGTH

@@ -7,6 +7,7 @@ import pytest
 from penstock.log import Columns, Log, LogOptions
 from penstock.log.layout import index_file
 from tests.unit.log.faults import flip, offsets, payloads
+from tests.unit.log.scenes import write_out
 
 # Every commit is written out, and nothing is kept in memory.
 ON_DISK = LogOptions(write_out_bytes=0, tail_cache_bytes=0)
@@ -25,6 +26,8 @@ def filled(directory: Path, options: LogOptions, *, roll_every: int = 5) -> Log:
         texts = [b"%0100d" % (first + index) for index in range(2)]
         log.append("t", Columns(texts, [10 * first, 10 * first + 10]))
         log.commit()
+        if options is not IN_MEMORY:
+            write_out(log)
         if options is not IN_MEMORY and number % roll_every == roll_every - 1:
             log.roll("t")
     return log
@@ -158,6 +161,7 @@ def test_damaged_first_frame_is_reported_by_a_read_alone(tmp_path: Path) -> None
     for number in range(3):
         log.append("t", Columns([b"%d" % number]))
         log.commit()
+        write_out(log)
     log.close()
     flip(next(tmp_path.glob("topics/*/*.seg")), 130)
     log = Log.open(tmp_path, LogOptions(start_check_bytes=0))

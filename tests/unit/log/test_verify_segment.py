@@ -17,6 +17,7 @@ from penstock.log.segment import MAX_HEADER_BYTES, decode_header, encode_header
 from penstock.log.tally import Tally, VerifyResult
 from penstock.log.topic import TopicLog
 from penstock.log.verify_segment import SegmentCheck
+from tests.unit.log.scenes import write_out
 
 PER_SEGMENT = 5
 
@@ -33,6 +34,7 @@ def data(tmp_path: Path) -> Path:
                     "t", Columns([b"payload", b"another"], at, keys=[b"k", b"l"])
                 )
                 log.commit()
+                write_out(log)
             if segment < 3:
                 log.roll("t")
         log.checkpoint()

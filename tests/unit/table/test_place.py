@@ -162,7 +162,7 @@ def damaged(directory: Path) -> Path:
         log.create_topic("t")
         for number in range(50):
             append(log, "t", 1, start=number)
-        log.checkpoint()
+            log.checkpoint()
     (segment,) = directory.rglob("*.seg")
     data = bytearray(segment.read_bytes())
     data[len(data) // 2 : len(data) // 2 + 4] = b"oops"

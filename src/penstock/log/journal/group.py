@@ -53,6 +53,7 @@ class EntryKind(IntEnum):
     START = 3
     TRUNCATE = 4
     DELETE = 5
+    ROWS = 6
 
 
 FIRST_OWNED = 256

@@ -1,0 +1,118 @@
+"""Small frames of a topic gathered into large ones, on their way into segments.
+
+A frame costs whoever reads it more than some dozens of events do, and a segment keeps
+its frames for ever after. So events that came a few at a time are written as if they
+had come together: offsets, ids, timestamps and order stay as they were.
+
+Generated ids stay generated where those of neighbours count on: all that a topic got
+since it was opened do. Others, such as those of frames that an earlier version wrote,
+are written out as if a publisher had given them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import TypeVar
+
+from penstock.log.batch import Batch
+from penstock.log.frame import Column, FrameFlag
+from penstock.log.rows import SMALL_BYTES, SMALL_EVENTS, RowsPart, frame_at
+from penstock.log.tail import TailFrame, TailPart
+from penstock.model import ids
+from penstock.model.columns import Columns
+
+P = TypeVar("P", bound=TailPart)
+
+# Up to which small ones are gathered into one.
+GATHERED_BYTES = 1 << 17
+# So many generated ids are worth a frame of their own: written out, one is 36 bytes.
+_WORTH_A_FRAME = 64
+
+_IDS_BY_TIME = int(FrameFlag.IDS_BY_TIME)
+_KNOWN = frozenset(Column)
+
+
+def gathered(
+    topic: str, parts: Iterable[P], max_bytes: int = GATHERED_BYTES
+) -> Iterator[tuple[TailFrame, list[P]]]:
+    """The frames to be written, and the parts that each was made of, in their order."""
+    run: list[P] = []
+    size = events = 0
+    line: int | None = None
+    for part in parts:
+        small = is_small(part)
+        mine = _line_of(part) if small else None
+        if run and not (
+            small
+            and size + part.size <= max_bytes
+            and part.base_offset == run[-1].end_offset
+            and (line is None or mine == line or events < _WORTH_A_FRAME)
+        ):
+            yield _joined(topic, run), run
+            run, size, events = [], 0, 0
+        if not small:
+            yield part.frame(), [part]
+            continue
+        line = mine if not run or mine == line else None
+        run.append(part)
+        size += part.size
+        events += part.events
+    if run:
+        yield _joined(topic, run), run
+
+
+def is_small(part: TailPart) -> bool:
+    """Whether a part is worth gathering with its neighbours."""
+    if part.events >= SMALL_EVENTS or part.size >= SMALL_BYTES:
+        return False
+    if isinstance(part, RowsPart):
+        return True
+    frame = part.frame()
+    if frame.header.flags & ~_IDS_BY_TIME:  # gaps, or what a later version means by it
+        return False
+    return _KNOWN.issuperset(Batch.whole("", *frame).columns())
+
+
+def _joined(topic: str, parts: list[P]) -> TailFrame:
+    """One frame of neighbours."""
+    first = parts[0]
+    if len(parts) == 1:
+        return first.frame()
+    line = _line_of(first)
+    if any(_line_of(part) != line for part in parts):
+        line = None
+    columns_of: Callable[[str, TailPart], Columns]
+    columns_of = _with_ids if line is None else _columns_of
+    columns = Columns()
+    for part in parts:
+        columns.extend(columns_of(topic, part))
+    return frame_at(columns, first.base_offset, (line or 0) + first.base_offset)
+
+
+def _line_of(part: TailPart) -> int | None:
+    """What generated ids have below their time, less the offset.
+
+    None: an id does not have the time of its event, so that it cannot be made up.
+    """
+    if isinstance(part, RowsPart):
+        return part.low_id - part.base_offset
+    header = part.frame().header
+    if not header.flags & _IDS_BY_TIME:
+        stamp = header.min_timestamp_ms
+        if stamp != header.max_timestamp_ms or not ids.is_of(header.id_base, stamp):
+            return None
+    return ids.counted(header.id_base, 0) - header.base_offset
+
+
+def _columns_of(topic: str, part: TailPart) -> Columns:
+    if isinstance(part, RowsPart):
+        return part.columns()
+    return Batch.whole(topic, *part.frame()).to_columns()
+
+
+def _with_ids(topic: str, part: TailPart) -> Columns:
+    """The events as if their publisher had given the ids that were generated."""
+    batch = Batch.whole(topic, *part.frame())
+    columns = batch.to_columns()
+    columns.ids = [*batch.ids()]
+    return columns
