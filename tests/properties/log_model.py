@@ -152,6 +152,18 @@ class Simulation:
         for name in self.random.sample(TOPICS, 2):
             self._append(name)
 
+    def append_rows(self) -> None:
+        """Events of several topics in one call."""
+        names = self.random.sample(TOPICS, self.random.choice([1, 2, 3]))
+        for name in names:
+            self._topic(name)
+        columns, rows = self._events()
+        topics = self.random.choices(names, k=len(rows))
+        appended = self.log.append_rows(topics, columns)
+        for at, (name, row) in enumerate(zip(topics, rows, strict=True)):
+            id_ = appended.generated_id(at)
+            self._note_appended(name, appended.offsets[at], [row], {0: id_}.__getitem__)
+
     def append_encoded(self) -> None:
         name = self.random.choice(TOPICS)
         self._topic(name)
@@ -479,6 +491,7 @@ def difference(found: State, expected: State) -> str:
 _WEIGHTED: dict[Callable[[Simulation], None], int] = {
     Simulation.append: 12,
     Simulation.append_to_several: 4,
+    Simulation.append_rows: 4,
     Simulation.append_encoded: 3,
     Simulation.record: 4,
     Simulation.sync: 8,

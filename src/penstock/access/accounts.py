@@ -92,6 +92,21 @@ class Accounts:
         payer.admit({topic: size})
         return size
 
+    def admitted_rows(
+        self, rows: Callable[[], Mapping[str, Columns]]
+    ) -> dict[str, tuple[int, int]]:
+        """The same for events of several topics: how many of each, and their size."""
+        payer = self.payer
+        if payer is None or not payer.limited:
+            return {}
+        limit = self.log.options.max_event_bytes
+        found = {
+            topic: (len(events), events.check(limit))
+            for topic, events in rows().items()
+        }
+        payer.admit({topic: size for topic, (_, size) in found.items()})
+        return found
+
     def admit_pending(self, topic: str, size: int) -> None:
         """Whether the payer might publish that by now; raises QuotaReached."""
         if self.payer is not None and self.payer.limited:

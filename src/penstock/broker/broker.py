@@ -27,6 +27,7 @@ from penstock.broker.publishing import (
     publish_once,
     release,
 )
+from penstock.broker.publishing_rows import RowsTerms, accept_rows, places_of
 from penstock.broker.sinks import Sinks
 from penstock.broker.starts import check_resumed, resolved
 from penstock.broker.timers import Timers
@@ -54,6 +55,7 @@ from penstock.errors import (
 )
 from penstock.log import (
     Appended,
+    AppendedRows,
     Batch,
     Columns,
     GroupCommit,
@@ -242,14 +244,17 @@ class Broker:
         self.log.create_topic(name, options or self.options_for(name))
         self._made(name)
 
-    def _check_new(self, name: str) -> None:
-        """Raises InvalidName, LimitReached, if no topic of that name can be made."""
+    def _check_new(self, name: str, others: int = 0) -> None:
+        """Raises InvalidName, LimitReached, if no topic of that name can be made.
+
+        ``others`` are to be made in front of it.
+        """
         self.check_topic(name)
-        if self.log.topic_count >= self.options.max_topics:
+        if self.log.topic_count + others >= self.options.max_topics:
             raise LimitReached("topics", self.options.max_topics, "max_topics")
         payer = self.accounts.payer
         if payer is not None and not self.log.has_topic(name):
-            payer.check_topics(1)
+            payer.check_topics(others + 1)
 
     def _made(self, name: str) -> None:
         """A topic is made, in the group that is open now."""
@@ -352,6 +357,45 @@ class Broker:
             self._made(topic)
         return appended
 
+    def publish_rows(
+        self, topics: Sequence[str], events: Columns, *, relaxed: bool = False
+    ) -> AppendedRows:
+        """As ``publish``, each event to the topic at its place: all of them, or none.
+
+        Raises BeingDeleted too.
+        """
+        new: dict[str, TopicOptions] = {}
+        for name in dict.fromkeys(topics):
+            if not self.log.has_topic(name):
+                self._check_new(name, len(new))
+                new[name] = self.options_for(name)
+            elif name[0] == "$":
+                accepted_topic(name)
+        sizes = self.accounts.admitted_rows(lambda: _by_topic(topics, events))
+        self._look_into(topics, events, new)
+        appended = self.log.append_rows(topics, events, relaxed=relaxed, create=new)
+        for name in new:
+            self._made(name)
+        for name, size in sizes.items():
+            self.accounts.published(name, *size)
+        return appended
+
+    def _look_into(
+        self, topics: Sequence[str], events: Columns, new: Mapping[str, TopicOptions]
+    ) -> None:
+        """As ``check_payloads`` and ``stamp``, each event with its topic."""
+        log, after_ms = self.log, {}
+        for name in dict.fromkeys(topics):
+            expires_s = (new.get(name) or log.topic(name).options).expires_s
+            if expires_s is not None:
+                after_ms[name] = int(expires_s * 1000)
+        if gates := self.registry.gates.keys() & set(topics):
+            places = places_of(topics)
+            for name in gates:
+                self.check_payloads(name, [events.payloads[at] for at in places[name]])
+        if after_ms:
+            events.expire_each_after([after_ms.get(name, 0) for name in topics])
+
     def publish_group(self, events: Mapping[str, Columns]) -> None:
         """Append checked events to topics, which are made if need be: all, or none."""
         new = {
@@ -394,6 +438,24 @@ class Broker:
         """Store what can be of a publisher's batch; see penstock.broker.publishing."""
         how = PublishTerms(self, topic, now_s, relaxed, keep, charged, stored)
         return accept(how, events, units, dedup_ids)
+
+    def accept_rows(
+        self,
+        topics: Sequence[str],
+        events: Columns,
+        *,
+        units: Sequence[int] = (),
+        dedup_ids: list[str | None] | None = None,
+        now_s: float = 0.0,
+        relaxed: bool = False,
+        stored: Callable[[StoredPiece], None] | None = None,
+    ) -> Accepted:
+        """As ``accept``, each event to the topic at its place, and nothing is raised.
+
+        What one topic is refused for is told by its units, and the others are stored.
+        """
+        how = RowsTerms(self, units, dedup_ids, now_s, relaxed, stored)
+        return accept_rows(how, topics, events)
 
     def publish_once(
         self, topic: str, events: Columns, dedup_ids: list[str | None], now_s: float
@@ -603,3 +665,7 @@ class Broker:
         """Keep raw input that makes no sense; raises Backlogged, WriteFailed."""
         letters.keep_raw(self.log, gateway, reason, raw, self.letter_options)
         self.accounts.charge(1, len(raw))
+
+
+def _by_topic(topics: Sequence[str], events: Columns) -> dict[str, Columns]:
+    return {name: events.pick(places) for name, places in places_of(topics).items()}

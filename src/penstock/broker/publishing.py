@@ -19,7 +19,7 @@ from penstock.broker.promised import is_lost
 from penstock.delivery import letters
 from penstock.delivery.pending import PendingMessage
 from penstock.errors import InvalidBatch, InvalidPayload, LimitReached, PenstockError
-from penstock.log import Appended, Columns
+from penstock.log import Appended, AppendedRows, Columns
 
 if TYPE_CHECKING:
     from penstock.broker.broker import Broker
@@ -36,7 +36,7 @@ class StoredPiece:
     offsets: Sequence[int]
     """Of all their events, one after the other."""
     group: int
-    appended: Appended | None
+    appended: Appended | AppendedRows | None
     """None if some of them may have been stored before: then they keep their ids."""
 
     def id_at(self, broker: Broker, topic: str, place: int) -> str | None:

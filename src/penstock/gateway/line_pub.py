@@ -84,7 +84,7 @@ class LinePublishing:
             appended.generated_id(index) if id_ is None else id_
             for index, id_ in enumerate(decoded.ids)
         ]
-        data = replies.published(topic, ids, appended.base_offset)
+        data = replies.published(topic, ids, piece.offsets[0])
         self._outbox.after(appended.group, data, lambda: _LOST * count)
 
     def _many(self, topics: list[bytes], events: list[bytes], now_s: float) -> None:

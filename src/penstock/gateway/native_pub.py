@@ -149,13 +149,13 @@ def _published(run: list[Publish], piece: StoredPiece) -> list[bytes]:
     """The answers to those of a run that were stored together."""
     appended = piece.appended
     assert appended is not None, "no ids were given to tell them by"
-    answers, place, base = [], 0, appended.base_offset
+    answers, place = [], 0
     for unit in piece.units:
         one = run[unit]
         first = None
         if one.ids is None or None in one.ids:
             first = [appended.generated_id(place)]
-        answers.append(encode(Published(one.seq, base + place, first)))
+        answers.append(encode(Published(one.seq, piece.offsets[place], first)))
         place += len(one.payloads)
     return answers
 

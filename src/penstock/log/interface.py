@@ -98,8 +98,13 @@ class AppendedRows:
     _low_ids: list[int]
     _times: Sequence[int]
 
+    def generated_id(self, index: int) -> str:
+        """The id of event ``index``, if its publisher gave none."""
+        low = self._low_ids[index] + self.offsets[index]
+        return ids.text_of(self._times[index], low)
+
     def generated_ids(self) -> list[str]:
-        """The ids of the events that their publisher gave none."""
+        """Those of all events."""
         rows = zip(self._low_ids, self.offsets, self._times, strict=True)
         return [ids.text_of(time, low + offset) for low, offset, time in rows]
 
@@ -230,6 +235,14 @@ class BrokerLog(Protocol):
         *,
         create: Mapping[str, TopicOptions] = ...,
     ) -> dict[str, Appended]: ...
+    def append_rows(
+        self,
+        names: Sequence[str],
+        events: Columns,
+        *,
+        relaxed: bool = False,
+        create: Mapping[str, TopicOptions] = ...,
+    ) -> AppendedRows: ...
     def append_large(
         self,
         batches: Sequence[tuple[str, Batch]],

@@ -31,7 +31,7 @@ from penstock.log.batch import Batch
 from penstock.log.checkpoint import TopicRecord
 from penstock.log.core import LogCore
 from penstock.log.intake import checked_size
-from penstock.log.interface import Appended
+from penstock.log.interface import Appended, AppendedRows
 from penstock.log.journal import FIRST_OWNED, LAST_OWNED, EntryKind, Journal
 from penstock.log.layout import Layout
 from penstock.log.lock import DirectoryLock
@@ -136,9 +136,7 @@ class Log(LogCore):
         if name in self.catalog:
             self._there(name)
             raise TopicExists(name)
-        if len(self.catalog) >= self.options.max_topics:
-            limit = f"larger than {len(self.catalog)} for one more topic"
-            raise InvalidOption("max_topics", self.options.max_topics, limit)
+        self._check_topics(1)
         record = TopicRecord(
             id=self.catalog.next_id,
             name=topic_name(name),
@@ -150,6 +148,14 @@ class Log(LogCore):
         self.intake.group.undo.append(lambda: self.catalog.remove(topic))
         self.intake.group.then.append(lambda: setattr(topic, "committed", True))
         return topic
+
+    def _check_topics(self, more: int) -> None:
+        """Whether there may be so many more; raises InvalidOption."""
+        most, there = self.options.max_topics, len(self.catalog)
+        if there + more > most:
+            what = "one more topic" if more == 1 else f"{more} more topics"
+            limit = f"at least {there + more} for {what}"
+            raise InvalidOption("max_topics", most, limit)
 
     def set_options(self, name: str, options: TopicOptions) -> None:
         """Change a topic's settings, from the commit of the open group on."""
@@ -209,6 +215,36 @@ class Log(LogCore):
             name: self.intake.append(self.catalog.get(name), events)
             for name, events in batches.items()
         }
+
+    def append_rows(
+        self,
+        names: Sequence[str],
+        events: Columns,
+        *,
+        relaxed: bool = False,
+        create: Mapping[str, TopicOptions] = MappingProxyType({}),
+    ) -> AppendedRows:
+        """Add events, each to the topic at its place: all are stored, or none is.
+
+        It costs what the events cost, however many topics there are. ``relaxed`` and
+        ``create`` as above; raises what ``append`` raises, and InvalidOption for more
+        topics than there may be.
+        """
+        self.check_writer()
+        once = dict.fromkeys(names)
+        for name in once:
+            if name not in create:
+                self._there(name)
+        if len(names) != len(events):
+            raise InvalidBatch("number of topics", len(names), f"{len(events)}")
+        self._check_topics(len(create))
+        self._make_room(checked_size(events, self.options.max_event_bytes))
+        for name, options in create.items():
+            self.create_topic(name, options)
+        topics = {name: self.catalog.get(name) for name in once}
+        return self.intake.append_rows(
+            [topics[name] for name in names], events, relaxed=relaxed
+        )
 
     def append_large(
         self,

@@ -147,6 +147,12 @@ class Columns:
         pairs = zip(given, self.timestamps, strict=True)
         self.expires = [one or at_ms + after_ms for one, at_ms in pairs]
 
+    def expire_each_after(self, after_ms: Sequence[int]) -> None:
+        """The same, where each has a time of its own; 0: it does not."""
+        given = self.expires or [0] * len(self.payloads)
+        rows = zip(given, self.timestamps, after_ms, strict=True)
+        self.expires = [one or (after and at_ms + after) for one, at_ms, after in rows]
+
     def extend(self, other: Columns) -> None:
         """Append all events of ``other``."""
         given, more = self.given(), other.given()

@@ -18,6 +18,8 @@ from penstock.errors import (
 from penstock.log import Batch, Columns, Log, LogOptions, TopicOptions, frame_of
 from tests.unit.log.faults import FaultyFiles, payloads
 
+NEW = TopicOptions(durability="os")
+
 
 @pytest.fixture
 def log(tmp_path: Path) -> Log:
@@ -327,3 +329,57 @@ def test_one_event_that_was_promised_has_the_whole_group_synced(
 
         assert disk.count("sync", "journal") == before + 1
         assert payloads(log, "t") == [b"a", b"b", b"c"]
+
+
+def test_rows_of_several_topics_are_stored_together(log: Log) -> None:
+    log.append("t", Columns([b"0"], 1))
+
+    appended = log.append_rows(
+        ["t", "new", "t"], Columns([b"1", b"2", b"3"], 1), create={"new": NEW}
+    )
+
+    assert appended.offsets == [1, 0, 2]
+    assert appended.generated_ids() == [appended.generated_id(at) for at in range(3)]
+    log.sync()
+    assert payloads(log, "t") == [b"0", b"1", b"3"]
+    assert payloads(log, "new") == [b"2"]
+    given = [batch.ids() for name in ("t", "new") for batch in log.read(name, 0)]
+    assert [one for ids in given for one in ids][-3:] == [
+        appended.generated_id(at) for at in (0, 2, 1)
+    ]
+    assert log.topic("new").options == NEW
+
+
+@pytest.mark.parametrize(
+    ("names", "events", "error"),
+    [
+        (["t", "none"], [b"1", b"2"], UnknownTopic),
+        (["t", "new"], [b"1", b"x" * 101], InvalidBatch),
+        (["t"], [b"1", b"2"], InvalidBatch),
+        ([], [], InvalidBatch),
+        (["new", "newer"], [b"1", b"2"], InvalidOption),
+    ],
+)
+def test_rows_are_stored_together_or_not_at_all(
+    tmp_path: Path, names: list[str], events: list[bytes], error: type[Exception]
+) -> None:
+    options = LogOptions(max_topics=2, max_event_bytes=100)
+    with Log.open(tmp_path, options) as log:
+        log.create_topic("t")
+        new = {name: NEW for name in names if name.startswith("new")}
+
+        with pytest.raises(error):
+            log.append_rows(names, Columns(events, 1), create=new)
+
+        assert log.topics() == ["t"]
+        assert log.topic("t").next_offset == 0
+
+
+def test_relaxed_rows_ask_for_no_sync(log: Log) -> None:
+    syncs = log.syncs
+
+    log.append_rows(["t", "t"], Columns([b"1", b"2"], 1), relaxed=True)
+    log.commit()
+
+    assert log.syncs == syncs
+    assert payloads(log, "t") == [b"1", b"2"]
