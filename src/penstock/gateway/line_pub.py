@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, cast
 
 from penstock.access.grants import OPEN
 from penstock.broker.broker import Broker
@@ -72,39 +72,73 @@ class LinePublishing:
             return
         if outcome.refused:
             answers = _Answers(count)
-            self._say(topic, range(count), outcome, decoded.ids, answers)
+            self._say([topic] * count, outcome, decoded.ids, answers)
             self._answer(answers)
             return
         if not self.confirm:
             return
         (piece,) = outcome.pieces
-        appended = piece.appended
-        assert appended is not None, "nothing is told from anything else here"
-        ids = [
-            appended.generated_id(index) if id_ is None else id_
-            for index, id_ in enumerate(decoded.ids)
-        ]
+        assert piece.appended is not None, "no ids were given to tell them by"
+        ids = _ids(piece.appended.generated_ids, decoded.ids)
         data = replies.published(topic, ids, piece.offsets[0])
-        self._outbox.after(appended.group, data, lambda: _LOST * count)
+        self._outbox.after(piece.group, data, lambda: _LOST * count)
 
     def _many(self, topics: list[bytes], events: list[bytes], now_s: float) -> None:
         """Several topics, or events that are bad: answers in the order of the lines."""
-        answers = _Answers(len(events))
         names: dict[bytes, str] = {}
-        lines: list[int] = []
-        for line, topic in enumerate(topics):
+        refused: dict[bytes, bytes] = {}
+        for topic in dict.fromkeys(topics):
             try:
-                names[topic] = names.get(topic) or text("topic", topic)
-                lines.append(line)
+                names[topic] = text("topic", topic)
             except RemoteProtocolError as error:
-                answers.said[line] = replies.error(error.text)
-        named = [names[topics[line]] for line in lines]
-        decoded = decode_mixed(named, [events[line] for line in lines])
+                refused[topic] = replies.error(error.text)
+        if refused:
+            self._some(topics, events, names, refused, now_s)
+            return
+        decoded = decode_mixed([names[topic] for topic in topics], events)
+        if decoded.errors or not self._may(names.values()):
+            self._some(topics, events, names, refused, now_s)
+            return
+        self._rows([names[topic] for topic in topics], decoded, now_s)
+
+    def _rows(self, names: list[str], decoded: Decoded, now_s: float) -> None:
+        """Publish events that are all good, each to the topic at its place."""
+        outcome = self._broker.accept_rows(names, _columns(decoded, now_s))
+        if outcome.refused or len(outcome.pieces) != 1:
+            answers = _Answers(len(names))
+            self._say(names, outcome, decoded.ids, answers)
+            self._answer(answers)
+        elif self.confirm:
+            (piece,) = outcome.pieces
+            assert piece.appended is not None, "no ids were given to tell them by"
+            ids = _ids(piece.appended.generated_ids, decoded.ids)
+            data = replies.published_each(names, ids, piece.offsets)
+            self._outbox.after(piece.group, data, lambda: _LOST * len(names))
+
+    def _some(
+        self,
+        topics: list[bytes],
+        events: list[bytes],
+        names: dict[bytes, str],
+        refused: dict[bytes, bytes],
+        now_s: float,
+    ) -> None:
+        """Publish those of some events that are good, each to the topic at its place.
+
+        Topics are refused, or named.
+        """
+        answers = _Answers(len(events))
+        lines = [line for line, topic in enumerate(topics) if topic in names]
+        for line, topic in enumerate(topics):
+            answers.said[line] = refused.get(topic, b"")
+        decoded = decode_mixed(
+            [names[topics[line]] for line in lines], [events[line] for line in lines]
+        )
         for place, reason in decoded.errors:
             answers.said[lines[place]] = replies.error(reason.text)
         bad = {place for place, _ in decoded.errors}
         lines = [line for place, line in enumerate(lines) if place not in bad]
-        stored = self._by_topic([names[topics[i]] for i in lines], decoded, now_s)
+        stored = self._allowed([names[topics[i]] for i in lines], decoded, now_s)
         for place, line in enumerate(lines):
             answers.said[line] = stored.said[place]
             answers.groups[line] = stored.groups[place]
@@ -114,38 +148,53 @@ class LinePublishing:
         """Answer lines that were not all published, each with its own answer."""
         self._outbox.each(answers.said, answers.groups, lambda _: _LOST)
 
-    def _by_topic(self, names: list[str], decoded: Decoded, now_s: float) -> _Answers:
-        """Publish good events, each to the topic at its place; their answers."""
+    def _may(self, names: Iterable[str]) -> bool:
+        """Whether the user may publish to all of these topics."""
+        return not any(map(self._barred, names))
+
+    def _barred(self, name: str) -> PenstockError | None:
+        """Why the user may not publish to a topic, if that is so."""
+        try:
+            self.grants.check_publish(name)
+        except PenstockError as error:
+            return error
+        return None
+
+    def _allowed(self, names: list[str], decoded: Decoded, now_s: float) -> _Answers:
+        """Publish good events to the topics that the user may; answers to all."""
         answers = _Answers(len(names))
-        rows: dict[str, list[int]] = {}
+        barred = {name: self._barred(name) for name in dict.fromkeys(names)}
+        rows = []
         for row, name in enumerate(names):
-            rows.setdefault(name, []).append(row)
-        whole = _columns(decoded, now_s)
-        outcomes: dict[str, Accepted] = {}
-        for name, mine in rows.items():
-            try:
-                self.grants.check_publish(name)
-                outcomes[name] = self._broker.accept(name, whole.pick(mine))
-            except PenstockError as failure:
-                for row in mine:
-                    answers.said[row] = replies.error(_text(failure))
-        for name, outcome in outcomes.items():
-            if self.confirm:  # others are promised nothing
-                take_out_failed(self._broker, outcome)
-            self._say(name, rows[name], outcome, decoded.ids, answers)
+            if (error := barred[name]) is None:
+                rows.append(row)
+            else:
+                answers.said[row] = replies.error(_text(error))
+        if rows:
+            mine = [names[row] for row in rows]
+            events = _columns(decoded, now_s).pick(rows)
+            outcome, stored = (
+                self._broker.accept_rows(mine, events),
+                _Answers(len(rows)),
+            )
+            self._say(mine, outcome, [decoded.ids[row] for row in rows], stored)
+            for place, row in enumerate(rows):
+                answers.said[row] = stored.said[place]
+                answers.groups[row] = stored.groups[place]
         return answers
 
     def _say(
         self,
-        topic: str,
-        rows: Sequence[int],
+        names: Sequence[str],
         outcome: Accepted,
         ids: Sequence[str | None],
         answers: _Answers,
     ) -> None:
-        """Answer some rows of one topic, each with what became of it."""
+        """Answer events, each of the topic at its place, with what became of it."""
+        if self.confirm:  # others are promised nothing
+            take_out_failed(self._broker, outcome)
         for place, refusal in outcome.refused.items():
-            answers.said[rows[place]] = (
+            answers.said[place] = (
                 _LOST
                 if isinstance(refusal, WriteFailed)
                 else replies.error(_text(refusal))
@@ -156,13 +205,20 @@ class LinePublishing:
             for at, (place, offset) in enumerate(
                 zip(piece.units, piece.offsets, strict=True)
             ):
-                id_ = ids[rows[place]] or piece.id_at(self._broker, topic, at) or ""
-                answers.groups[rows[place]] = piece.group
-                answers.said[rows[place]] = b"published %b %b %d\r\n" % (
-                    topic.encode(),
-                    id_.encode(),
-                    offset,
-                )
+                name = names[place]
+                id_ = ids[place] or piece.id_at(self._broker, name, at) or ""
+                answers.groups[place] = piece.group
+                answers.said[place] = replies.published(name, [id_], offset)
+
+
+def _ids(generated: Callable[[], list[str]], given: Sequence[str | None]) -> list[str]:
+    """The ids of events: those that were given, and generated ones."""
+    if None not in given:
+        return [*cast("Sequence[str]", given)]  # as just seen
+    made = generated()
+    if not any(given):
+        return made
+    return [one or other for one, other in zip(given, made, strict=True)]
 
 
 def _text(error: PenstockError) -> str:

@@ -68,6 +68,16 @@ def published(topic: str, ids: Iterable[str], base_offset: int) -> bytes:
     return "".join(lines).encode()
 
 
+def published_each(
+    topics: Iterable[str], ids: Iterable[str], offsets: Iterable[int]
+) -> bytes:
+    """One line for each event, of the topic at its place."""
+    rows = zip(topics, ids, offsets, strict=True)
+    return "".join(
+        [f"published {name} {id} {at}\r\n" for name, id, at in rows]
+    ).encode()
+
+
 def subscriber(name: str) -> bytes:
     return b"subscriber %b\r\n" % name.encode()
 
