@@ -194,9 +194,9 @@ class LineGateway(HeldLines):
         most = log.topic_count + NEW_TOPICS
         while at < end and not self.closing:
             if self.settled:
-                topics, events, at = publishes(lines, at, NEW_TOPICS, self._words)
+                topics, events, _ = publishes(lines, at, self._words)
                 if events:
-                    self._publisher.publish(topics, events, now_s)
+                    at += self._publisher.publish(topics, events, now_s)
                 at = self._acks(lines, at, now_s)
             if at < end and log.topic_count < most:
                 self._command(lines[at], now_s)

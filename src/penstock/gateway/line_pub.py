@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, cast
 
 from penstock.access.grants import OPEN
@@ -14,6 +14,7 @@ from penstock.errors import (
     RemoteProtocolError,
     WriteFailed,
 )
+from penstock.gateway.held_lines import NEW_TOPICS
 from penstock.gateway.outbox import Outbox
 from penstock.log import Columns
 from penstock.wire.line import Decoded, decode_mixed, replies, text
@@ -47,20 +48,40 @@ class LinePublishing:
         self._one_topic(topic, decoded, now_s)
         return True
 
-    def publish(self, topics: list[bytes], events: list[bytes], now_s: float) -> None:
-        """Publish events, each to the topic at the same place."""
-        first = topics[0]
-        if topics.count(first) == len(topics):
-            try:
-                name = text("topic", first)
-            except RemoteProtocolError as error:
-                self._outbox.now(replies.error(error.text) * len(events))
-                return
-            decoded = decode_mixed([name] * len(events), events)
-            if not decoded.errors:
-                self._one_topic(name, decoded, now_s)
-                return
-        self._many(topics, events, now_s)
+    def publish(self, topics: list[bytes], events: list[bytes], now_s: float) -> int:
+        """Publish events, each to the topic at the same place.
+
+        How many: those in front of one that would make more than NEW_TOPICS topics.
+        """
+        first, count = topics[0], len(topics)
+        if topics.count(first) < count:
+            if (end := self._end(topics)) < count:
+                topics, events = topics[:end], events[:end]
+            self._many(topics, events, now_s)
+            return len(topics)
+        try:
+            name = text("topic", first)
+        except RemoteProtocolError as error:
+            self._outbox.now(replies.error(error.text) * count)
+            return count
+        decoded = decode_mixed([name] * count, events)
+        if decoded.errors:
+            self._many(topics, events, now_s)
+        else:
+            self._one_topic(name, decoded, now_s)
+        return count
+
+    def _end(self, topics: list[bytes]) -> int:
+        """Where lines end that make no more than NEW_TOPICS topics."""
+        once = {
+            topic.decode(errors="replace"): topic for topic in dict.fromkeys(topics)
+        }
+        if len(once) > NEW_TOPICS:
+            there = self._broker.log.find_topics(once)
+            new = [name for name in once if name not in there]
+            if len(new) > NEW_TOPICS:
+                return topics.index(once[new[NEW_TOPICS]])
+        return len(topics)
 
     def _one_topic(self, topic: str, decoded: Decoded, now_s: float) -> None:
         count = len(decoded.msgs)
@@ -95,11 +116,12 @@ class LinePublishing:
         if refused:
             self._some(topics, events, names, refused, now_s)
             return
-        decoded = decode_mixed([names[topic] for topic in topics], events)
-        if decoded.errors or not self._may(names.values()):
+        named = list(map(names.__getitem__, topics))
+        decoded = decode_mixed(named, events)
+        if decoded.errors or any(map(self._barred, names.values())):
             self._some(topics, events, names, refused, now_s)
             return
-        self._rows([names[topic] for topic in topics], decoded, now_s)
+        self._rows(named, decoded, now_s)
 
     def _rows(self, names: list[str], decoded: Decoded, now_s: float) -> None:
         """Publish events that are all good, each to the topic at its place."""
@@ -147,10 +169,6 @@ class LinePublishing:
     def _answer(self, answers: _Answers) -> None:
         """Answer lines that were not all published, each with its own answer."""
         self._outbox.each(answers.said, answers.groups, lambda _: _LOST)
-
-    def _may(self, names: Iterable[str]) -> bool:
-        """Whether the user may publish to all of these topics."""
-        return not any(map(self._barred, names))
 
     def _barred(self, name: str) -> PenstockError | None:
         """Why the user may not publish to a topic, if that is so."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from penstock.errors import UnknownTopic
 from penstock.files import FileSystem
@@ -36,6 +36,11 @@ class Catalog:
         if topic is None:
             raise UnknownTopic(name)
         return topic
+
+    def find(self, names: Iterable[str]) -> dict[str, TopicLog]:
+        """Those of some topics that there are, by name."""
+        known = self._by_name
+        return {name: known[name] for name in names if name in known}
 
     def by_id(self, topic_id: int) -> TopicLog | None:
         return self._by_id.get(topic_id)

@@ -96,12 +96,13 @@ class Intake:
     ) -> AppendedRows:
         """Add checked events to the open group, each to the topic at its place."""
         group = self.group
-        for topic in dict.fromkeys(topics):
+        once = dict.fromkeys(topics)
+        for topic in once:
             group.touch(topic, relaxed=relaxed)
             group.open_frames.pop(topic.id, None)
         offsets = group.share(topics, events, self._low_id)
-        lows = [self._low_id(topic) for topic in topics]
-        return AppendedRows(group.number, offsets, lows, events.timestamps)
+        lows = {topic: self._low_id(topic) for topic in once}
+        return AppendedRows(group.number, offsets, topics, lows, events.timestamps)
 
     def put_back(self, topic: TopicLog, frame: bytearray) -> None:
         """Add a frame that keeps its offsets and ids, which end the topic."""

@@ -6,9 +6,16 @@ The code that puts a broker together opens a ``Log``; all other code is handed a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import (
+    Callable,
+    Collection,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from dataclasses import dataclass
-from typing import Literal, Protocol, Self
+from typing import Any, Literal, Protocol, Self
 
 from penstock.errors import InDoubt, WriteFailed
 from penstock.files import FileSystem
@@ -95,18 +102,20 @@ class AppendedRows:
 
     group: int
     offsets: list[int]
-    _low_ids: list[int]
+    _topics: Sequence[StoredTopic]
+    # Any: a mapping says exactly what its keys are.
+    _low_ids: Mapping[Any, int]
+    """From where the ids of a topic are counted."""
     _times: Sequence[int]
 
     def generated_id(self, index: int) -> str:
         """The id of event ``index``, if its publisher gave none."""
-        low = self._low_ids[index] + self.offsets[index]
+        low = self._low_ids[self._topics[index]] + self.offsets[index]
         return ids.text_of(self._times[index], low)
 
     def generated_ids(self) -> list[str]:
         """Those of all events."""
-        rows = zip(self._low_ids, self.offsets, self._times, strict=True)
-        return [ids.text_of(time, low + offset) for low, offset, time in rows]
+        return ids.texts_of(self._low_ids, self._topics, self.offsets, self._times)
 
 
 class SharedPart(Protocol):
@@ -190,6 +199,7 @@ class BrokerLog(Protocol):
     def topics(self) -> list[str]: ...
     def each_topic(self) -> Iterator[StoredTopic]: ...
     def has_topic(self, name: str) -> bool: ...
+    def find_topics(self, names: Iterable[str]) -> Mapping[str, StoredTopic]: ...
     def topic(self, name: str) -> StoredTopic: ...
     def topic_by_id(self, topic_id: int) -> StoredTopic | None: ...
     def create_topic(

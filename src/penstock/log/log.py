@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from types import MappingProxyType
 from typing import Self
@@ -123,6 +123,10 @@ class Log(LogCore):
     def has_topic(self, name: str) -> bool:
         return name in self.catalog
 
+    def find_topics(self, names: Iterable[str]) -> dict[str, TopicLog]:
+        """Those of some topics that there are, by name."""
+        return self.catalog.find(names)
+
     def topic(self, name: str) -> TopicLog:
         """The topic of that name; raises UnknownTopic."""
         return self.catalog.get(name)
@@ -232,19 +236,19 @@ class Log(LogCore):
         """
         self.check_writer()
         once = dict.fromkeys(names)
-        for name in once:
-            if name not in create:
-                self._there(name)
+        topics = self.catalog.find(once)
+        if len(topics) < len(once) or any(topic.going for topic in topics.values()):
+            for name in once:
+                if name not in create:
+                    self._there(name)
         if len(names) != len(events):
             raise InvalidBatch("number of topics", len(names), f"{len(events)}")
         self._check_topics(len(create))
         self._make_room(checked_size(events, self.options.max_event_bytes))
         for name, options in create.items():
-            self.create_topic(name, options)
-        topics = {name: self.catalog.get(name) for name in once}
-        return self.intake.append_rows(
-            [topics[name] for name in names], events, relaxed=relaxed
-        )
+            topics[name] = self.create_topic(name, options)
+        rows = list(map(topics.__getitem__, names))
+        return self.intake.append_rows(rows, events, relaxed=relaxed)
 
     def append_large(
         self,

@@ -12,8 +12,12 @@ of its event, and only the other 80 bits are counted on from the base.
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from operator import add
 from struct import pack
+from typing import TypeVar
+
+K = TypeVar("K")
 
 ID_BYTES = 16
 RANDOM_BYTES = 10
@@ -21,6 +25,7 @@ _COUNTER_TOP_BIT = 1 << 31
 _TIME_MASK = (1 << 48) - 1
 _COUNTED_BITS = 80
 _COUNTED_MASK = (1 << _COUNTED_BITS) - 1
+_LOW_MASK = (1 << 32) - 1
 # Asked of the kernel at once: a call for each draw takes longer than the rest of an id.
 _ENTROPY_BYTES = 1 << 12
 
@@ -124,6 +129,30 @@ def event_ids_at(
 def text_of(timestamp_ms: int, low: int) -> str:
     """The id with that time, and ``low`` below it."""
     return _text(id_base(timestamp_ms, low))
+
+
+def texts_of(
+    lows: Mapping[K, int],
+    keys: Sequence[K],
+    counts: Sequence[int],
+    timestamps: Sequence[int],
+) -> list[str]:
+    """For each key the id that counts so far from its own ``low``."""
+    time = timestamps[0]
+    same = timestamps.count(time) == len(timestamps)
+    if not same or max(counts) + max(low & _LOW_MASK for low in lows.values()) >> 32:
+        rows = zip(keys, counts, timestamps, strict=True)
+        return [text_of(time, lows[key] + count) for key, count, time in rows]
+    heads = {key: text_of(time, low)[:-8] for key, low in lows.items()}
+    ends = {key: low & _LOW_MASK for key, low in lows.items()}
+    numbers = map(add, map(ends.__getitem__, keys), counts)
+    digits = pack(f">{len(keys)}I", *numbers).hex()
+    return [
+        head + digits[at : at + 8]
+        for head, at in zip(
+            map(heads.__getitem__, keys), range(0, len(digits), 8), strict=True
+        )
+    ]
 
 
 def _text(value: bytes) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from operator import itemgetter
 from typing import Final
 
 from penstock.errors import RemoteProtocolError
@@ -66,6 +67,8 @@ class CommandWords:
 
 WORDS: Final = CommandWords()
 MAX_PARTS = 3
+_FIRST_LINES = 16
+_FIRST_BYTE = itemgetter(slice(0, 1))
 
 # Elixir shows as text what it can print (String.printable?), with these escapes,
 # and cuts off behind so many characters or bytes.
@@ -130,39 +133,42 @@ def ids_of(rests: list[bytes]) -> list[str] | None:
 
 
 def publishes(
-    lines: Sequence[bytes],
-    start: int = 0,
-    most_topics: int | None = None,
-    words: CommandWords = WORDS,
+    lines: Sequence[bytes], start: int = 0, words: CommandWords = WORDS
 ) -> tuple[list[bytes], list[bytes], int]:
     """Topics and events of the ``pub`` lines from ``start`` on, and where they end.
 
-    They end in front of one topic more than ``most_topics``.
-
     Takes lines while they are plain, which all honest ones are: no space in front,
     and an event that starts with ``{``. For any other line, an ill-formed ``pub``
-    included, see ``split``. A run of one topic costs least.
+    included, see ``split``.
     """
     topics: list[bytes] = []
     events: list[bytes] = []
-    pub, more = words.pub, len(words.pub) + 2
-    topic, prefix, cut = b"", pub + b"  {", more
-    known: set[bytes] = set()
-    for index in range(start, len(lines)):
-        line = lines[index]
-        if not line.startswith(prefix):
-            parts = line.split(b" ", 2)
-            if len(parts) < 3 or parts[0] != pub or parts[2][:1] != b"{":
-                return topics, events, index
-            topic = parts[1]
-            if len(known) == most_topics and topic not in known:
-                return topics, events, index
-            known.add(topic)
-            cut = len(topic) + more
-            prefix = line[: cut + 1]
-        topics.append(topic)
-        events.append(line[cut:])
-    return topics, events, len(lines)
+    # More at once from step to step: what is split in vain is little beside the rest.
+    size = _FIRST_LINES
+    while start < len(lines):
+        rows = [line.split(b" ", 2) for line in lines[start : start + size]]
+        good = _plain(rows, words.pub)
+        if good:
+            _, some, more = zip(*rows[:good], strict=True)
+            topics += some
+            events += more
+            start += good
+        if good < len(rows):
+            break
+        size *= 2
+    return topics, events, start
+
+
+def _plain(rows: Sequence[Sequence[bytes]], pub: bytes) -> int:
+    """How many of these lines are plain ``pub`` lines, up to the first that is not."""
+    if {*map(len, rows)} == {3}:
+        said, _, events = zip(*rows, strict=True)
+        if said.count(pub) == len(rows) and {*map(_FIRST_BYTE, events)} == {b"{"}:
+            return len(rows)
+    for good, row in enumerate(rows):
+        if len(row) < 3 or row[0] != pub or not row[2].startswith(b"{"):
+            return good
+    return len(rows)
 
 
 def text(name: str, part: bytes) -> str:

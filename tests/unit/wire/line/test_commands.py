@@ -84,12 +84,16 @@ def test_a_run_of_publishes_is_taken_at_once() -> None:
     assert publishes([]) == ([], [], 0)
 
 
-def test_publishes_end_in_front_of_one_topic_too_many() -> None:
-    lines = [b"pub a {1}", b"pub b {2}", b"pub a {3}", b"pub c {4}"]
+def test_publishes_end_in_front_of_a_line_that_is_not_plain_wherever_it_is() -> None:
+    good = [b"pub t%d {%d}" % (number % 3, number) for number in range(100)]
 
-    assert publishes(lines, 0, 2) == ([b"a", b"b", b"a"], [b"{1}", b"{2}", b"{3}"], 3)
-    assert publishes(lines, 3, 2) == ([b"c"], [b"{4}"], 4)
-    assert publishes(lines, 0, 3)[2] == 4
+    for bad in (b"ack a 1", b"pub a", b" pub a {1}", b"pub a b", b"pub a ", b""):
+        for at in (0, 1, 15, 16, 17, 99):
+            lines = [*good[:at], bad, *good[at:]]
+            topics, events, end = publishes(lines)
+            assert (len(topics), end) == (at, at)
+            assert events == [b"{%d}" % number for number in range(at)]
+            assert publishes(lines, at + 1)[2] == 101
 
 
 @pytest.mark.parametrize(
