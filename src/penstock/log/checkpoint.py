@@ -6,7 +6,7 @@ journal since the older one; if both are lost, the topics are found again from t
 segments, and only the owners' snapshots are gone. Little-endian::
 
     0   4  magic "PNSC"
-    4   1  version, 1
+    4   1  version, 2
     5   3  zero
     8   4  length of the file
     12  4  CRC32C of all other bytes
@@ -31,7 +31,8 @@ from penstock.log.options import TopicOptions
 logger = logging.getLogger(__name__)
 
 MAGIC = b"PNSC"
-VERSION = 1
+VERSION = 2
+_READABLE = range(1, VERSION + 1)
 HEADER = struct.Struct("<4sB3xII")
 KEPT = 2
 _CRC = struct.Struct("<I")
@@ -73,7 +74,7 @@ def decode(data: bytes, file: str) -> Checkpoint | None:
     magic, version, length, crc = HEADER.unpack_from(data)
     if magic != MAGIC or length != len(data) or checksum(data, ()) != crc:
         return None
-    if version != VERSION:
+    if version not in _READABLE:
         raise UnsupportedVersion(file, version, VERSION)
     return msgspec.msgpack.decode(data[HEADER.size :], type=Checkpoint)
 

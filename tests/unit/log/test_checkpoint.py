@@ -24,9 +24,9 @@ CHECKPOINT = Checkpoint(
 )
 GOLDEN = bytes.fromhex(
     "504e5343"  # magic "PNSC"
-    "01000000"  # version, three zeros
+    "02000000"  # version, three zeros
     "13010000"  # length of the file: 275
-    "cb48af40"  # CRC32C
+    "c631cede"  # CRC32C
 ) + (
     b"\x85\xa8position\n\xa6number\x02\xadnext_topic_id\x02"
     b"\xa6topics\x91\x87\xa2id\x01\xa4name\xa1t"
@@ -37,7 +37,7 @@ GOLDEN = bytes.fromhex(
     b"\xadactive_length\x00"
     b"\xa9snapshots\x81\xcd\x01\x00\xc4\x01s"
 )
-# As it was before topics had a time at which events expire.
+# Version 1, as it was before topics had a time at which events expire.
 BEFORE = bytes.fromhex(
     "504e5343"  # magic "PNSC"
     "01000000"  # version, three zeros
@@ -100,13 +100,13 @@ def test_zeros_are_never_a_checkpoint() -> None:
 
 def test_later_version_is_refused_and_not_taken_for_damage() -> None:
     data = bytearray(GOLDEN)
-    data[4] = 2
+    data[4] = 3
     data[12:16] = checksum(data, ()).to_bytes(4, "little")
 
     with pytest.raises(UnsupportedVersion) as caught:
         checkpoints.decode(bytes(data), "checkpoints/1.ckp")
 
-    assert (caught.value.file, caught.value.version) == ("checkpoints/1.ckp", 2)
+    assert (caught.value.file, caught.value.version) == ("checkpoints/1.ckp", 3)
 
 
 def test_stored_checkpoint_is_the_newest(layout: Layout) -> None:

@@ -3,7 +3,7 @@
 Little-endian::
 
     0   4  magic "PNSF"
-    4   1  version, 1
+    4   1  version, 2
     5   1  flags, bit 0: recycled, the rest of the file is old content
     6   2  zero
     8   4  length of this header, 64
@@ -24,7 +24,8 @@ from penstock.errors import UnsupportedVersion
 from penstock.log.frame import checksum
 
 MAGIC = b"PNSF"
-VERSION = 1
+VERSION = 2
+_READABLE = range(1, VERSION + 1)
 HEADER = struct.Struct("<4sBBHIIQQqQ16x")
 HEADER_BYTES = HEADER.size
 RECYCLED = 1
@@ -56,7 +57,7 @@ def decode_header(data: bytes, file: str) -> FileHeader | None:
     magic, version, flags, _, _, crc, start, stamp, _, synced = HEADER.unpack_from(data)
     if magic != MAGIC or crc != checksum(data[:HEADER_BYTES], ()):
         return None
-    if version != VERSION:
+    if version not in _READABLE:
         raise UnsupportedVersion(file, version, VERSION)
     recycled = bool(flags & RECYCLED)
     return FileHeader(start=start, stamp=stamp, recycled=recycled, synced=synced)

@@ -19,11 +19,11 @@ from tests.unit.log.faults import FaultyFiles, flipped, zeroed
 
 GOLDEN = bytes.fromhex(
     "504e5346"  # magic "PNSF"
-    "01"  # version
+    "02"  # version
     "01"  # flags: recycled
     "0000"
     "40000000"  # length of this header
-    "84c27681"  # CRC32C
+    "7dd24526"  # CRC32C
     "0010000000000000"  # position of the first group
     "8877665544332211"  # stamp
     "d204000000000000"  # time of creation
@@ -110,9 +110,15 @@ def test_zeros_are_never_a_file_header() -> None:
     assert header.decode_header(bytes(4096), "j") is None
 
 
+def test_file_of_version_1_is_read_as_well() -> None:
+    before = GOLDEN[:4] + b"\x01" + GOLDEN[5:12] + bytes.fromhex("84c27681")
+
+    assert header.decode_header(before + GOLDEN[16:], "j") is not None
+
+
 def test_later_version_is_refused_and_not_taken_for_damage() -> None:
     data = bytearray(GOLDEN)
-    data[4] = 2
+    data[4] = 3
     data[12:16] = checksum(data, ()).to_bytes(4, "little")
 
     with pytest.raises(UnsupportedVersion):
