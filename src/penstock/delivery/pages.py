@@ -7,7 +7,7 @@ again, it does not keep it.
 
 from __future__ import annotations
 
-from bisect import bisect_right, insort
+from bisect import bisect_left, bisect_right
 from collections import OrderedDict
 
 from penstock.log import Batch, BrokerLog, Columns
@@ -204,14 +204,16 @@ class Pages:
     def _keep(self, topic: str, page: Page) -> Page:
         key = (topic, page.base)
         known = self._pages.get(key)
-        if known is not None:
+        if known is not None and known.end >= page.end:
             return known
-        self._pages[key] = page
         bases = self._bases.setdefault(topic, [])
-        if bases and bases[-1] < page.base:
-            bases.append(page.base)
-        else:
-            insort(bases, page.base)
+        # Small frames of which there are pages may be gathered into this one by now.
+        low = bisect_left(bases, page.base)
+        high = bisect_left(bases, page.end, low)
+        for base in bases[low:high]:
+            self._bytes -= self._pages.pop((topic, base)).cost
+        bases[low:high] = [page.base]
+        self._pages[key] = page
         self._bytes += page.cost
         while self._bytes > self._max_bytes and len(self._pages) > 1:
             self._drop_oldest()

@@ -206,3 +206,22 @@ def test_keys_are_decoded_once() -> None:
 
     assert page.keys == [b"k", None]
     assert page.keys is page.keys
+
+
+@pytest.mark.parametrize("cached", [(0,), (1,), (0, 1, 2, 3), (3, 0), (4,)])
+def test_frames_that_were_gathered_since_they_were_read_are_one_page(
+    cached: tuple[int, ...],
+) -> None:
+    scene = framed(1, 1, 1, 1, 1)
+    pages = Pages(scene.log, 1 << 20)
+    for offset in cached:
+        pages.add(next(iter(scene.log.read("t", offset))), None)
+    scene.log.roll("t")
+
+    whole = page_at(pages, min({0, 1, 2, 3, 4} - {*cached}))
+
+    assert (whole.base, whole.end) == (0, 5)
+    assert [page_at(pages, offset) for offset in range(5)] == [whole] * 5
+    assert pages._bases == {"t": [0]}
+    assert list(pages._pages.values()) == [whole]
+    assert pages._bytes == whole.cost
