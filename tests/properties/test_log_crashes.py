@@ -160,7 +160,7 @@ def test_with_everything_in_place_the_same_runs_pass() -> None:
 
 def failures(make_disk: Callable[[], CrashDisk]) -> Iterator[int]:
     """The seeds of some runs that do not end well."""
-    for seed in range(effort(10, 20)):
+    for seed in range(effort(30, 60)):
         try:
             Simulation(seed, make_disk()).run(60)
         except Exception:

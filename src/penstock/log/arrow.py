@@ -20,7 +20,7 @@ from penstock.files import Buffer
 from penstock.log.batch import Batch, split_maps
 from penstock.log.frame import Column, Encoding, FrameFlag
 from penstock.model.event import FIELDS, OPTIONAL, Field
-from penstock.model.ids import event_id
+from penstock.model.ids import event_id, event_id_at
 
 try:
     import numpy as np
@@ -366,19 +366,20 @@ def _generated_ids(batch: Batch, count: int) -> pa.Array:
     """The id base plus the distance to the base offset, as text (model/ids.py)."""
     if not count:
         return pa.array([], TEXT)
-    base = batch.header.id_base
-    # Every id starts as the base; then the digits that differ are put in.
-    ids = bytearray(event_id(base, 0).encode()) * count
+    header = batch.header
+    base = header.id_base
+    # Every id starts as one that is like them; then the digits that differ are put in.
+    ids = bytearray(_id_of(batch, 0).encode()) * count
     digits = _DIGITS
     first = int.from_bytes(base[-2:], "big") + batch.lo
-    if first + count <= len(digits) and not batch.header.flags & _GAPS:
+    if first + count <= len(digits) and not header.flags & _GAPS:
         _digits_at(ids, count, 32)[:] = digits[first : first + count]
     else:
         values = _distances(batch) + int.from_bytes(base[-4:], "big")
         _digits_at(ids, count, 28)[:] = digits[values >> 16 & 0xFFFF]
         _digits_at(ids, count, 32)[:] = digits[values & 0xFFFF]
         if values[-1] >> 32:
-            _carry(ids, base, values)
+            _carry(ids, batch, values)
     if batch.ids_by_time:
         _put_times(ids, batch, count)
     buffers = [None, _id_bounds(count), pa.py_buffer(ids)]
@@ -386,23 +387,34 @@ def _generated_ids(batch: Batch, count: int) -> pa.Array:
 
 
 def _put_times(ids: bytearray, batch: Batch, count: int) -> None:
-    """Have ids say the times of their events."""
+    """Have ids say the times of their events, not the smallest of the frame."""
+    header = batch.header
+    low, high = header.min_timestamp_ms, header.max_timestamp_ms
     found = batch.region(Column.TIMESTAMP)
-    if found is None:
-        values = np.full(count, batch.header.min_timestamp_ms, np.int64)
-    else:
-        values = np.frombuffer(found[1], np.int64)[batch.lo : batch.hi]
-    for at, shift in ((0, 32), (4, 16), (9, 0)):
-        _digits_at(ids, count, at)[:] = _DIGITS[values >> shift & 0xFFFF]
+    for at, bits in ((0, 32), (4, 16), (9, 0)):
+        # Most frames are of a few seconds: 16 bits of the time are all that differs.
+        if found is not None and low >> bits != high >> bits:
+            place = batch.lo * 8 + bits // 8
+            part = np.ndarray((count,), np.uint16, found[1], place, (8,))
+            _digits_at(ids, count, at)[:] = _DIGITS[part]
 
 
-def _carry(ids: bytearray, base: bytes, values: Int64Array) -> None:
+def _carry(ids: bytearray, batch: Batch, values: Int64Array) -> None:
     """Put in the whole of the ids whose counter has run over."""
-    low = int.from_bytes(base[-4:], "big")
+    low = int.from_bytes(batch.header.id_base[-4:], "big")
     for index in np.flatnonzero(values >> 32).tolist():
         at = index * _ID_BYTES
-        text = event_id(base, int(values[index]) - low)
+        text = _id_of(batch, int(values[index]) - low)
         ids[at : at + _ID_BYTES] = text.encode()
+
+
+def _id_of(batch: Batch, delta: int) -> str:
+    """The id of the event ``delta`` offsets behind the base; of the smallest time,
+    if it is to say that of its own event."""
+    header = batch.header
+    if batch.ids_by_time:
+        return event_id_at(header.id_base, delta, header.min_timestamp_ms)
+    return event_id(header.id_base, delta)
 
 
 def _digits_at(ids: bytearray, count: int, at: int) -> Digits:

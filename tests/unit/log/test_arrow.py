@@ -26,6 +26,18 @@ FULL_ID_BASE = bytes.fromhex("018bcfe568007abc81234567ffffffff")
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=5)
 timestamps = st.integers(min_value=-(1 << 63), max_value=(1 << 63) - 1)
+NOW_MS = 1_767_225_600_000
+
+
+def some_times(count: int) -> st.SearchStrategy[list[int]]:
+    """Times of one second, of some minutes, of some months, and any."""
+    near = [st.integers(NOW_MS, NOW_MS + (1 << bits)) for bits in (10, 18, 34)]
+    return st.one_of(
+        *(
+            st.lists(each, min_size=count, max_size=count)
+            for each in (*near, timestamps)
+        )
+    )
 
 
 @st.composite
@@ -39,7 +51,7 @@ def columns(draw: st.DrawFn) -> Columns:
 
     made = Columns(
         draw(st.lists(st.binary(max_size=5), min_size=count, max_size=count)),
-        draw(timestamps | st.lists(timestamps, min_size=count, max_size=count)),
+        draw(timestamps | some_times(count)),
         ids=each(st.none() | texts),
         keys=each(st.none() | st.binary(max_size=5)),
         priorities=each(st.integers(0, 255)),
