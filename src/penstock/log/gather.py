@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TypeVar
 
 from penstock.log.batch import Batch
-from penstock.log.frame import Column, FrameFlag
+from penstock.log.frame import HEADER_BYTES, Column, FrameFlag
 from penstock.log.rows import SMALL_BYTES, SMALL_EVENTS, RowsPart, frame_at
 from penstock.log.tail import TailFrame, TailPart
 from penstock.model import ids
@@ -42,9 +42,10 @@ def gathered(
     for part in parts:
         small = is_small(part)
         mine = _line_of(part) if small else None
+        more = _body_bytes(part)
         if run and not (
             small
-            and size + part.size <= max_bytes
+            and size + more <= max_bytes
             and part.base_offset == run[-1].end_offset
             and (line is None or mine == line or events < _WORTH_A_FRAME)
         ):
@@ -55,7 +56,7 @@ def gathered(
             continue
         line = mine if not run or mine == line else None
         run.append(part)
-        size += part.size
+        size += more
         events += part.events
     if run:
         yield _joined(topic, run), run
@@ -71,6 +72,13 @@ def is_small(part: TailPart) -> bool:
     if frame.header.flags & ~_IDS_BY_TIME:  # gaps, or what a later version means by it
         return False
     return _KNOWN.issuperset(Batch.whole("", *frame).columns())
+
+
+def _body_bytes(part: TailPart) -> int:
+    """What a part adds to a frame: what it takes in memory may be three times that."""
+    if isinstance(part, RowsPart):
+        return part.body_bytes
+    return part.size - HEADER_BYTES
 
 
 def _joined(topic: str, parts: list[P]) -> TailFrame:

@@ -33,7 +33,7 @@ from penstock.errors import InvalidBatch
 from penstock.files import Buffer
 from penstock.log.batch import Batch
 from penstock.log.columns import frame_of
-from penstock.log.frame import padding
+from penstock.log.frame import HEADER_BYTES, padding
 from penstock.log.tail import TailFrame
 from penstock.log.topic import TopicLog
 from penstock.model import ids
@@ -46,8 +46,8 @@ _COUNT = struct.Struct("<I")
 MAX_EVENTS = 16
 MAX_BYTES = 1 << 12
 # What has as much of either is no small frame: it costs its readers little enough.
-SMALL_EVENTS = 64
-SMALL_BYTES = 1 << 14
+SMALL_EVENTS = 256
+SMALL_BYTES = 1 << 15
 # What an event takes in memory besides its bytes, until it is written out.
 EVENT_BYTES = 64
 # Rows that are larger are followed by others: one frame holds them.
@@ -208,6 +208,13 @@ class RowsPart:
         self.low_id = low_id
         """What the id of the first event has below its time."""
         self.size = event_bytes * events
+
+    @property
+    def body_bytes(self) -> int:
+        """What the events take in a frame, about."""
+        if self._frame is not None:
+            return self._frame.size - HEADER_BYTES
+        return self.size - EVENT_BYTES * self.events
 
     def columns(self) -> Columns:
         """The events; not to be changed."""
