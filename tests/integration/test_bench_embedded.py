@@ -136,7 +136,10 @@ def _missing(contenders: Mapping[str, Contender]) -> str:
             one.check()
         except Missing as error:
             return str(error)
-    return missing.get("Redis", "") or missing.get("NATS", "")
+    # Either of the two will do.
+    if "Redis" in missing and "Valkey" in missing:
+        return missing["Redis"]
+    return missing.get("NATS", "")
 
 
 def _samples(

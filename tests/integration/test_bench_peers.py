@@ -38,7 +38,7 @@ def bench(tmp_path: Path) -> Iterator[Bench]:
     bench.close()
 
 
-@pytest.mark.parametrize("system", ["NATS", "Redis", "RabbitMQ"])
+@pytest.mark.parametrize("system", ["NATS", "Redis", "Valkey", "RabbitMQ"])
 def test_every_workload_runs_on_the_peer(bench: Bench, system: str) -> None:
     if why := missing_peers().get(system):
         pytest.skip(f"component: {system} ({why})")
