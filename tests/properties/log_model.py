@@ -255,7 +255,11 @@ class Simulation:
         self._note_acknowledged()
 
     def fail(self) -> None:
-        """A full or broken disk: nothing is confirmed, nothing is lost."""
+        """A full or broken disk: nothing is confirmed, nothing is lost.
+
+        Every other time one call fails alone: there may be no room for zeros, and
+        some for the group.
+        """
         if self.random.random() < 0.5:
             self.sync()
         else:
@@ -265,13 +269,16 @@ class Simulation:
         actions = self.random.sample(["write", "sync", "truncate", "create"], 2)
         code = self.random.choice([errno.ENOSPC, errno.EIO])
         self._note_group()
-        self.disk.fail(
-            lambda what, path: (
-                OSError(code, "simulated")
-                if what in actions and path.endswith((".jnl", ".seg", ".tmp"))
-                else None
-            )
-        )
+        left = 1 if len(self.trace) % 2 else 1000
+
+        def fault(what: str, path: str) -> OSError | None:
+            nonlocal left
+            if what not in actions or not path.endswith((".jnl", ".seg", ".tmp")):
+                return None
+            left -= 1
+            return OSError(code, "simulated") if left >= 0 else None
+
+        self.disk.fail(fault)
         try:
             self.log.sync()
         except WriteFailed:

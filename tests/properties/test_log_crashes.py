@@ -28,6 +28,7 @@ from tests.properties.log_model import (
     TopicModel,
     extract,
 )
+from tests.unit.log.scenes import ends_in
 
 SEEDS = st.integers(min_value=0, max_value=1 << 32)
 
@@ -71,26 +72,29 @@ TAILS: dict[str, Callable[[bytes, bytes, int], bytes]] = {
 }
 
 
+@pytest.mark.parametrize("behind", [0, 1000], ids=["", "zeros behind"])
 @pytest.mark.parametrize("tail", TAILS)
-def test_a_torn_tail_of_any_kind_at_any_byte_leaves_a_prefix(tail: str) -> None:
+def test_a_torn_tail_of_any_kind_at_any_byte_leaves_a_prefix(
+    tail: str, behind: int
+) -> None:
     disk = CrashDisk()
     simulation = Simulation(7, disk)
     append_only(simulation, 12)
     before = simulation.state.copy()
     path = max(path for path in disk.paths() if path.endswith(".jnl"))
     old = read_file(disk, path)
-    states, ends = [before], [len(old)]
+    states, ends = [before], ends_in(old)[-1:]
     for _ in range(2):
         simulation._append("a")
         simulation.log.commit(sync=False)
         states.append(simulation.state.copy())
-        ends.append(len(read_file(disk, path)))
-    new = read_file(disk, path)
+    ends += ends_in(read_file(disk, path))[-2:]
+    new = read_file(disk, path)[: ends[-1]]
     simulation.log.abandon()
 
     for at in positions(ends, tail):
         torn = copy_of(disk)
-        put(torn, path, TAILS[tail](old, new, at))
+        put(torn, path, TAILS[tail](old, new, at) + bytes(behind))
         log = open_log(torn)
 
         found = extract(log, Ledger())

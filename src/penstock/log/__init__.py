@@ -25,7 +25,7 @@ from penstock.log.interface import (
     StoredTopic,
     StoreWork,
 )
-from penstock.log.journal import Journal, JournalEntry
+from penstock.log.journal import Journal, JournalEntry, end_of_groups
 from penstock.log.layout import INDEX_SUFFIX, JOURNAL_SUFFIX, SEGMENT_SUFFIX, Layout
 from penstock.log.lock import DirectoryLock, holder_pid, is_held, is_locked, lock_holder
 from penstock.log.log import Log
@@ -86,6 +86,7 @@ __all__ = [
     "TopicStat",
     "VerifyResult",
     "bytes_to_verify",
+    "end_of_groups",
     "frame_of",
     "holder_pid",
     "is_held",

@@ -23,6 +23,7 @@ from penstock.log import (
     Damage,
     Layout,
     Reader,
+    end_of_groups,
     verify,
 )
 from penstock.torture.child import AHEAD
@@ -150,14 +151,14 @@ class OnDisk:
             file.write(self._random.randbytes(size) if kind == "junk" else bytes(size))
 
     def tear_tail(self) -> None:
-        """kill -9 in the middle of a write: the journal ends with half a group."""
+        """kill -9 in the middle of a write: behind the last group is half of one."""
         self._kill()
         journal = Path(Layout(str(self.server.data)).journal)
         last = max(journal.glob(f"*{JOURNAL_SUFFIX}"))
         with last.open("r+b") as file:
-            junk = self._junk(file.read(MAX_JUNK))
-            file.seek(0, 2)
-            file.write(junk)
+            data = file.read()
+            file.seek(end_of_groups(data))
+            file.write(self._junk(data[:MAX_JUNK]))
         self._start()
 
     def stop(self) -> None:

@@ -95,7 +95,11 @@ def journals(directory: Path) -> list[Path]:
 
 def ends(path: Path) -> list[int]:
     """Where the groups of a journal file end."""
-    data = path.read_bytes()
+    return ends_in(path.read_bytes())
+
+
+def ends_in(data: bytes) -> list[int]:
+    """The same of what was read of one."""
     places, at = [], HEADER_BYTES
     while data[at : at + 4] == b"PNSJ":
         at += int.from_bytes(data[at + 8 : at + 12], "little")

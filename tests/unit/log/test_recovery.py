@@ -11,6 +11,7 @@ import pytest
 
 from penstock.errors import WriteFailed
 from penstock.log import Columns, Log, LogOptions, TopicOptions
+from penstock.log.frame import checksum
 from penstock.log.journal.header import HEADER_BYTES
 from penstock.testing import CrashDisk, PowerCut
 from tests.unit.log.faults import FaultyFiles, flip, offsets, payloads
@@ -43,16 +44,18 @@ def test_torn_tail_is_cut_and_reported_with_file_position_and_bytes(
     log.close()
 
 
-@pytest.mark.parametrize(
-    "tail", [bytes(64), bytes(5000), b"PNSJ\1" + bytes(91), b"\xff" * 77, b"x"]
-)
-def test_whatever_hangs_behind_the_last_group_is_cut(
+TORN = [b"PNSJ\1" + bytes(3), b"\xff" * 80, b"x" * 8, bytes(70) + b"xx"]
+
+
+@pytest.mark.parametrize("tail", TORN)
+def test_whatever_stands_behind_the_last_group_is_cut(
     tmp_path: Path, tail: bytes
 ) -> None:
     texts = filled(tmp_path, 3)
     (journal,) = journals(tmp_path)
-    whole = journal.stat().st_size
-    with journal.open("ab") as file:
+    whole = ends(journal)[-1]
+    with journal.open("r+b") as file:
+        file.seek(whole)
         file.write(tail)
 
     log = Log.open(tmp_path)
@@ -60,6 +63,62 @@ def test_whatever_hangs_behind_the_last_group_is_cut(
     assert payloads(log, "t") == texts
     assert [(c.position, c.length) for c in log.report.cuts] == [(whole, len(tail))]
     assert log.report.damages == []
+    assert journal.stat().st_size == whole
+    log.close()
+
+
+@pytest.mark.parametrize("length", [0, 1, 64, 5000, 1 << 20])
+def test_zeros_behind_the_last_group_are_no_torn_tail(
+    tmp_path: Path, length: int
+) -> None:
+    texts = filled(tmp_path, 3)
+    (journal,) = journals(tmp_path)
+    whole = ends(journal)[-1]
+    os.truncate(journal, whole)
+    os.truncate(journal, whole + length)
+
+    log = Log.open(tmp_path)
+
+    assert payloads(log, "t") == texts
+    assert (log.report.cuts, log.report.damages) == ([], [])
+    assert journal.stat().st_size == whole
+    log.close()
+
+
+def test_zeros_where_a_group_was_that_is_known_to_be_synced_are_damage(
+    tmp_path: Path,
+) -> None:
+    texts = filled(tmp_path, 3)
+    (journal,) = journals(tmp_path)
+    *_, before, whole = ends(journal)
+    os.truncate(journal, before)
+    os.truncate(journal, whole + 5000)
+
+    log = Log.open(tmp_path)
+
+    assert payloads(log, "t") == texts[:2]
+    (damage,) = log.report.damages
+    assert (damage.position, damage.length) == (before, whole - before)
+    assert log.report.cuts == []
+    log.close()
+
+
+@pytest.mark.parametrize("tail", [*TORN, bytes(64), bytes(5000)])
+def test_file_that_ends_with_its_groups_is_cut_behind_them(
+    tmp_path: Path, tail: bytes
+) -> None:
+    texts = filled(tmp_path, 3)
+    (journal,) = journals(tmp_path)
+    whole = ends(journal)[-1]
+    data = bytearray(journal.read_bytes()[:whole])
+    data[5] = 0  # as a version before zeros made it
+    data[12:16] = checksum(data[:HEADER_BYTES], ()).to_bytes(4, "little")
+    journal.write_bytes(data + tail)
+
+    log = Log.open(tmp_path)
+
+    assert payloads(log, "t") == texts
+    assert [(c.position, c.length) for c in log.report.cuts] == [(whole, len(tail))]
     assert journal.stat().st_size == whole
     log.close()
 

@@ -16,6 +16,7 @@ from penstock.log.journal import group
 from penstock.log.layout import Layout
 from penstock.log.tally import Tally, VerifyResult
 from penstock.log.verification import bytes_to_verify, quarantined, verify
+from tests.unit.log.scenes import ends
 
 SMALL = LogOptions(journal_file_bytes=4096, checkpoint_bytes=1 << 20)
 
@@ -112,7 +113,7 @@ def test_a_damaged_group_that_was_synced_is_found(data: Path) -> None:
         fill(log)
         log.abandon()
     journal = newest(data, "journal/*")
-    flip(journal, journal.stat().st_size // 2)
+    flip(journal, ends(journal)[-1] // 2)
 
     reasons = {one.reason for one in verify(data).damages}
 
@@ -123,13 +124,15 @@ def test_a_torn_tail_is_reported_until_a_start_cuts_it(data: Path) -> None:
     with Log.open(data) as log:
         fill(log)
         log.abandon()
-    with newest(data, "journal/*").open("ab") as journal:
-        journal.write(b"half a group")
+    torn = newest(data, "journal/*")
+    with torn.open("r+b") as journal:
+        journal.seek(ends(torn)[-1])
+        journal.write(b"half of a group.")
 
     (damage,) = verify(data).damages
     Log.open(data).close()
 
-    assert damage.length == len(b"half a group")
+    assert damage.length == len(b"half of a group.")
     assert damage.reason.startswith("torn tail: never confirmed")
     assert verify(data).damages == []
 
@@ -139,7 +142,7 @@ def test_quarantined_damage_is_still_damage(data: Path) -> None:
         fill(log)
         log.abandon()
     journal = newest(data, "journal/*")
-    flip(journal, journal.stat().st_size // 2)
+    flip(journal, ends(journal)[-1] // 2)
     with Log.open(data) as log:
         log.checkpoint()
         log.checkpoint()

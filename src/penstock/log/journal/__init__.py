@@ -5,6 +5,7 @@ from __future__ import annotations
 from penstock.log.journal.files import FileJournal
 from penstock.log.journal.group import FIRST_OWNED, LAST_OWNED, EntryKind, JournalEntry
 from penstock.log.journal.port import Journal, Replay, Securing, StoredGroup
+from penstock.log.journal.scan import end_of_groups
 
 __all__ = [
     "FIRST_OWNED",
@@ -16,4 +17,5 @@ __all__ = [
     "Replay",
     "Securing",
     "StoredGroup",
+    "end_of_groups",
 ]

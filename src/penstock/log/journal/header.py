@@ -4,7 +4,7 @@ Little-endian::
 
     0   4  magic "PNSF"
     4   1  version, 2
-    5   1  flags, bit 0: recycled, the rest of the file is old content
+    5   1  flags, bit 0: the file may be longer than its groups; bit 1: by zeros
     6   2  zero
     8   4  length of this header, 64
     12  4  CRC32C of all other bytes of the header
@@ -13,6 +13,9 @@ Little-endian::
     32  8  time of creation, ms
     40  8  synced: every byte before this position was on disk when the file began
     48  16 zero
+
+What stands behind the groups of a file that is used again is old content. One that is
+new has zeros there, as it has its blocks beforehand.
 """
 
 from __future__ import annotations
@@ -28,7 +31,8 @@ VERSION = 2
 _READABLE = range(1, VERSION + 1)
 HEADER = struct.Struct("<4sBBHIIQQqQ16x")
 HEADER_BYTES = HEADER.size
-RECYCLED = 1
+LONGER = 1
+ZEROS = 2
 _CRC = struct.Struct("<I")
 
 
@@ -36,14 +40,17 @@ _CRC = struct.Struct("<I")
 class FileHeader:
     start: int
     stamp: int
-    recycled: bool
+    longer: bool
+    """Whether the file may be longer than its groups."""
+    zeros: bool
+    """Whether it is so by zeros, and not by old content."""
     synced: int
 
 
 def encode_header(
     start: int, stamp: int, time_ms: int, *, synced: int, recycled: bool
 ) -> bytes:
-    flags = RECYCLED if recycled else 0
+    flags = LONGER if recycled else LONGER | ZEROS
     fields = (HEADER_BYTES, 0, start, stamp, time_ms, synced)
     head = bytearray(HEADER.pack(MAGIC, VERSION, flags, 0, *fields))
     _CRC.pack_into(head, 12, checksum(head, ()))
@@ -59,5 +66,10 @@ def decode_header(data: bytes, file: str) -> FileHeader | None:
         return None
     if version not in _READABLE:
         raise UnsupportedVersion(file, version, VERSION)
-    recycled = bool(flags & RECYCLED)
-    return FileHeader(start=start, stamp=stamp, recycled=recycled, synced=synced)
+    return FileHeader(
+        start=start,
+        stamp=stamp,
+        longer=bool(flags & LONGER),
+        zeros=bool(flags & ZEROS),
+        synced=synced,
+    )

@@ -58,6 +58,14 @@ def first_position(files: FileSystem, layout: Layout) -> int | None:
     return starts[0] if starts else None
 
 
+def end_of_groups(data: bytes) -> int:
+    """Where the groups of a journal file end, by what they say of themselves."""
+    at = HEADER_BYTES
+    while (header := group.peek(data, at)) is not None:
+        at += header.length
+    return at
+
+
 class JournalScan:
     """All good groups from ``start`` on; ``end``, cuts and damages when it is done.
 
@@ -143,7 +151,11 @@ class JournalScan:
         if damage not in self.damages:
             self.damages.append(damage)
         return FileHeader(
-            start=start, stamp=first.stamp, recycled=True, synced=first.synced
+            start=start,
+            stamp=first.stamp,
+            longer=True,
+            zeros=False,
+            synced=first.synced,
         )
 
     def _lost(self, start: int) -> None:
@@ -202,8 +214,16 @@ class JournalScan:
         if following is not None:
             self._damaged(window, following.header.position)
             return following
-        self._damaged(window, window.position_of(window.size) if stop is None else stop)
+        self._damaged(window, self._damage_end(window) if stop is None else stop)
         return None
+
+    def _damage_end(self, window: _Window) -> int:
+        """Where damage ends behind which no group is."""
+        end = window.position_of(window.size)
+        if not window.zeros:
+            return end
+        filled = self.end + window.filled(self.end)
+        return min(max(filled, self._attested), end)
 
     def _witness(self) -> int:
         """Up to where anything later says that bytes were synced once."""
@@ -240,11 +260,16 @@ class JournalScan:
     def _torn(self, window: _Window, following: FoundGroup | None) -> None:
         at = window.offset_of(self.end)
         self.last_file = (window.file, at)
-        if window.recycled and following is None and not window.begins_at(self.end):
-            return  # old content behind the last group: nothing was torn
         length = window.size - at
-        if window.recycled:
-            length = min(length, window.claimed_length(self.end))
+        if window.zeros:
+            length = window.filled(self.end)
+        elif window.longer:
+            claimed = window.claimed_length(self.end)
+            if not claimed and following is None:
+                length = 0  # old content
+            length = min(length, claimed or length)
+        if not length:
+            return  # behind the last group is what was there before: nothing was torn
         self.cuts.append(
             Cut(file=window.file, position=at, length=length, reason="torn tail")
         )
@@ -263,7 +288,8 @@ class _Window:
         self._block = memoryview(b"")
         self._base = 0
         self.file = file
-        self.recycled = header.recycled
+        self.longer = header.longer
+        self.zeros = header.zeros
         self.size = files.size(handle)
 
     def offset_of(self, position: int) -> int:
@@ -289,12 +315,17 @@ class _Window:
             file_position=offset,
         )
 
-    def begins_at(self, position: int) -> bool:
-        return self._peek(self.offset_of(position)) is not None
-
     def claimed_length(self, position: int) -> int:
+        """What a group that begins there says of its length; 0 if none begins."""
         header = self._peek(self.offset_of(position))
-        return self.size if header is None else header.length
+        return 0 if header is None else header.length
+
+    def filled(self, position: int) -> int:
+        """Bytes from ``position`` on up to the zeros at the end; groups end at 8."""
+        offset = self.offset_of(position)
+        rest = self._files.read(self._handle, max(self.size - offset, 0), offset)
+        length = len(rest.rstrip(b"\0"))
+        return min(length + -length % 8, len(rest))
 
     def next_group(self, position: int) -> FoundGroup | None:
         """The first intact group of this file at or behind ``position``."""

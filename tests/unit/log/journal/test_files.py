@@ -85,7 +85,7 @@ def test_bytes_of_a_file_header_are_those_of_the_table() -> None:
 
 def test_file_header_reads_back_from_the_bytes_of_the_table() -> None:
     assert header.decode_header(GOLDEN + b"groups", "j") == FileHeader(
-        start=4096, stamp=0x1122334455667788, recycled=True, synced=1000
+        start=4096, stamp=0x1122334455667788, longer=True, zeros=False, synced=1000
     )
 
 
@@ -138,7 +138,100 @@ def test_file_is_its_header_and_its_groups(writer: FileJournal, layout: Layout) 
         time_ms=1234,
     )
     assert data[:64] == header.encode_header(0, 1, 1234, synced=0, recycled=False)
-    assert data[64:] == b"".join(expected)
+    assert data[64 : 64 + GROUP_BYTES] == b"".join(expected)
+    assert data[64 + GROUP_BYTES :] == bytes(2 * GROUP_BYTES)
+
+
+@pytest.fixture
+def roomy(disk: FaultyFiles, layout: Layout) -> FileJournal:
+    """A journal whose files have room for many groups."""
+    return FileJournal(disk, layout, file_bytes=1 << 24, entropy=numbers())
+
+
+def size_of(layout: Layout, start: int = 0) -> int:
+    return Path(layout.journal_file(start)).stat().st_size
+
+
+def test_small_groups_find_their_blocks_in_a_file_of_that_length(
+    roomy: FileJournal, disk: FaultyFiles, layout: Layout
+) -> None:
+    write(roomy, 1)
+    before, writes = size_of(layout), disk.count("write", "/journal")
+
+    write(roomy, *range(2, 500))
+
+    assert before == HEADER_BYTES + GROUP_BYTES + journal.MIN_ZEROS_BYTES
+    assert size_of(layout) == before
+    assert disk.count("write", "/journal") - writes == 498
+    assert scanned(disk, layout) == [*range(1, 500)]
+
+
+def test_file_gets_more_zeros_the_more_it_holds_up_to_a_limit(
+    roomy: FileJournal, disk: FaultyFiles, layout: Layout
+) -> None:
+    sizes = {}
+    group_bytes = 32 * 1024
+    for number in range(100):
+        entries = [JournalEntry(256, 0, bytes(group_bytes - 80))]
+        roomy.append(number, entries, 0, sync=False)
+        sizes[size_of(layout)] = HEADER_BYTES + (number + 1) * group_bytes
+
+    ahead = [size - held for size, held in sizes.items()]
+    assert len(sizes) < 10
+    assert max(sizes) - journal.MAX_ZEROS_BYTES <= HEADER_BYTES + 100 * group_bytes
+    assert all(0 <= one <= journal.MAX_ZEROS_BYTES for one in ahead)
+    assert scanned(disk, layout) == [*range(100)]
+
+
+def test_large_group_is_not_written_twice(roomy: FileJournal, layout: Layout) -> None:
+    large = bytes(journal.MIN_ZEROS_BYTES)
+    roomy.append(1, [JournalEntry(256, 0, large)], 0, sync=True)
+
+    assert size_of(layout) == HEADER_BYTES + roomy.position
+
+
+def test_zeros_go_no_further_than_the_file_may(
+    writer: FileJournal, layout: Layout
+) -> None:
+    write(writer, *range(1, 5))
+
+    full = HEADER_BYTES + 3 * GROUP_BYTES
+    assert [size_of(layout, one) for one in names(layout)] == [full, full]
+
+
+@pytest.mark.parametrize("undone", [True, False])
+@pytest.mark.parametrize("half", [True, False])
+def test_disk_without_room_for_zeros_is_journalled_to(
+    roomy: FileJournal,
+    disk: FaultyFiles,
+    layout: Layout,
+    half: bool,
+    undone: bool,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level("INFO")
+    disk.fail("write", "/journal", half=half, skip=1)
+    if not undone:
+        disk.fail("truncate", "/journal")
+
+    write(roomy, 1, 2, 3)
+
+    told = [getattr(record, "action", "") for record in caplog.records]
+    assert told.count("journal_not_prepared") == 1
+    assert disk.count("write", "/journal") == 1 + 1 + 3
+    assert scanned(disk, layout) == [1, 2, 3]
+    if undone:
+        assert size_of(layout) == HEADER_BYTES + 3 * GROUP_BYTES
+
+
+def test_zeros_behind_the_groups_are_cut_off_in_the_end(
+    roomy: FileJournal, layout: Layout
+) -> None:
+    write(roomy, 1, 2)
+
+    roomy.close()
+
+    assert size_of(layout) == HEADER_BYTES + 2 * GROUP_BYTES
 
 
 def test_groups_know_how_far_the_journal_was_synced_before_them(
@@ -175,6 +268,7 @@ def test_new_file_and_its_name_are_synced_before_a_group_is_written(
         ("write", path),
         ("sync", path),
         ("sync_directory", layout.journal),
+        ("write", path),  # zeros
         ("write", path),
     ]
 
@@ -307,7 +401,7 @@ def test_half_a_group_that_cannot_be_taken_back_is_left_behind_in_its_file(
 def test_file_whose_first_group_failed_is_begun_again_at_the_same_place(
     writer: FileJournal, disk: FaultyFiles, layout: Layout
 ) -> None:
-    disk.fail("write", "/journal", error=errno.EIO, half=True, skip=1)
+    disk.fail("write", "/journal", error=errno.EIO, half=True, skip=2)
     disk.fail("truncate", "/journal", error=errno.EIO)
     with pytest.raises(WriteFailed):
         write(writer, 1)
