@@ -16,6 +16,7 @@ from typing import Self
 
 from penstock.access.accounts import Accounts
 from penstock.broker.failure_handling import FailureHandling
+from penstock.broker.gathering import Gathering
 from penstock.broker.log_throttle import LogThrottle
 from penstock.broker.names import accepted_topic, check_plain
 from penstock.broker.options import BrokerOptions
@@ -119,7 +120,8 @@ class Broker:
         self.pages = Pages(self.log, self.options.page_cache_bytes)
         self.traffic = Traffic(self.log.now_ms() / 1000)
         self.log.on_commit = self._on_commit
-        self.log.on_close = self.sessions.closing
+        self.gathering = Gathering(self)
+        self.log.on_close = self._closing
         self.chains = Chains(self.log)
         self.failure_handling = FailureHandling(self)
         self._drop_orphans()
@@ -150,11 +152,16 @@ class Broker:
     @property
     def promised(self) -> int:
         """The group that holds all that was promised so far."""
-        return self.log.open_group if self.urgent else self.log.open_group - 1
+        return self.log.open_group if self._promises else self.log.open_group - 1
 
     @property
     def urgent(self) -> bool:
         """Whether a commit is waited for."""
+        return bool(self.gathering) or self._promises
+
+    @property
+    def _promises(self) -> bool:
+        """Whether the open group has anything that was promised."""
         if self.log.pending_bytes > 0:
             return True
         for one in self._kept.urgent:  # noqa: SIM110 - any() costs more, every turn
@@ -166,6 +173,11 @@ class Broker:
     def dirty(self) -> bool:
         """Whether there is anything a commit would write."""
         return self.urgent or self._kept.dirty
+
+    def _closing(self) -> None:
+        """The open group is about to close."""
+        self.gathering.store()
+        self.sessions.closing()
 
     def _on_commit(self, commit: GroupCommit) -> None:
         self.awake.update(self.waiting)
@@ -485,6 +497,7 @@ class Broker:
         Raises UnknownTopic, BeingDeleted, WrongOrder, WrongQos, TakenInOrder,
         LimitReached, QuotaReached.
         """
+        self.gathering.store()  # what was published before is in front of its start
         if not self.log.has_topic(topic):
             raise UnknownTopic(topic)
         if self.log.topic(topic).going:

@@ -1,12 +1,12 @@
 """What the server needs of a protocol: bytes in, bytes out, no I/O.
 
-The server calls ``output`` after every ``receive`` and whenever the gateway is in
-``broker.awake``. A gateway that has to check a password sets ``login`` and gets no
-more input until the server has called ``logged_in``: checking takes a while on purpose
-and happens elsewhere. What the user may do is in ``grants`` by then, and the gateway
-asks it before it publishes, subscribes or reads for the peer. What may take a while
-the gateway holds, and is ``busy``: the server has it ``go_on`` in its turn, and hands
-it nothing more meanwhile.
+The server calls ``output`` after every ``receive``, unless the gateway knows better
+(``has_output``), and whenever it is in ``broker.awake``. A gateway that has to check a
+password sets ``login`` and gets no more input until the server has called
+``logged_in``: checking takes a while on purpose and happens elsewhere. What the user
+may do is in ``grants`` by then, and the gateway asks it before it publishes, subscribes
+or reads for the peer. What may take a while the gateway holds, and is ``busy``: the
+server has it ``go_on`` in its turn, and hands it nothing more meanwhile.
 
 What the methods do not say, and a gateway has to do:
 
@@ -121,6 +121,14 @@ class Gateway:
 
     def part(self, now_s: float) -> None:
         """The server ends: what is said now is the last word."""
+
+    @property
+    def has_output(self) -> bool:
+        """Whether ``output`` may have something to do after ``receive``.
+
+        If not, it is not asked before the gateway is in ``broker.awake``.
+        """
+        return True
 
     def output(self, now_s: float, room: int) -> list[bytes]:
         """What is to be sent now, about ``room`` bytes at most."""

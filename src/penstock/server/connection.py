@@ -226,8 +226,11 @@ class Connection(asyncio.BufferedProtocol):
         if transport is None or self._unread or self._lingering:
             return
         room = self._options.output_buffer_bytes
-        out: list[bytes] = []
-        self._guarded(lambda: out.extend(self.gateway.output(now_s, room)))
+        try:
+            out = self.gateway.output(now_s, room)
+        except Exception:
+            self._fail()
+            out = []
         if out:
             data = out[0] if len(out) == 1 else b"".join(out)
             if data:
@@ -306,7 +309,13 @@ class Connection(asyncio.BufferedProtocol):
     def go_on(self) -> None:
         """Its turn: have one question answered, and see what follows."""
         if self.gateway.busy and not self._blocked():
-            self._carry_out(self.gateway.go_on)
+            now_s = self.active_s = self.engine.now_s()
+            try:
+                self._for_user(lambda: self.gateway.go_on(now_s))
+            except Exception:
+                self._fail()
+            else:
+                self._carried_out(now_s)
         self.resume()
 
     def _resume_reading(self) -> None:
@@ -384,27 +393,28 @@ class Connection(asyncio.BufferedProtocol):
 
     def _receive(self, data: bytes) -> None:
         self.peer.bytes_in += len(data)
-        self._carry_out(lambda now_s: self.gateway.receive(data, now_s))
-
-    def _carry_out(self, step: Callable[[float], None]) -> None:
-        """Have the gateway do something, and see to what it wants then."""
-        engine, gateway = self.engine, self.gateway
-        now_s = self.active_s = engine.now_s()
+        now_s = self.active_s = self.engine.now_s()
         try:
             if self._account is None:
-                step(now_s)
+                self.gateway.receive(data, now_s)
             else:
-                self._for_user(lambda: step(now_s))
+                self._for_user(lambda: self.gateway.receive(data, now_s))
         except Exception:
             self._fail()
             return
+        self._carried_out(now_s)
+
+    def _carried_out(self, now_s: float) -> None:
+        """See to what the gateway wants, after it has done something."""
+        engine, gateway = self.engine, self.gateway
         if gateway.login is not None:
             self._log_in(gateway.login)
         if not self._known and gateway.settled and self._transport is not None:
             self._limit(self._transport)
         if gateway.busy:
             engine.line_up(self)
-        self.flush(now_s)
+        if gateway.has_output:
+            self.flush(now_s)
         engine.kick()
 
     @property

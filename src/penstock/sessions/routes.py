@@ -331,6 +331,12 @@ class Routes:
         else:
             self._routed.discard(topic)
 
+    def is_led(self, topic: str) -> bool:
+        """Whether nothing is to be done for a topic that gets events."""
+        if not len(self._tree):
+            return self._broker.log.has_topic(topic)
+        return topic in self._routed
+
     def lead(self, topic: str) -> None:
         """A topic has got events: do now what is to be done when the group closes.
 

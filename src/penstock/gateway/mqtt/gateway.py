@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import assert_never
 
@@ -12,6 +12,7 @@ from penstock.delivery.owed import Owed
 from penstock.errors import Busy, NotAllowed, PenstockError
 from penstock.gateway.gateway import LOGIN_BYTES, Gateway, LoginRequest
 from penstock.gateway.mqtt.hub import MqttHub
+from penstock.gateway.mqtt.inbound import Gathered
 from penstock.gateway.mqtt.opening import OpenedConnection, open_session, refusal
 from penstock.gateway.mqtt.subscribing import Subscribing
 from penstock.gateway.mqtt.writing import PublishMark
@@ -131,9 +132,20 @@ class MqttGateway(Gateway):
         if not self.closing:
             self._bye(Reason.SERVER_SHUTTING_DOWN)
 
+    @property
+    def has_output(self) -> bool:
+        if self.closing or self._outbox:
+            return True
+        opened, subscribing = self._opened, self._subscribing
+        return opened is not None and (
+            opened.outbound.busy or (subscribing is not None and subscribing.busy)
+        )
+
     def output(self, now_s: float, room: int) -> list[bytes]:
         out: list[bytes] = []
         opened = self._opened
+        if self.closing and opened is not None:
+            opened.inbound.store()  # and is answered, in front of the last word
         if self._outbox:
             self._drain(out)
         if opened is not None and not self.closing and not opened.waiting:
@@ -172,6 +184,8 @@ class MqttGateway(Gateway):
                     opened.inbound.answered(mark)
 
     def disconnected(self, now_s: float) -> None:
+        if self._opened is not None:
+            self._opened.inbound.store()
         opened, self._opened = self._opened, None
         if opened is not None:
             self._give_up(opened)
@@ -208,6 +222,29 @@ class MqttGateway(Gateway):
             if share is not None:
                 self._opened.outbound.lose(share)
 
+    # Publishes that were gathered
+
+    def in_group(self, said: Gathered, events: Sequence[int]) -> None:
+        if self._opened is not None:
+            self._opened.inbound.in_group(said, events)
+
+    def stored(
+        self, said: Gathered, group: int, refused: Mapping[int, PenstockError]
+    ) -> None:
+        assert self._opened is not None, "it has them stored before it ends"
+        try:
+            self._opened.inbound.stored(said, group, refused)
+        except PenstockError as error:
+            self._failed(error)
+        if refused:
+            self._hub.broker.awake[self] = None
+        elif said.packet.qos:
+            self._hub.broker.waiting[self] = None
+
+    def dropped(self, said: Gathered) -> None:
+        self.closing = True
+        self._hub.broker.awake[self] = None
+
     # $SYS
 
     @property
@@ -238,11 +275,8 @@ class MqttGateway(Gateway):
                 else:
                     at += 1
                     self._packet(packets[at - 1], now_s)
-            except Malformed as error:
-                self._violated(error)
             except PenstockError as error:
-                # The broker cannot do it now: not acknowledged, so it comes again.
-                self._bye(Reason.QUOTA_EXCEEDED, error.for_client)
+                self._failed(error)
         if self.login is None and not self.closing and self._parser.failed is not None:
             self._violated(self._parser.failed)
 
@@ -263,8 +297,10 @@ class MqttGateway(Gateway):
                 else:
                     self._answers(opened, kind, [id_])
             case SubscribePacket():
+                self._hub.broker.gathering.store()  # what is older is not for these
                 self._work = subscribing.subscribe(packet, self.grants)
             case UnsubscribePacket():
+                self._hub.broker.gathering.store()
                 self._work = subscribing.unsubscribe(packet)
             case Pingreq():
                 self._outbox.now(PINGRESP)  # MQTT-3.12.4-1
@@ -306,9 +342,7 @@ class MqttGateway(Gateway):
 
     def _open(self, connect: Connect, now_s: float) -> None:
         try:
-            opened = open_session(
-                self._hub, self, connect, self._outbox, self._lost, now_s
-            )
+            opened = open_session(self._hub, self, connect, self._outbox, now_s)
         except NotAllowed:
             self._refuse_connect(Reason.NOT_AUTHORIZED)
             return
@@ -353,7 +387,7 @@ class MqttGateway(Gateway):
                 with suppress(Malformed):
                     self._leave(packet, opened)
 
-    def _lost(self) -> bytes:
+    def lost(self) -> bytes:
         """The write of what was to be acknowledged failed: the client shall repeat."""
         self.closing = True
         if self._last_word is None:
@@ -365,6 +399,16 @@ class MqttGateway(Gateway):
                 disconnect(Reason.QUOTA_EXCEEDED, properties) if five else b""
             )
         return self._last_word
+
+    def _failed(self, error: PenstockError) -> None:
+        """A packet was not carried out; what comes behind it is not, either."""
+        if self.closing:
+            return
+        if isinstance(error, Malformed):
+            self._violated(error)
+        else:
+            # The broker cannot do it now: not acknowledged, so it comes again.
+            self._bye(Reason.QUOTA_EXCEEDED, error.for_client)
 
     def _violated(self, error: Malformed) -> None:
         if self._opened is not None:

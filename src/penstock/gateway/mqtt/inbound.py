@@ -1,5 +1,8 @@
 """What clients publish: into topics, and answered when it is on disk.
 
+Small publishes are stored with those of other connections when the group closes
+(broker/gathering.py); whatever has to come behind them has that done first.
+
 QoS 0 is not answered and not synced for. QoS 1 is acknowledged, and QoS 2
 received, when its group is committed. The id of a QoS 2 publish is kept, in the same
 group as its event, until its PUBREL: whatever comes under that id before is the same
@@ -13,11 +16,13 @@ disconnected.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple, Protocol
 
 from msgspec.structs import replace
 
 from penstock.access.grants import Grants
+from penstock.broker.gathering import GatheringPublisher, SmallPublish, is_small
 from penstock.broker.publishing import Accepted, StoredPiece
 from penstock.errors import (
     BeingDeleted,
@@ -63,8 +68,24 @@ REASONS: dict[type[PenstockError], Reason] = {
     BeingDeleted: Reason.IMPLEMENTATION_SPECIFIC_ERROR,
     LimitReached: Reason.QUOTA_EXCEEDED,
 }
+_NO_FIELDS: Mapping[str, object] = {}
 # Those that say all there is to say.
 PLAIN_REASONS = (Reason.NOT_AUTHORIZED, Reason.TOPIC_NAME_INVALID)
+
+
+class Gathered(NamedTuple):
+    """A run of publishes that is to be stored with those of other connections."""
+
+    packet: Publishes
+    ids: list[int]
+    """Of QoS 2, none of which is known."""
+
+
+class PublishingConnection(GatheringPublisher, Protocol):
+    """The connection, as far as its publishing half needs it."""
+
+    def lost(self) -> bytes:
+        """The last word, as a write of what was to be acknowledged has failed."""
 
 
 class Inbound:
@@ -73,9 +94,12 @@ class Inbound:
     __slots__ = (
         "_aliases",
         "_explains",
+        "_gathered",
+        "_gathered_ids",
         "_hub",
         "_lost",
         "_outbox",
+        "_publisher",
         "_session",
         "_unanswered",
         "_version",
@@ -88,7 +112,7 @@ class Inbound:
         session: Session,
         outbox: Outbox[PublishMark],
         writer: PacketWriter,
-        lost: Callable[[], bytes],
+        publisher: PublishingConnection,
         *,
         explains: bool,
     ) -> None:
@@ -97,17 +121,91 @@ class Inbound:
         self._outbox = outbox
         self._writer = writer
         self._version = writer.version
-        self._lost = lost
+        self._publisher = publisher
+        self._lost = publisher.lost
         self._explains = explains
         """Whether the client wants to be told why, beyond a reason code."""
         self._aliases: dict[int, str] = {}
         self._unanswered = 0
+        self._gathered = 0
+        """How many runs are gathered and not stored."""
+        self._gathered_ids: set[int] = set()
+        """Those of them with QoS 2."""
 
     def publish(self, packet: Publishes, grants: Grants, now_s: float) -> None:
         """Take in a run of publishes; raises Malformed if the client has to go."""
         self._hub.system.counts.messages_in += len(packet.payloads)
-        self._check_room(len(packet.packet_ids or ()))
-        self._take(self._topic(packet), packet, grants, now_s)
+        if packet.packet_ids:
+            self._check_room(len(packet.packet_ids))
+        topic = self._topic(packet) if packet.properties else packet.topic
+        if not self._gather(topic, packet, grants, now_s):
+            self.store()
+            self._take(topic, packet, grants, now_s)
+
+    # Publishes that go with those of others
+
+    def store(self) -> None:
+        """Have stored what was gathered: something comes behind it."""
+        if self._gathered:
+            self._hub.broker.gathering.store()
+
+    def _gather(
+        self, topic: str, packet: Publishes, grants: Grants, now_s: float
+    ) -> bool:
+        """Lay a run beside those of others, if it is small and nothing special."""
+        broker, payloads, ids = self._hub.broker, packet.payloads, packet.packet_ids
+        if (
+            packet.retain
+            or not is_small(payloads)
+            or broker.accounts.payer is not None
+            or not broker.sessions.routes.is_led(topic)
+            or not grants.may_publish(topic)
+        ):
+            return False
+        twice = packet.qos == 2
+        if twice:
+            known, waiting = self._session.packet_ids.received, self._gathered_ids
+            assert ids is not None, "QoS 2 has ids"
+            if len(ids) > 1 and len(set(ids)) < len(ids):
+                return False
+            if not (known.isdisjoint(ids) and waiting.isdisjoint(ids)):
+                return False
+        headers, fields = self._said(packet, int(now_s * 1000))
+        if fields:
+            return False
+        if twice:
+            self._gathered_ids.update(ids or ())
+        self._gathered += 1
+        broker.gathering.add(
+            SmallPublish(
+                self._publisher,
+                Gathered(packet, ids or []),
+                topic,
+                payloads,
+                int(now_s * 1000),
+                self._session.producer,
+                headers,
+                relaxed=not packet.qos,
+                noted=twice,
+            )
+        )
+        return True
+
+    def in_group(self, said: Gathered, events: Sequence[int]) -> None:
+        """Publishes of QoS 2 are stored: so are their ids."""
+        received = [said.ids[number] for number in events]
+        self._hub.broker.sessions.received(self._session, received)
+
+    def stored(
+        self, said: Gathered, group: int, refused: Mapping[int, PenstockError]
+    ) -> None:
+        """Answer what was gathered; raises what ``publish`` raises."""
+        self._gathered -= 1
+        if said.packet.qos == 2:
+            self._gathered_ids.difference_update(said.ids)
+        self._answer(said.packet, said.ids, group, refused)
+
+    # The others
 
     def _take(
         self, topic: str, packet: Publishes, grants: Grants, now_s: float
@@ -126,6 +224,16 @@ class Inbound:
                 group, refused = outcome.group or group, outcome.refused
             except PenstockError as error:
                 refused = dict.fromkeys(range(len(payloads)), error)
+        self._answer(packet, ids, group, refused)
+
+    def _answer(
+        self,
+        packet: Publishes,
+        ids: list[int],
+        group: int,
+        refused: Mapping[int, PenstockError],
+    ) -> None:
+        """``ids`` are those that are new."""
         if not refused:
             self._taken(packet, ids, group)
         elif len(packet.payloads) == 1:
@@ -137,7 +245,7 @@ class Inbound:
         self,
         packet: Publishes,
         ids: list[int],
-        refused: dict[int, PenstockError],
+        refused: Mapping[int, PenstockError],
         group: int,
     ) -> None:
         """Answer a run of which some are refused; ``ids`` are those that are new."""
@@ -166,6 +274,8 @@ class Inbound:
 
     def release(self, ids: list[int]) -> None:
         """PUBREL: these ids may be used for other messages now."""
+        if self._gathered_ids:  # its PUBLISH may be among them: it is early
+            self.store()
         known = self._hub.broker.sessions.completed(self._session, ids)
         if self._version == 5 and len(known) < len(ids):
             found = set(known)
@@ -179,7 +289,7 @@ class Inbound:
             )
         else:
             answer = render_acks(PacketKind.PUBCOMP, ids)
-        self._promise(answer, len(known), self._lost)
+        self._promise(answer, len(known))
 
     def answered(self, count: int) -> None:
         """So many publishes were answered."""
@@ -218,13 +328,8 @@ class Inbound:
         ids: list[int],
         now_s: float,
     ) -> Accepted:
-        qos, retain, now_ms = packet.qos, packet.retain, int(now_s * 1000)
-        headers = common(qos, retain=retain)
-        fields: Mapping[str, object] = {}
-        if properties := packet.properties:
-            headers = to_headers(properties, qos, retain=retain)
-            lifetime_s = number(properties, Property.MESSAGE_EXPIRY_INTERVAL)
-            fields = fields_of(user_properties(properties), lifetime_s, now_ms)
+        qos, now_ms = packet.qos, int(now_s * 1000)
+        headers, fields = self._said(packet, now_ms)
         producer = self._session.producer
         events = messages(payloads, now_ms, producer, headers, fields)
         broker = self._hub.broker
@@ -237,12 +342,23 @@ class Inbound:
             broker,
             topic,
             events,
-            retain=retain,
+            retain=packet.retain,
             relaxed=not qos,
             stored=stored if qos == 2 else None,
         )
         broker.sessions.routes.lead(topic)
         return outcome
+
+    def _said(
+        self, packet: Publishes, now_ms: int
+    ) -> tuple[Mapping[str, str], Mapping[str, object]]:
+        """What a run says beside its payloads: as headers, and as fields."""
+        properties = packet.properties
+        if not properties:
+            return common(packet.qos, retain=packet.retain), _NO_FIELDS
+        headers = to_headers(properties, packet.qos, retain=packet.retain)
+        lifetime_s = number(properties, Property.MESSAGE_EXPIRY_INTERVAL)
+        return headers, fields_of(user_properties(properties), lifetime_s, now_ms)
 
     def _acknowledge(self, packet: Publishes, group: int) -> None:
         if not packet.packet_ids:
@@ -299,9 +415,9 @@ class Inbound:
             reason = f"{packet.topic}: {error.for_client}"
             self._hub.broker.dead_letter(gateway="mqtt", reason=reason, raw=payload)
 
-    def _promise(self, data: bytes, answered: int, lost: Callable[[], bytes]) -> None:
+    def _promise(self, data: bytes, answered: int) -> None:
         if self._session.durable:
-            self._outbox.after(self._hub.broker.promised, data, lost, answered)
+            self._outbox.after(self._hub.broker.promised, data, self._lost, answered)
         else:
             self._outbox.now(data, answered)
 

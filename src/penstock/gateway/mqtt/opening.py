@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from penstock.errors import LimitReached, NotAllowed
@@ -80,7 +79,6 @@ def open_session(
     gateway: MqttGateway,
     connect: Connect,
     outbox: Outbox[PublishMark],
-    lost: Callable[[], bytes],
     now_s: float,
 ) -> OpenedConnection:
     """Let a client in; raises LimitReached, NotAllowed."""
@@ -134,7 +132,7 @@ def open_session(
         outbox.now(answer)
     outbound.resume()
     asked = number(connect.properties, Property.REQUEST_PROBLEM_INFORMATION)
-    inbound = Inbound(hub, session, outbox, writer, lost, explains=asked != 0)
+    inbound = Inbound(hub, session, outbox, writer, gateway, explains=asked != 0)
     return OpenedConnection(session, inbound, outbound, keep_alive_s)
 
 
