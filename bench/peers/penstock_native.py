@@ -95,8 +95,8 @@ class Native(Adapter):
 
     def _connect(self) -> Dialogue:
         dialogue = Dialogue(self.place.ports["native"])
-        # Welcome: an array of its number and the version.
-        dialogue.ask(encode(Hello(None, None, "bench")), b"\x92\x40")
+        # Welcome: an array of its number, the version and a limit.
+        dialogue.ask(encode(Hello(None, None, "bench")), b"\x93\x40")
         return dialogue
 
 

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
+from itertools import count
 from pathlib import Path
 
 import pytest
 
 import penstock
 from penstock import Context, Domain, Event, Topic, desk
-from penstock.client import connect
+from penstock.client import aio, connect
+from penstock.client.aio import AsyncClient
+from penstock.errors import ConnectionLost
 from tests.http_client import token_of
-from tests.serving import serving
+from tests.serving import Serving, serving
 
 pytestmark = pytest.mark.slow
 
 TIMEOUT_S = 60.0
+KILLS = 3
+PUBLISHERS = 32
 NUMBERS = Topic("numbers", int)
 SQUARES = Topic("squares", int)
 
@@ -96,3 +102,51 @@ def test_a_program_takes_up_what_a_server_has_stored_when_it_was_killed(
             assert batch is not None
             found += map(int, batch.payloads)
     assert sorted(found) == [number**2 for number in range(0, 200, 2)]
+
+
+def test_calls_that_share_a_message_each_learn_what_a_kill_left(tmp_path: Path) -> None:
+    """What was confirmed is there, at its offset; what was not is there once or not."""
+    confirmed: dict[bytes, int] = {}
+    unsure: set[bytes] = set()
+
+    async def publisher(client: AsyncClient, name: str) -> None:
+        for number in count():
+            payload = f"{name}-{number}".encode()
+            try:
+                (confirmed[payload],) = await client.publish("t", payload)
+            except ConnectionLost:
+                unsure.add(payload)
+                return
+
+    async def until_killed(server: Serving, turn: int) -> None:
+        async with (
+            await aio.connect(server.data) as client,
+            asyncio.TaskGroup() as all_,
+        ):
+            for number in range(PUBLISHERS):
+                all_.create_task(publisher(client, f"{turn}-{number}"))
+            for number in range(10 * (turn + 1)):
+                await client.publish("t", f"{turn}-main-{number}")
+            server.kill()
+
+    with serving(tmp_path, "--no-maze") as server:
+        for turn in range(KILLS):
+            asyncio.run(until_killed(server, turn))
+            server.start()
+        with connect(server.data) as client:
+            stored: list[bytes] = []
+            for part in client.fetch_all("t", 0, 1 << 62):
+                for batch in part.batches:
+                    stored += batch.payloads()
+
+    assert len(unsure) == KILLS * PUBLISHERS
+    assert len(set(stored)) == len(stored)
+    assert {payload: stored[offset] for payload, offset in confirmed.items()} == {
+        payload: payload for payload in confirmed
+    }
+    mains = {one for one in stored if b"main" in one}
+    assert len(mains) == sum(10 * (turn + 1) for turn in range(KILLS))
+    assert set(stored) - mains <= confirmed.keys() | unsure
+    for publisher_of in {payload.rpartition(b"-")[0] for payload in stored}:
+        mine = [one for one in stored if one.rpartition(b"-")[0] == publisher_of]
+        assert mine == sorted(mine, key=lambda one: int(one.rpartition(b"-")[2]))

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Self, Unpack
 
@@ -34,8 +34,9 @@ from penstock.client.deliveries import Inbox, Offsets
 from penstock.client.fetching import FETCH_BYTES, Range, checked
 from penstock.client.outgoing import Outgoing, Publishable, traced
 from penstock.client.session import NativeSession, SubscribeOptions, refusal
+from penstock.client.sharing import Call, Manner, Result, Sharing
 from penstock.client.tls import Tls, failed
-from penstock.errors import Backlogged, ConnectionLost, PenstockError, ServerRefused
+from penstock.errors import ConnectionLost, PenstockError, ServerRefused
 from penstock.model.columns import PublishColumns
 from penstock.wire.native import (
     Answer,
@@ -52,8 +53,6 @@ READ_BYTES = 1 << 18
 TIMEOUT_S = 60.0
 # Acks that are sent together, at most.
 MAX_ACKS = 1000
-# A server that has too much to write is asked again after this.
-RETRY_S = 0.01
 # How long a server that has closed the connection is listened to.
 LAST_WORDS_S = 1.0
 
@@ -98,6 +97,17 @@ async def connect(
     return client
 
 
+def _offsets(
+    topic: str, calls: list[Outgoing], counts: list[int], answer: Published
+) -> Iterator[Offsets]:
+    """Where the events of each call are."""
+    events = Outgoing.joined(calls)
+    return Offsets.of(answer, sum(counts), events.columns.ids).cut(counts)
+
+
+_BATCHES = Manner(Outgoing.joined, _offsets)
+
+
 class AsyncClient:
     """Made by ``connect``; close it, or use it as an async context manager."""
 
@@ -113,6 +123,7 @@ class AsyncClient:
         self._writer = writer
         self._timeout_s = timeout_s
         self._session = NativeSession(str(where))
+        self._sharing = Sharing(self._session, self._flush, str(where), timeout_s)
         self._answers: dict[int, asyncio.Future[None]] = {}
         self._arrivals: dict[Inbox, asyncio.Event] = {}
         """An event for each subscription: something came, or it is over."""
@@ -146,6 +157,7 @@ class AsyncClient:
         finally:
             self._task.cancel()
             await asyncio.wait([self._task])
+            self._sharing.end(self._error or self._lost("it was closed"))
             self._writer.close()
             with suppress(OSError):
                 await self._writer.wait_closed()
@@ -175,6 +187,23 @@ class AsyncClient:
         return Offsets.joined(
             [await self._publish(topic, part) for part in events.parts()]
         )
+
+    def publish_shared(
+        self,
+        manner: Manner[Call, Result],
+        topic: str,
+        call: Call,
+        count: int,
+        size: int,
+        *,
+        once: bool = False,
+    ) -> asyncio.Future[Result]:
+        """As ``publish``, a call of another manner; see penstock.client.sharing.
+
+        It is of ``count`` events and ``size`` bytes; ``once``: it has dedup ids.
+        """
+        self._check()
+        return self._sharing.publish(manner, topic, call, count, size, once=once)
 
     async def subscribe(
         self,
@@ -239,19 +268,10 @@ class AsyncClient:
         assert isinstance(message, Answer), "what Ask is answered by"
         return message.result
 
-    async def _publish(self, topic: str, part: Outgoing) -> Offsets:
-        loop = asyncio.get_running_loop()
-        deadline_s = loop.time() + self._timeout_s
-        while True:
-            try:
-                message = await self._answer(self._session.publish(topic, part))
-            except Backlogged:
-                if loop.time() > deadline_s:
-                    raise
-                await asyncio.sleep(RETRY_S)
-                continue
-            assert isinstance(message, Published), "what Publish is answered by"
-            return Offsets.of(message, len(part.payloads), part.columns.ids)
+    def _publish(self, topic: str, part: Outgoing) -> asyncio.Future[Offsets]:
+        count, size = len(part.payloads), sum(map(len, part.payloads))
+        once = part.dedup_ids is not None
+        return self.publish_shared(_BATCHES, topic, part, count, size, once=once)
 
     # Waiting
 
@@ -286,6 +306,13 @@ class AsyncClient:
             self._check()
             await arrived.wait()
 
+    def _flush(self) -> None:
+        """Send what was said; whether it arrives is seen by its answers."""
+        if self._error is None:
+            self._session.flush_acks()
+            if data := self._session.output():
+                self._writer.write(data)
+
     async def _send(self) -> None:
         self._check()
         data = self._session.output()
@@ -310,7 +337,7 @@ class AsyncClient:
                 for seq in self._session.receive(data):
                     if seq in self._answers:
                         _wake(self._answers[seq], None)
-                    else:
+                    elif not self._sharing.answered(seq):
                         self._session.forget(seq)  # the caller has gone
                 for inbox, arrived in self._arrivals.items():
                     if inbox.batches or inbox.ended is not None:
@@ -323,6 +350,7 @@ class AsyncClient:
 
     def _end(self, error: PenstockError) -> None:
         self._error = error
+        self._sharing.end(error)
         for future in self._answers.values():
             _wake(future, error)
         for arrived in self._arrivals.values():

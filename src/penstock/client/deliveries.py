@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import overload
 
-from penstock.errors import SubscriptionEnded
+from penstock.errors import RemoteProtocolError, SubscriptionEnded
 from penstock.model import ids as generated
 from penstock.model.columns import events_of
 from penstock.model.event import Event
@@ -31,19 +31,30 @@ class Delivery:
 
 @dataclass(frozen=True, slots=True)
 class _MessagePart:
-    """What the server said of one message."""
+    """What the server said of some events of a message."""
 
     count: int
     given: Sequence[str | None] | None
     first_id: str | None
+    """Of the message."""
+    skipped: int = 0
+    """Events of the message in front of these."""
 
     def id(self, index: int) -> str | None:
         given = None if self.given is None else self.given[index]
         if given is not None or self.first_id is None:
             return given
         # Generated ids count on from the first, see model/ids.py.
-        base = bytes.fromhex(self.first_id.replace("-", ""))
-        return generated.event_id(base, index)
+        return generated.event_id(_base(self.first_id), self.skipped + index)
+
+    def ids(self) -> list[str | None]:
+        if self.first_id is None:
+            return [None] * self.count if self.given is None else list(self.given)
+        places = range(self.skipped, self.skipped + self.count)
+        made = generated.event_ids(_base(self.first_id), places)
+        if self.given is None:
+            return [*made]
+        return [one or other for one, other in zip(self.given, made, strict=True)]
 
 
 class Offsets(Sequence[int]):
@@ -62,8 +73,25 @@ class Offsets(Sequence[int]):
         """What the server said about ``count`` events with these ids."""
         said = message.offsets
         offsets = range(said, said + count) if isinstance(said, int) else said
+        if len(offsets) != count:
+            text = f"Published: {len(offsets)} offsets for {count} events"
+            raise RemoteProtocolError("native", text)
+        if message.refused is not None:  # there is an id for each
+            return cls(offsets, [_MessagePart(count, _ids(message, given), None)])
         first_id = message.ids[0] if message.ids else None
         return cls(offsets, [_MessagePart(count, given, first_id)])
+
+    def cut(self, counts: Sequence[int]) -> Iterator[Offsets]:
+        """Those of each call that shared the message, by how many events it has."""
+        (whole,) = self._parts
+        given, first_id = whole.given, whole.first_id
+        at = 0
+        for count in counts:
+            end = at + count
+            some = None if given is None else given[at:end]
+            part = _MessagePart(count, some, first_id, at)
+            yield Offsets(self._offsets[at:end], [part])
+            at = end
 
     @classmethod
     def joined(cls, parts: list[Offsets]) -> Offsets:
@@ -72,6 +100,13 @@ class Offsets(Sequence[int]):
             return parts[0]
         offsets = [offset for one in parts for offset in one]
         return cls(offsets, [part for one in parts for part in one._parts])
+
+    def ids(self) -> list[str | None]:
+        """The ids of all events."""
+        found: list[str | None] = []
+        for part in self._parts:
+            found += part.ids()
+        return found
 
     def __len__(self) -> int:
         return len(self._offsets)
@@ -95,6 +130,19 @@ class Offsets(Sequence[int]):
                 return part.id(index)
             index -= part.count
         raise IndexError(index)
+
+
+def _base(id_: str) -> bytes:
+    return bytes.fromhex(id_.replace("-", ""))
+
+
+def _ids(
+    message: Published, given: Sequence[str | None] | None
+) -> Sequence[str | None] | None:
+    """What the events are called that were given an id, or not, where each is told."""
+    if given is None or message.ids is None:
+        return given or message.ids
+    return [one or other for one, other in zip(given, message.ids, strict=True)]
 
 
 class Inbox:

@@ -56,6 +56,18 @@ class Outgoing:
                 raise InvalidBatch(f"number of {name}", len(column), f"{len(given)}")
         return cls(new, known)
 
+    @classmethod
+    def joined(cls, parts: list[Outgoing]) -> Outgoing:
+        """One behind the other; all of them have dedup ids, or none."""
+        if len(parts) == 1:
+            return parts[0]
+        columns = Columns()
+        known: list[str | None] = []
+        for one in parts:
+            columns.extend(one.columns)
+            known += one.dedup_ids or ()
+        return cls(columns, known or None)
+
     @property
     def payloads(self) -> list[bytes]:
         return self.columns.payloads

@@ -7,7 +7,7 @@ client differ only in how they wait.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import count
 from typing import Unpack, assert_never
 
@@ -92,7 +92,11 @@ class NativeSession:
         self.version = ""
         self._splitter = FrameSplitter(MAX_MESSAGE_BYTES)
         self._seqs = count(1)
-        self._output: list[bytes] = []
+        self._output: list[bytes | Callable[[], bytes]] = []
+        self.said = 0
+        """Goes up with all that is put or leaves: nothing joins what is in front."""
+        self.max_frame_bytes = MAX_MESSAGE_BYTES
+        """A server may close the connection for more, if it says so."""
         self._answers: dict[int, ServerMessage] = {}
         self._topics: dict[int, str] = {}
         self._given_up: set[int] = set()
@@ -118,6 +122,17 @@ class NativeSession:
         seq = next(self._seqs)
         self._put(_publish(topic, events, seq))
         return seq
+
+    def put_later(self, make: Callable[[], bytes]) -> None:
+        """Have something sent in its place that is made when it leaves."""
+        self._output.append(make)
+
+    def publish_message(
+        self, topic: str, events: Outgoing, units: list[int] | None
+    ) -> tuple[int, bytes]:
+        """A Publish that leaves now, and its seq; ``units`` as in that message."""
+        seq = next(self._seqs)
+        return seq, encode(_publish(topic, events, seq, units))
 
     def finish(
         self, channel: int, offsets: list[int], events: Mapping[str, Outgoing]
@@ -191,12 +206,14 @@ class NativeSession:
 
     def output(self) -> bytes:
         """What is to be sent now."""
-        data = self._output[0] if len(self._output) == 1 else b"".join(self._output)
-        self._output.clear()
-        return data
+        self.said += 1
+        output, self._output = self._output, []
+        parts = [one if isinstance(one, bytes) else one() for one in output]
+        return parts[0] if len(parts) == 1 else b"".join(parts)
 
     def _put(self, message: ClientMessage) -> None:
         self._output.append(encode(message))
+        self.said += 1
 
     # What comes in
 
@@ -233,6 +250,10 @@ class NativeSession:
         if isinstance(found, RequestRefused):
             raise refusal(found)
         return found
+
+    def take(self, seq: int) -> ServerMessage | None:
+        """The same, whatever it says."""
+        return self._answers.pop(seq, None)
 
     def inbox(self, channel: int) -> Inbox:
         """The inbox of a subscription, wherever that has gone since."""
@@ -271,6 +292,8 @@ class NativeSession:
                 answered.append(message.seq)
             case Welcome():
                 self.version = message.version
+                if message.max_message_bytes:
+                    self.max_frame_bytes = message.max_message_bytes
                 self._answers[HELLO] = message
                 answered.append(HELLO)
             case ChannelMoved():
@@ -291,7 +314,9 @@ def refusal(problem: RequestRefused) -> ServerRefused:
     return remote_error(problem.error, problem.text, problem.hint, problem.fields)
 
 
-def _publish(topic: str, events: Outgoing, seq: int = 0) -> Publish:
+def _publish(
+    topic: str, events: Outgoing, seq: int = 0, units: list[int] | None = None
+) -> Publish:
     """Events in a message; inside another message that one has the seq."""
     columns = events.columns
     return Publish(
@@ -299,5 +324,6 @@ def _publish(topic: str, events: Outgoing, seq: int = 0) -> Publish:
         topic,
         columns.payloads,
         dedup_ids=events.dedup_ids,
+        units=units,
         **columns.given(),
     )

@@ -9,11 +9,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from itertools import repeat
 
 from penstock.client.address import address_of
 from penstock.client.aio import AsyncClient, connect
+from penstock.client.deliveries import Offsets
+from penstock.client.sharing import Manner
 from penstock.client.tls import Tls
 from penstock.clock import Clock, SystemClock
 from penstock.embedded.outgoing import Intent, Stored, by_topic
@@ -21,6 +24,7 @@ from penstock.embedded.remote_channel import RemoteChannel, outgoing
 from penstock.embedded.runner import Runner
 from penstock.errors import ConnectionLost, NotRunning, ServerRefused, TlsFailed
 from penstock.gateway.native import SETTLED
+from penstock.wire.native import Published
 
 logger = logging.getLogger(__name__)
 
@@ -56,6 +60,18 @@ class Target:
         )
 
 
+def _stored(
+    topic: str, calls: list[Intent], counts: list[int], answer: Published
+) -> Iterable[Stored]:
+    """Where the event of each call is."""
+    given = [one.id for one in calls]
+    offsets = Offsets.of(answer, len(calls), given)
+    return map(Stored, repeat(topic), offsets, (id_ or "" for id_ in offsets.ids()))
+
+
+_INTENTS = Manner(outgoing, _stored)
+
+
 class RemoteLink:
     def __init__(self, target: Target, client: AsyncClient) -> None:
         self.clock: Clock
@@ -75,7 +91,17 @@ class RemoteLink:
     # Publishing
 
     async def publish(self, intent: Intent) -> Stored:
-        return (await self._publish(intent.topic, [intent]))[0]
+        client = self._client
+        if client.lost or self._closing:
+            client = await self.connected()
+        return await client.publish_shared(
+            _INTENTS,
+            intent.topic,
+            intent,
+            1,
+            len(intent.payload),
+            once=intent.dedup_id is not None,
+        )
 
     async def publish_many(self, intents: list[Intent]) -> list[Stored]:
         found: dict[int, Stored] = {}
@@ -93,10 +119,8 @@ class RemoteLink:
             dedup_ids=events.dedup_ids,
             **events.columns.given(),
         )
-        return [
-            Stored(topic, offset, offsets.id(index) or "")
-            for index, offset in enumerate(offsets)
-        ]
+        ids = (id_ or "" for id_ in offsets.ids())
+        return list(map(Stored, repeat(topic), offsets, ids))
 
     # Subscribing
 

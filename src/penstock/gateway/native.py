@@ -325,7 +325,7 @@ class NativeGateway(Gateway):
         self._publisher.producer = self._name or None
         self._publisher.grants = self._fetcher.grants = self.grants
         self.who = self._name or self._user
-        self._outbox.now(encode(Welcome(__version__)))
+        self._outbox.now(encode(Welcome(__version__, self._options.max_message_bytes)))
 
     # Consuming
 

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from operator import itemgetter
 from typing import Any
 
 from penstock.access.grants import OPEN
 from penstock.broker.broker import Broker
 from penstock.broker.finish import finish
 from penstock.broker.names import check_ids
-from penstock.broker.publishing import StoredPiece
+from penstock.broker.promised import is_lost
+from penstock.broker.publishing import Accepted, StoredPiece, take_out_failed
 from penstock.delivery.consumer import Consumer
 from penstock.errors import InvalidBatch, PenstockError, WriteFailed
 from penstock.gateway.outbox import Outbox
@@ -16,14 +20,19 @@ from penstock.log import Columns
 from penstock.model.event import SETTABLE, TEXTS
 from penstock.model.remote_errors import public_fields
 from penstock.wire.native import (
+    PUBLISH_COLUMNS,
     Answer,
     Finish,
     Publish,
     Published,
+    RefusedUnit,
     RequestRefused,
     encode,
     is_plain,
 )
+
+# What is told of what was done and then lost.
+_LOST = (WriteFailed.__name__, "not stored: the write failed, try again")
 
 
 class NativePublishing:
@@ -102,21 +111,65 @@ class NativePublishing:
             self._outbox.now(problem(message.seq, error))
 
     def _publish(self, message: Publish, now_s: float) -> None:
-        self._check(message)
-        columns = columns_of(message, now_s, self.producer)
-        piece = self._broker.accept(
-            message.topic,
-            columns,
-            units=[len(columns)],
-            dedup_ids=message.dedup_ids,
-            now_s=now_s,
-        ).whole()
+        if message.units is None:
+            outcome = self._store(message, [len(message.payloads)], now_s)
+            outcome.whole()
+        else:
+            outcome = self._units(message, message.units, now_s)
+        if outcome.refused or len(outcome.pieces) > 1:
+            self._divided(message, outcome)
+            return
+        (piece,) = outcome.pieces
         if piece.appended is None:
             answer = encode(Published(message.seq, list(piece.offsets)))
         else:
             ids = [piece.appended.generated_id(0)]
             answer = encode(Published(message.seq, piece.offsets[0], ids))
         self._outbox.after(piece.group, answer, not_stored(message.seq))
+
+    def _store(self, message: Publish, units: list[int], now_s: float) -> Accepted:
+        self._check(message)
+        return self._broker.accept(
+            message.topic,
+            columns_of(message, now_s, self.producer),
+            units=units,
+            dedup_ids=message.dedup_ids,
+            now_s=now_s,
+        )
+
+    def _units(self, message: Publish, units: list[int], now_s: float) -> Accepted:
+        """Store the units that can be, in their order."""
+        try:
+            return self._store(message, units, now_s)
+        except InvalidBatch:
+            pass  # of some of them, which is not known before they are looked at
+        outcome = Accepted([])
+        for unit, part in enumerate(_parts(message, units)):
+            try:
+                piece = self._store(part, [units[unit]], now_s).whole()
+            except PenstockError as error:
+                outcome.refused[unit] = error
+            else:
+                outcome.pieces.append(replace(piece, units=[unit]))
+        take_out_failed(self._broker, outcome)
+        return outcome
+
+    def _divided(self, message: Publish, outcome: Accepted) -> None:
+        """Answer for units of which some were refused, or not stored together."""
+        units, log = message.units or [], self._broker.log
+
+        def lost() -> bytes:
+            refused: dict[int, PenstockError | None] = {**outcome.refused}
+            for piece in outcome.pieces:
+                if is_lost(log, piece.group):
+                    refused.update(dict.fromkeys(piece.units))
+            return _of_units(message.seq, units, outcome.pieces, refused)
+
+        answer = _of_units(message.seq, units, outcome.pieces, outcome.refused)
+        if outcome.pieces:
+            self._outbox.after(outcome.group, answer, lost)
+        else:
+            self._outbox.now(answer)
 
     def finish(self, message: Finish, consumer: Consumer | None, now_s: float) -> None:
         """Settle and publish in one step; raises what publishing is refused for."""
@@ -160,18 +213,63 @@ def _published(run: list[Publish], piece: StoredPiece) -> list[bytes]:
     return answers
 
 
+def _of_units(
+    seq: int,
+    units: list[int],
+    pieces: list[StoredPiece],
+    refused: Mapping[int, PenstockError | None],
+) -> bytes:
+    """The answer that says of each unit what became of it."""
+    offsets: dict[int, Sequence[int]] = {}
+    ids: dict[int, list[str]] = {}
+    for piece in pieces:
+        made = [] if piece.appended is None else piece.appended.generated_ids()
+        at = 0
+        for unit in piece.units:
+            end = at + units[unit]
+            offsets[unit], ids[unit] = piece.offsets[at:end], made[at:end]
+            at = end
+    stored = [unit for unit in sorted(offsets) if unit not in refused]
+    said = [
+        RefusedUnit(unit, *_LOST if error is None else _told(error))
+        for unit, error in sorted(refused.items(), key=itemgetter(0))
+    ]
+    return encode(
+        Published(
+            seq,
+            [offset for unit in stored for offset in offsets[unit]],
+            [id_ for unit in stored for id_ in ids[unit]] or None,
+            said,
+        )
+    )
+
+
+def _parts(message: Publish, units: list[int]) -> Iterator[Publish]:
+    """Each unit as a message of its own."""
+    given = {name: getattr(message, name) for name in PUBLISH_COLUMNS}
+    columns = {name: column for name, column in given.items() if column is not None}
+    at = 0
+    for count in units:
+        end = at + count
+        part = {name: column[at:end] for name, column in columns.items()}
+        yield Publish(0, message.topic, message.payloads[at:end], **part)
+        at = end
+
+
 def problem(seq: int, error: PenstockError) -> bytes:
     """The answer to what was not done."""
-    name, fields = type(error).__name__, public_fields(error)
-    return encode(
-        RequestRefused(seq, name, error.for_client, error.hint, fields or None)
-    )
+    return encode(RequestRefused(seq, *_told(error)))
 
 
 def not_stored(seq: int) -> bytes:
     """The answer to what was done and then lost."""
-    text = "not stored: the write failed, try again"
-    return encode(RequestRefused(seq, WriteFailed.__name__, text))
+    return encode(RequestRefused(seq, *_LOST))
+
+
+def _told(error: PenstockError) -> tuple[str, str, str, dict[str, object] | None]:
+    """What a client is told of an error: its name, text, hint and fields."""
+    fields = public_fields(error)
+    return type(error).__name__, error.for_client, error.hint, fields or None
 
 
 def columns_of(message: Publish, now_s: float, producer: str | None) -> Columns:

@@ -4,12 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
-import pytest
-
 from penstock.client import aio
-from penstock.errors import ConnectionLost, ServerRefused
-from penstock.model.remote_errors import remote_error
-from penstock.wire.native import Published
+from penstock.errors import ConnectionLost
 from tests.local_server import LocalServer
 
 
@@ -69,24 +65,3 @@ def test_a_question_that_is_given_up_disturbs_no_other(server: LocalServer) -> N
             return found
 
     assert asyncio.run(run()) == {"topics": [], "more": False}
-
-
-def test_a_server_that_is_busy_is_asked_again(
-    server: LocalServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async def run() -> list[int]:
-        async with await aio.connect(server.data) as client:
-            busy = remote_error("Backlogged", "too much")
-            answers: list[ServerRefused | Published] = [busy, Published(1, 5)]
-
-            async def answer(seq: int) -> Published:
-                found = answers.pop(0)
-                if isinstance(found, ServerRefused):
-                    raise found
-                return found
-
-            monkeypatch.setattr(client, "_answer", answer)
-            monkeypatch.setattr(aio, "RETRY_S", 0.0)
-            return list(await client.publish("t", b"x"))
-
-    assert asyncio.run(run()) == [5]

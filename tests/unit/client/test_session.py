@@ -12,6 +12,7 @@ from penstock.access.grants import ADMINISTRATOR
 from penstock.client.outgoing import Outgoing
 from penstock.client.session import HELLO, NativeSession
 from penstock.errors import RemoteProtocolError, ServerRefused
+from penstock.gateway.options import NativeOptions
 from penstock.wire.native import (
     Answer,
     Events,
@@ -50,8 +51,10 @@ def pair(tmp_path: Path) -> Iterator[Pair]:
 
 
 def test_the_answer_to_hello_is_the_version(pair: Pair) -> None:
-    assert pair.session.answer(HELLO) == Welcome(__version__)
+    limit = NativeOptions().max_message_bytes
+    assert pair.session.answer(HELLO) == Welcome(__version__, limit)
     assert pair.session.version == __version__
+    assert pair.session.max_frame_bytes == limit
 
 
 def test_each_question_gets_its_answer_once(pair: Pair) -> None:

@@ -62,7 +62,7 @@ def test_hello_is_answered_with_the_version(scene: Scene) -> None:
     peer = NativePeer(scene, None)
     assert not peer.gateway.settled
 
-    assert peer.say(HELLO) == [Welcome(__version__)]
+    assert peer.say(HELLO) == [Welcome(__version__, NativeOptions().max_message_bytes)]
     assert peer.gateway.settled
 
 

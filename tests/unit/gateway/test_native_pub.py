@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
@@ -14,6 +15,7 @@ from penstock.wire.native import (
     Publish,
     Published,
     RequestRefused,
+    ServerMessage,
     Subscribe,
 )
 from tests.unit.gateway.native_peer import NativePeer, only
@@ -199,6 +201,142 @@ def test_of_publishes_in_one_read_only_what_does_not_fit_is_refused(
     assert "penstock schemas show t" in refused[0].hint
     payloads = [payload for batch in stored(scene) for payload in batch.payloads()]
     assert payloads == [b"1", b"3"]
+
+
+# Units: calls that share a message
+
+
+def told(
+    answers: list[ServerMessage],
+) -> tuple[int | list[int], list[str] | None, list[tuple[int, str, str]]]:
+    """Of units: offsets and ids of what is stored, and why the others are not."""
+    (answer,) = only(Published, answers)
+    said = [(one.unit, one.error, one.text) for one in answer.refused or ()]
+    return answer.offsets, answer.ids, said
+
+
+def test_units_are_stored_in_one_step_and_have_one_answer(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    peer = NativePeer(scene)
+    counted = Mock(wraps=scene.broker.accept)
+    monkeypatch.setattr(scene.broker, "accept", counted)
+
+    (answer,) = peer.say(
+        Publish(1, "t", [b"%d" % n for n in range(100)], units=[1] * 100)
+    )
+
+    assert isinstance(answer, Published)
+    assert (answer.seq, answer.offsets, answer.refused) == (1, 0, None)
+    assert answer.ids == stored(scene)[0].ids()[:1]
+    assert counted.call_count == 1
+
+
+def test_a_unit_that_does_not_fit_is_refused_and_no_other(scene: Scene) -> None:
+    scene.broker.create_topic("t")
+    schema = {"type": "integer"}
+    scene.broker.registry.register("t", schema, type_="", at_ms=0, by="")
+
+    said = NativePeer(scene).say(
+        Publish(
+            1,
+            "t",
+            [b"1", b"2", b"2.5", b"3", b"true"],
+            ids=[None, None, None, "mine", None],
+            units=[1, 2, 1, 1],
+        )
+    )
+
+    offsets, ids, refused = told(said)
+    events = [event for batch in stored(scene) for event in batch.events()]
+    assert [one.payload for one in events] == [b"1", b"3"]
+    assert offsets == [one.offset for one in events]
+    assert ids is not None
+    assert ids[0] == events[0].id
+    assert [(unit, error) for unit, error, _ in refused] == [
+        (1, "InvalidPayload"),
+        (3, "InvalidPayload"),
+    ]
+    assert refused[0][2].endswith("(event 1 of the batch)")
+    assert refused[1][2].endswith('not of type "integer"')
+
+
+def test_a_unit_with_an_id_that_cannot_be_is_refused_and_no_other(scene: Scene) -> None:
+    said = NativePeer(scene).say(
+        Publish(
+            1,
+            "t",
+            [b"a", b"b", b"c"],
+            ids=["x", "\n", None],
+            keys=[b"k"] * 3,
+            units=[1] * 3,
+        )
+    )
+
+    offsets, _, refused = told(said)
+    assert offsets == [0, 1]
+    assert [(unit, error) for unit, error, _ in refused] == [(1, "InvalidBatch")]
+    events = [event for batch in stored(scene) for event in batch.events()]
+    assert [(one.payload, one.key) for one in events] == [(b"a", b"k"), (b"c", b"k")]
+
+
+def test_units_have_dedup_ids_that_store_once(scene: Scene) -> None:
+    peer = NativePeer(scene)
+    message = Publish(1, "t", [b"a", b"b"], dedup_ids=["x", "y"], units=[1, 1])
+
+    first, again = peer.say(message), peer.say(message)
+
+    assert first == again == [Published(1, [0, 1])]
+    bad = Publish(2, "t", [b"a", b"b", b"c"], dedup_ids=["x", " ", "z"], units=[1] * 3)
+    assert told(peer.say(bad))[:2] == ([0, 2], None)
+
+
+def test_units_that_a_failed_write_lost_are_one_problem(scene: Scene) -> None:
+    peer = NativePeer(scene)
+    scene.commits = False
+    peer.say(Publish(1, "t", [b"a", b"b"], units=[1, 1]))
+
+    scene.fail_commit()
+
+    (refused,) = only(RequestRefused, peer.read())
+    assert (refused.seq, refused.error) == (1, "WriteFailed")
+
+
+def test_units_of_which_some_are_lost_are_told_apart(tmp_path: Path) -> None:
+    rules = Rules(log=LogOptions(group_bytes=4096, max_event_bytes=1000))
+    scene = Scene(tmp_path, rules)
+    peer = NativePeer(scene)
+    scene.commits = False
+    payloads = [bytes([97 + at]) * 900 for at in range(8)]
+    payloads[5] = b"!" * 2000
+
+    got = peer.say(Publish(1, "t", payloads, units=[1] * 8))
+    assert got == []
+    scene.fail_commit()
+
+    offsets, ids, refused = told(peer.read())
+    events = [event for batch in stored(scene) for event in batch.events()]
+    assert offsets == [one.offset for one in events]
+    assert ids == [one.id for one in events]
+    lost = "WriteFailed"
+    errors = {5: "InvalidBatch"}
+    assert [(unit, error) for unit, error, _ in refused] == [
+        (unit, errors.get(unit, lost)) for unit in range(len(events), 8)
+    ]
+    assert events
+    scene.close()
+
+
+def test_units_are_refused_together_where_their_topic_is(tmp_path: Path) -> None:
+    scene = Scene(tmp_path, limited(Rule("publish", "in/#")))
+    anna = NativePeer(scene, Hello("anna", "pw", ""))
+
+    (answer,) = only(
+        RequestRefused, anna.say(Publish(1, "out", [b"a", b"b"], units=[1, 1]))
+    )
+
+    assert (answer.seq, answer.error) == (1, "NotAllowed")
+    scene.close()
 
 
 # Finishing

@@ -6,6 +6,7 @@ from penstock.wire.native.codec import decode_client, decode_server, encode, is_
 from penstock.wire.native.frames import FrameSplitter
 from penstock.wire.native.messages import (
     EVENTS_COLUMNS,
+    PUBLISH_COLUMNS,
     Answer,
     Ask,
     ChannelMoved,
@@ -21,6 +22,7 @@ from penstock.wire.native.messages import (
     Published,
     Received,
     Refuse,
+    RefusedUnit,
     RequestRefused,
     ServerMessage,
     Settle,
@@ -33,6 +35,7 @@ from penstock.wire.native.messages import (
 
 __all__ = [
     "EVENTS_COLUMNS",
+    "PUBLISH_COLUMNS",
     "Answer",
     "Ask",
     "ClientMessage",
@@ -50,6 +53,7 @@ __all__ = [
     "Published",
     "Received",
     "Refuse",
+    "RefusedUnit",
     "ServerMessage",
     "Settle",
     "Stage",

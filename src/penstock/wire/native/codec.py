@@ -76,7 +76,7 @@ def check_large(body: bytes | memoryview) -> None:
         publishes = message.publishes
     elif isinstance(message, _Stage):
         publishes = [message.publish]
-    values = sum(map(_values, publishes))
+    values = sum(map(_values, publishes)) + sum(_count(one.units) for one in publishes)
     headers = [one.headers for one in publishes if one.headers != _NIL]
     size = sum(len(memoryview(column)) for column in headers)
     # Names of headers are only counted if there may be too many of them.
@@ -122,9 +122,9 @@ _decode_arguments = msgspec.msgpack.Decoder(dict[str, object]).decode
 _decode_server = msgspec.msgpack.Decoder(ServerMessage).decode
 
 _CHECKED = ("tries", *EVENTS_COLUMNS)
-# All columns of a Publish but the ids.
-_others = attrgetter(*(name for name in PUBLISH_COLUMNS if name != "ids"))
-_NO_OTHERS = (None,) * (len(PUBLISH_COLUMNS) - 1)
+# All that a Publish may have besides payloads and ids.
+_others = attrgetter(*(name for name in PUBLISH_COLUMNS if name != "ids"), "units")
+_NO_OTHERS = (None,) * len(PUBLISH_COLUMNS)
 
 
 def encode(message: ClientMessage | ServerMessage) -> bytes:
@@ -190,6 +190,15 @@ def _check_publish(message: Publish) -> None:
     ):
         return
     _check_columns(message, PUBLISH_COLUMNS)
+    if message.units is not None:
+        _check_units(message.units, len(message.payloads))
+
+
+def _check_units(units: list[int], count: int) -> None:
+    if min(units, default=0) < 1 or sum(units) != count:
+        raise RemoteProtocolError(
+            "native", f"Publish: units of {sum(units)} events for {count} payloads"
+        )
 
 
 def _check_columns(message: Publish | Events, names: tuple[str, ...]) -> None:

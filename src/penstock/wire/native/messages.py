@@ -32,7 +32,12 @@ class Hello(msgspec.Struct, array_like=True, frozen=True, tag=1):
 
 
 class Publish(msgspec.Struct, array_like=True, frozen=True, tag=2):
-    """Events for one topic. Answered by Published when they are durable."""
+    """Events for one topic. Answered by Published when they are durable.
+
+    They are stored all or none, unless ``units`` says how many of them, in their order,
+    are whole for themselves: each unit is stored, or refused, by itself. Servers of
+    before pass over it.
+    """
 
     seq: int
     topic: str
@@ -45,10 +50,11 @@ class Publish(msgspec.Struct, array_like=True, frozen=True, tag=2):
     dedup_ids: list[str | None] | None = None
     expires: list[int] | None = None  # milliseconds, 0 for never
     not_before: list[int] | None = None  # milliseconds, 0 for at once
+    units: list[int] | None = None  # at least 1 each, all events together
 
 
 # Columns that must be as long as ``payloads`` if they are there.
-PUBLISH_COLUMNS = Publish.__struct_fields__[3:]
+PUBLISH_COLUMNS = Publish.__struct_fields__[3:-1]
 _NIL = msgspec.Raw(b"\xc0")
 
 
@@ -66,6 +72,7 @@ class LargePublish(msgspec.Struct, array_like=True, frozen=True, tag=2):
     dedup_ids: msgspec.Raw = _NIL
     expires: msgspec.Raw = _NIL
     not_before: msgspec.Raw = _NIL
+    units: msgspec.Raw = _NIL
 
 
 class Subscribe(msgspec.Struct, array_like=True, frozen=True, tag=3):
@@ -181,14 +188,30 @@ class Welcome(msgspec.Struct, array_like=True, frozen=True, tag=64):
     """The client may go on. ``version`` is the server's."""
 
     version: str
+    max_message_bytes: int = 0  # that the server takes; 0 if it does not say
+
+
+class RefusedUnit(msgspec.Struct, array_like=True, frozen=True):
+    """Why a unit of a Publish was not stored, as RequestRefused would say it."""
+
+    unit: int
+    error: str
+    text: str
+    hint: str = ""
+    fields: dict[str, object] | None = None
 
 
 class Published(msgspec.Struct, array_like=True, frozen=True, tag=65):
-    """The events are durable. ``offsets``: the first, if the others count on."""
+    """The events are durable. ``offsets``: the first, if the others count on.
+
+    With ``refused`` it is so for the units that are not in it: ``offsets``, and ``ids``
+    if there are any, have an entry for each of their events.
+    """
 
     seq: int
     offsets: int | list[int]
     ids: list[str] | None = None
+    refused: list[RefusedUnit] | None = None
 
 
 class Subscribed(msgspec.Struct, array_like=True, frozen=True, tag=66):

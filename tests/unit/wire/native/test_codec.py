@@ -22,6 +22,7 @@ from penstock.wire.native import (
     Publish,
     Published,
     Refuse,
+    RefusedUnit,
     RequestRefused,
     ServerMessage,
     Settle,
@@ -95,6 +96,20 @@ SERVER: list[ServerMessage] = [
     Fetched(9, [b"\x00frame", b""], 45, 7, 50),
     ChannelMoved(1, 2),
 ]
+# Of calls that share a message.
+CLIENT_UNITS: list[ClientMessage] = [
+    Publish(10, "t", [b"x", b"y", b"z"], units=[1, 2]),
+]
+SERVER_UNITS: list[ServerMessage] = [
+    Welcome("1.0", 1 << 26),
+    Published(10, [4, 5], ["a", "b"], [RefusedUnit(0, "InvalidPayload", "no")]),
+    Published(
+        10,
+        [],
+        None,
+        [RefusedUnit(0, "UnknownTopic", "no t", "create it", {"topic": "t"})],
+    ),
+]
 
 
 def golden(name: str) -> list[bytes]:
@@ -103,11 +118,15 @@ def golden(name: str) -> list[bytes]:
 
 
 def test_client_messages_are_the_bytes_they_always_were() -> None:
-    assert [encode(message) for message in CLIENT] == golden("client.hex")
+    assert [encode(message) for message in CLIENT + CLIENT_UNITS] == golden(
+        "client.hex"
+    )
 
 
 def test_server_messages_are_the_bytes_they_always_were() -> None:
-    assert [encode(message) for message in SERVER] == golden("server.hex")
+    assert [encode(message) for message in SERVER + SERVER_UNITS] == golden(
+        "server.hex"
+    )
 
 
 def test_golden_bytes_are_the_messages() -> None:
@@ -115,8 +134,8 @@ def test_golden_bytes_are_the_messages() -> None:
     client = splitter.feed(b"".join(golden("client.hex")))
     server = splitter.feed(b"".join(golden("server.hex")))
 
-    assert [decode_client(body) for body in client] == CLIENT
-    assert [decode_server(body) for body in server] == SERVER
+    assert [decode_client(body) for body in client] == CLIENT + CLIENT_UNITS
+    assert [decode_server(body) for body in server] == SERVER + SERVER_UNITS
 
 
 def test_messages_without_the_newer_fields_are_understood() -> None:
@@ -165,7 +184,24 @@ def test_messages_of_before_there_were_times_mean_what_they_meant() -> None:
     ]
 
 
-@pytest.mark.parametrize("message", [*CLIENT, *SERVER])
+def test_messages_of_before_there_were_units_mean_what_they_meant() -> None:
+    before = FrameSplitter(1 << 20)
+
+    bodies = before.feed(b"".join(golden("client_before_units.hex")))
+    assert [decode_client(body) for body in bodies] == CLIENT
+    bodies = before.feed(b"".join(golden("server_before_units.hex")))
+    assert [decode_server(body) for body in bodies] == SERVER
+
+
+@pytest.mark.parametrize("units", [[], [2], [4], [1, 0, 2], [4, -1], [1, 1]])
+def test_units_have_all_events_and_each_has_one(units: list[int]) -> None:
+    body = encode(Publish(1, "t", [b"x", b"y", b"z"], units=units))[4:]
+
+    with pytest.raises(RemoteProtocolError, match=f"units of {sum(units)} events for"):
+        decode_client(body)
+
+
+@pytest.mark.parametrize("message", [*CLIENT, *SERVER, *CLIENT_UNITS, *SERVER_UNITS])
 def test_a_cut_message_is_refused(message: ClientMessage | ServerMessage) -> None:
     body = encode(message)[4:]
 

@@ -21,11 +21,12 @@ def check(message: object) -> None:
         Publish(1, "t", [b"x"] * MAX_VALUES),
         Publish(1, "t", [b"x"] * HALF, keys=[None] * HALF),
         Publish(1, "t", [b"x"] * 3, headers=[{}, {"a": "1"}, {"b": "2"}]),
+        Publish(1, "t", [b"x"] * HALF, units=[1] * HALF),
         Stage(1, "q", 0, 0, 0, Publish(0, "t", [b"x"] * 20, ids=["a"] * 20)),
         Finish(1, 1, [1], [Publish(0, "t", PAYLOADS)] * MAX_PUBLISHES),
         Settle(1, [1, 2]),
     ],
-    ids=["events", "columns", "headers", "stage", "finish", "no events"],
+    ids=["events", "columns", "headers", "units", "stage", "finish", "no events"],
 )
 def test_as_many_values_as_are_bearable_are_let_through(message: object) -> None:
     check(message)
@@ -37,10 +38,11 @@ def test_as_many_values_as_are_bearable_are_let_through(message: object) -> None
         Publish(1, "t", [b""] * (MAX_VALUES + 1)),
         Publish(1, "t", [b""] * (HALF + 1), headers=[{}] * (HALF + 1)),
         Publish(1, "t", PAYLOADS, headers=[{str(n): "" for n in range(MAX_VALUES)}]),
+        Publish(1, "t", PAYLOADS, units=[1] * MAX_VALUES),
         Stage(1, "q", 0, 0, 0, Publish(0, "t", [b""] * (MAX_VALUES + 1))),
         Finish(1, 1, [1], [Publish(0, "t", [b""] * HALF)] * 3),
     ],
-    ids=["events", "columns", "headers", "stage", "finish"],
+    ids=["events", "columns", "headers", "units", "stage", "finish"],
 )
 def test_more_values_than_are_bearable_are_refused(message: object) -> None:
     with pytest.raises(RemoteProtocolError, match=f"values .* exceed {MAX_VALUES}"):
