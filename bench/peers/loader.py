@@ -14,6 +14,7 @@ from __future__ import annotations
 import dataclasses
 import importlib
 import json
+import math
 import os
 import resource
 import select
@@ -39,6 +40,8 @@ BLOCK_EVENTS = 100_000
 # How many are in flight at first; it grows with what is finished. So a slow system
 # ends in time too, and a fast one is at its limit after a few milliseconds.
 FIRST, FIRST_TO_MANY = 256, 16
+# What a subscriber of one topic of many may have under way at least.
+LEAST_WINDOW = 16
 # Writes are large: nothing is sent before a quarter of the window is free.
 LEAST_SHARE = 4
 
@@ -49,11 +52,13 @@ class Task:
 
     adapter: str  # module:class
     place: Place
-    workload: str  # publish, latency, consume, fan-out
+    workload: str  # publish, latency, create, consume, each, fan-out
     payload_bytes: int
     in_flight: int
     topics: int = 1
     subscribers: int = 0
+    # Whether readers of the fan-out answer what they get.
+    acknowledged: bool = True
     seconds: float = 1.0
     # Ends a run before its time, if not 0.
     events: int = 0
@@ -137,10 +142,12 @@ class Loader:
     def _requests(self) -> Requests:
         task = self.task
         count = min(task.block_events, BLOCK_BYTES // task.payload_bytes)
-        count -= count % task.topics
+        count -= count % math.lcm(task.topics, self.adapter.batch)
+        # Every event makes a topic of its own, or they go round.
+        topics = count if task.workload == "create" else task.topics
         return Requests(
             self.adapter.request(
-                number, number % task.topics, payload(number, task.payload_bytes)
+                number, number % topics, payload(number, task.payload_bytes)
             )
             for number in range(count)
         )
@@ -150,9 +157,16 @@ class Loader:
         match task.workload:
             case "consume":
                 return [self.adapter.consumer(task.in_flight)]
+            case "each":
+                window = max(task.in_flight // task.topics, LEAST_WINDOW)
+                return [
+                    self.adapter.consumer(window, topic) for topic in range(task.topics)
+                ]
             case "fan-out":
                 return [
-                    self.adapter.reader(number, task.in_flight)
+                    self.adapter.reader(
+                        number, task.in_flight, acknowledged=task.acknowledged
+                    )
                     for number in range(task.subscribers)
                 ]
             case _:
@@ -179,10 +193,11 @@ class Loader:
     def _many_at_a_time(self) -> tuple[int, dict[str, float]]:
         sent, delivered = self._drive()
         self.first += sent
-        for consumer, link in self.readers[:1]:
-            if self.task.workload == "consume":
+        if self.task.acknowledged and self.readers:
+            for _, link in self.readers:
                 link.sock.settimeout(STALL_S)
-                self.adapter.settle(consumer)
+            self.adapter.settle([consumer for consumer, _ in self.readers])
+            for _, link in self.readers:
                 link.sock.setblocking(False)
         if self.task.workload == "fan-out":
             return delivered, {"published": sent}
@@ -191,9 +206,13 @@ class Loader:
     def _drive(self) -> tuple[int, int]:
         """Publish until time is up, then wait for the rest: sent, delivered."""
         publisher, confirmed = self.publisher, self.adapter.confirmed
-        in_flight, fan = self.task.in_flight, len(self.readers)
+        in_flight, batch = self.task.in_flight, self.adapter.batch
+        # How often an event is delivered.
+        fan = len(self.readers) // (
+            self.task.topics if self.task.workload == "each" else 1
+        )
         most = self.task.events or sys.maxsize
-        ramp = FIRST_TO_MANY if fan > 1 else FIRST
+        ramp = max(FIRST_TO_MANY if fan > 1 else FIRST, batch)
         links = {link.sock.fileno(): (c, link) for c, link in self.readers}
         own = publisher.sock.fileno()
         poll = select.epoll()
@@ -208,6 +227,7 @@ class Loader:
             if sent < most and time.perf_counter() < deadline:
                 window = min(in_flight, ramp + finished)
                 room = min(finished + window, most) - sent
+                room -= room % batch
                 enough = room * LEAST_SHARE >= window or sent + room == most
                 if room > 0 and enough and not publisher.pending:
                     first = self.first + sent

@@ -10,7 +10,7 @@ import contextlib
 import dataclasses
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,15 +32,24 @@ CONTENDERS: dict[str, Callable[[Path, str], Server]] = {
 }
 SIZES = {"100 B": 100, "1 KiB": 1024}
 QOS = (0, 1, 2)
-# How many times the CPU time of Penstock the peers shall need.
-PIPELINED = {PEER: 5.0, PYTHON: 20.0}
-ALONE = {PEER: 1.0, PYTHON: 20.0}
+# How many times the CPU time of Penstock the peers shall need: in a cell, or elsewhere.
+LEAST_TIMES = {
+    ("1 to 1", 0, 1024): 4.0,
+    ("1 to 1", 1, 1024): 4.0,
+    ("1 000 to 1", 0, 100): 2.0,
+    ("1 000 to 1", 1, 100): 2.0,
+    ("1 000 to 1", 2, 100): 1.0,
+}
+LEAST, LEAST_PYTHON = 5.0, 20.0
+# One message on each connection: microseconds of CPU, by QoS.
+ALONE_MOST_US = {0: 60.0, 1: 110.0, 2: 170.0}
 LATENCY_MOST = 2.0
+ALONE_100, ALONE_1 = "100 connections, one message each", "one connection, one message"
 QOS_2_IN_FLIGHT = 1000
 CONNECTIONS = 10_000
 CONNECTION_BYTES = 20 * 1024
 # When no further cell is begun.
-LIMIT_S, QUICK_LIMIT_S = 780.0, 100.0
+LIMIT_S, QUICK_LIMIT_S = 480.0, 150.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,7 +67,8 @@ class Cell:
     @property
     def small(self) -> bool:
         """Whether amqtt takes part: it is slow, and slow to connect to."""
-        return self.size == 100 and self.shape != "idle"
+        few = max(self.publishers, self.subscribers) <= 100
+        return self.size == 100 and self.shape != "idle" and few
 
 
 def cells(*, quick: bool) -> Iterator[Cell]:
@@ -71,7 +81,7 @@ def cells(*, quick: bool) -> Iterator[Cell]:
         for qos in QOS:
             # Mosquitto gets slower with all that is under way in QoS 2.
             under_way = min(in_flight, QOS_2_IN_FLIGHT) if qos == 2 else in_flight
-            for name, size in sizes:
+            for name, size in sizes if title == "1 to 1" else sizes[:1]:
                 yield Cell(
                     title=title,
                     case=f"QoS {qos}, {name}",
@@ -93,7 +103,7 @@ def cells(*, quick: bool) -> Iterator[Cell]:
         )
     for qos in QOS:
         yield Cell(
-            title="100 connections, one message each",
+            title=ALONE_100,
             case=f"QoS {qos}, 100 B",
             qos=qos,
             size=100,
@@ -101,7 +111,7 @@ def cells(*, quick: bool) -> Iterator[Cell]:
             shape="alone",
         )
     yield Cell(
-        title="one connection, one message", case="QoS 0, 100 B", qos=0, size=100,
+        title=ALONE_1, case="QoS 0, 100 B", qos=0, size=100,
         shape="alone",
     )  # fmt: skip
     yield Cell(
@@ -114,9 +124,9 @@ def cells(*, quick: bool) -> Iterator[Cell]:
     )
 
 
-def run(bench: Bench, peers: list[str] | None = None) -> list[Row]:
+def run(bench: Bench, peers: list[str] | None = None) -> dict[Cell, dict[str, Sample]]:
     """All cells, the contenders of each taking turns."""
-    rows: list[Row] = []
+    found: dict[Cell, dict[str, Sample]] = {}
     quick = bench.settings.quick
     deadline = time.monotonic() + (QUICK_LIMIT_S if quick else LIMIT_S)
     for cell in cells(quick=quick):
@@ -125,10 +135,13 @@ def run(bench: Bench, peers: list[str] | None = None) -> list[Row]:
             bench.failed["MQTT", title] = "no time was left"
             continue
         start = time.monotonic()
-        samples = measure(bench, title, cell, peers)
-        rows += [_row(cell, name, samples) for name in samples]
+        found[cell] = measure(bench, title, cell, peers)
         print(f"{title}: {time.monotonic() - start:.0f} s", flush=True)
-    return rows
+    return found
+
+
+def rows_of(cell: Cell, samples: Mapping[str, Sample]) -> list[Row]:
+    return [_row(cell, name, samples) for name in samples]
 
 
 def measure(
@@ -186,7 +199,7 @@ def _client(bench: Bench, stack: ExitStack, name: str, cell: Cell) -> Client:
     return client
 
 
-def _row(cell: Cell, name: str, samples: dict[str, Sample]) -> Row:
+def _row(cell: Cell, name: str, samples: Mapping[str, Sample]) -> Row:
     sample = samples[name]
     ratio, target, met = _judged(cell, name, samples)
     return Row(
@@ -202,7 +215,7 @@ def _row(cell: Cell, name: str, samples: dict[str, Sample]) -> Row:
 
 
 def _judged(
-    cell: Cell, name: str, samples: dict[str, Sample]
+    cell: Cell, name: str, samples: Mapping[str, Sample]
 ) -> tuple[str, str, bool | None]:
     sample = samples[name]
     if cell.shape == "idle":
@@ -210,6 +223,10 @@ def _judged(
             return "", "", None
         least = f"under {CONNECTION_BYTES // 1024} KiB each"
         return "", least, sample.facts["bytes_each"] < CONNECTION_BYTES
+    if name == OURS and cell.title == ALONE_100:
+        most = ALONE_MOST_US[cell.qos]
+        cheap = sample.cpu_s_per_million <= most
+        return "", f"at most {most:g} µs of CPU a message", cheap
     if name == OURS or OURS not in samples:
         return "", "", None
     ours = samples[OURS]
@@ -220,9 +237,12 @@ def _judged(
         return f"{OURS} takes {times:.2f}x of its time", target, met
     with contextlib.suppress(ZeroDivisionError):
         times = sample.cpu_s_per_million / ours.cpu_s_per_million
-        least_times = (ALONE if cell.shape == "alone" else PIPELINED)[name]
         words = f"{times:.2f}x the CPU of {OURS}"
-        return words, f"at least {least_times:g}x", times >= least_times
+        if cell.title == ALONE_100 and name == PEER:
+            return words, "", None
+        key = cell.title, cell.qos, cell.size
+        wanted = LEAST_PYTHON if name == PYTHON else LEAST_TIMES.get(key, LEAST)
+        return words, f"at least {wanted:g}x", times >= wanted
     return "", "", None
 
 

@@ -2,9 +2,8 @@
 
 Publish is ``PUB`` with a reply subject; the confirmation is the stream's answer in
 JSON. A thousand topics are a thousand subjects of one stream, which is how NATS
-means it. The consumer of the end to end workload acknowledges each event by itself
-(``explicit``); readers of the fan-out are ephemeral consumers without
-acknowledgements, the settings of an ordered consumer.
+means it. Consumers are durable and acknowledge each event by itself (``explicit``);
+readers that acknowledge nothing are ephemeral, and set like an ordered consumer.
 """
 
 from __future__ import annotations
@@ -24,6 +23,7 @@ from bench.peers.adapter import (
     Dialogue,
     Place,
     Refused,
+    fence,
 )
 from bench.peers.processes import Missing, Server, accepts, free_port, spawn
 
@@ -80,19 +80,12 @@ class Nats(Adapter):
         # One JSON object an event: {"stream":"S","seq":1}
         return data.count(b"}")
 
-    def consumer(self, window: int) -> Consumer:
-        dialogue = self._connect(b"SUB d.c 1\r\n")
-        config = {
-            "durable_name": "c",
-            "deliver_subject": "d.c",
-            "deliver_policy": "new",
-            "ack_policy": "explicit",
-            "max_ack_pending": 2 * window,
-        }
-        self._create_consumer("DURABLE.CREATE.S.c", config)
-        return Acknowledging(dialogue.sock)
+    def consumer(self, window: int, topic: int = 0) -> Consumer:
+        return self._durable(f"c{topic}", f"s.{topic}", window)
 
-    def reader(self, number: int, window: int) -> Consumer:
+    def reader(self, number: int, window: int, *, acknowledged: bool) -> Consumer:
+        if acknowledged:
+            return self._durable(f"r{number}", "s.0", window)
         subject = f"d.{number}"
         dialogue = self._connect(b"SUB %b 1\r\n" % subject.encode())
         config = {
@@ -104,10 +97,21 @@ class Nats(Adapter):
         self._create_consumer("CREATE.S", config)
         return Reading(dialogue.sock)
 
-    def settle(self, consumer: Consumer) -> None:
-        consumer.sock.sendall(b"PING\r\n")
-        while b"PONG" not in consumer.sock.recv(1 << 16):
-            pass
+    def _durable(self, name: str, subject: str, window: int) -> Consumer:
+        dialogue = self._connect(b"SUB d.%b 1\r\n" % name.encode())
+        config = {
+            "durable_name": name,
+            "deliver_subject": f"d.{name}",
+            "filter_subject": subject,
+            "deliver_policy": "new",
+            "ack_policy": "explicit",
+            "max_ack_pending": 2 * window,
+        }
+        self._create_consumer(f"DURABLE.CREATE.S.{name}", config)
+        return Acknowledging(dialogue.sock)
+
+    def settle(self, consumers: Sequence[Consumer]) -> None:
+        fence(consumers, b"PING\r\n", b"PONG")
 
     def reset(self) -> None:
         self._call(f"STREAM.PURGE.{STREAM}", None)

@@ -1,46 +1,30 @@
-"""Puts the table of peers between its own two marks in docs/performance.md."""
+"""Puts tables between their own two marks in docs/performance.md."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import groupby
 from pathlib import Path
 
+from bench.peers import picture
+from bench.peers.summary import Line
 from bench.report import HEADINGS, cells
 from bench.rounds import Row
 
-BEGIN, END = "<!-- measured peers: begin -->", "<!-- measured peers: end -->"
-SECTION = f"""
-## Beside its peers
+PICTURE = Path("images") / "performance.svg"
+SUMMARY_HEADINGS = (
+    "workload",
+    "Penstock",
+    "best peer",
+    "",
+    "ratio",
+    "CPU of Penstock",
+    "of the peer",
+)
 
-```
-make bench-peers                                  # all of it, about ten minutes
-make bench-peers BENCH_ARGS="--quick"             # short runs, for a first look
-make bench-peers BENCH_ARGS="--peers Penstock Redis --only publish latency"
-make bench-peers BENCH_ARGS="--write-docs"        # renew the table below
-```
 
-One client for all: raw sockets in one process, every request made before the clock
-starts, one publish command and one confirmation an event, replies counted and not
-parsed. *Sink* is that client against a server that confirms everything at once and
-keeps nothing. Contenders take turns; each row is the median of three. The CPU seconds
-are those of the server's processes. A ratio below 1.5 proves nothing.
-
-- *Penstock*: `penstock serve`, published over the line gateway with `confirm on`,
-  consumed over the native gateway unless the row says otherwise. *os*: topics with that
-  durability. Readers of the fan-out are line connections with a window, and acknowledge
-  every event.
-- *NATS JetStream*: file storage; *always* is `sync_interval: always`. End to end with a
-  push consumer and explicit acks. Topics are subjects of one stream. Fan-out to
-  ephemeral push consumers, without acks.
-- *Redis Streams*, *Valkey Streams*: append-only file, `appendfsync` as named, no
-  snapshots, no rewrites. `XREADGROUP` and `XACK`. Topics are keys. Fan-out to `XREAD`
-  readers, without acks.
-- *RabbitMQ*: durable queues, persistent messages, publisher confirms, one ack for many
-  events. Fan-out through an exchange to a queue for each reader, with acks.
-
-{BEGIN}
-{END}
-"""
+def marks(name: str) -> tuple[str, str]:
+    return f"<!-- measured {name}: begin -->", f"<!-- measured {name}: end -->"
 
 
 def write(
@@ -48,20 +32,85 @@ def write(
     machine: Mapping[str, str],
     rows: Sequence[Row],
     notes: Sequence[str],
-    place: tuple[str, str, str] = (SECTION, BEGIN, END),
+    place: tuple[str, str, str],
 ) -> None:
     """Renew what is between the marks; a page without them gets a section with them."""
+    parts = [_table(("machine", ""), machine.items()), *_tables(rows, notes)]
+    _put(path, parts, place)
+
+
+def write_group(
+    path: Path,
+    machine: Mapping[str, str],
+    name: str,
+    rows: Sequence[Row],
+    notes: Sequence[str],
+) -> None:
+    """The table of one group of workloads, with the machine in one line."""
+    _put(path, [_on(machine), *_tables(rows, notes)], _place(name))
+
+
+def write_summary(
+    path: Path, machine: Mapping[str, str], lines: Sequence[Line]
+) -> None:
+    """The first table of the page, and the picture of it beside the page."""
+    drawing = path.parent / PICTURE
+    drawing.parent.mkdir(exist_ok=True)
+    drawing.write_text(picture.draw(lines))
+    image = f"![The ratios of this table as bars]({PICTURE.as_posix()})"
+    parts = [_on(machine), summary(lines), image]
+    _put(path, parts, _place("summary"))
+
+
+def summary(lines: Sequence[Line]) -> str:
+    """Headings in bold, their lines below; ratios of those ahead in bold."""
+    table: list[Sequence[str]] = []
+    for heading, group in groupby(lines, key=lambda line: line.heading):
+        table.append((f"**{heading}**", *[""] * (len(SUMMARY_HEADINGS) - 1)))
+        table += [_summary_line(line) for line in group]
+    return _table(SUMMARY_HEADINGS, table)
+
+
+def _summary_line(line: Line) -> Sequence[str]:
+    ratio = f"{line.times:.2f}x" if line.times < 10 else f"{line.times:.0f}x"
+    return (
+        line.words,
+        line.ours,
+        line.peer,
+        line.theirs,
+        f"**{ratio}**" if line.times >= 1 else ratio,
+        _cpu(line.our_cpu_us),
+        _cpu(line.their_cpu_us),
+    )
+
+
+def _cpu(each_us: float | None) -> str:
+    return "" if each_us is None else f"{each_us:.3g} µs"
+
+
+def _place(name: str) -> tuple[str, str, str]:
+    begin, end = marks(name)
+    return f"\n## {name}\n\n{begin}\n{end}\n", begin, end
+
+
+def _on(machine: Mapping[str, str]) -> str:
+    return f"Measured on {', '.join(machine.values())}."
+
+
+def _tables(rows: Sequence[Row], notes: Sequence[str]) -> list[str]:
+    return [
+        _table(HEADINGS, map(cells, rows)),
+        "\n".join(f"- {note}" for note in notes),
+    ]
+
+
+def _put(path: Path, parts: Sequence[str], place: tuple[str, str, str]) -> None:
     section, begin, end = place
     text = path.read_text()
     if begin not in text:
         text += section
     head, rest = text.split(begin)
     tail = rest.split(end)[1]
-    parts = [
-        _table(("machine", ""), machine.items()),
-        _table(HEADINGS, map(cells, rows)),
-        "\n".join(f"- {note}" for note in notes),
-    ]
     middle = "\n\n".join(part for part in parts if part)
     path.write_text(f"{head}{begin}\n\n{middle}\n\n{end}{tail}")
 

@@ -12,6 +12,7 @@ from bench.peers.adapter import (
     Dialogue,
     Refused,
     Requests,
+    fence,
     payload,
 )
 from bench.peers.penstock_server import start
@@ -24,7 +25,8 @@ class Line(Adapter):
 
     def prepare(self, topics: int) -> None:
         self._count = 0
-        self._acks: Requests | None = None
+        self._topics = topics
+        self._acks: dict[int, Requests] = {}
         # A topic is there from its first event on.
         dialogue = self._connect(confirming=True)
         firsts = b"".join(self.request(0, n, payload(0, 100)) for n in range(topics))
@@ -43,23 +45,26 @@ class Line(Adapter):
             raise Refused(data[:300].decode(errors="replace"))
         return data.count(b"\n")
 
-    def consumer(self, window: int) -> Consumer:
-        return self.reader(0, window)
-
-    def reader(self, number: int, window: int) -> Consumer:
-        if self._acks is None:
-            self._acks = Requests(b"ack t0 %d\r\n" % n for n in range(self._count))
+    def consumer(self, window: int, topic: int = 0) -> Consumer:
+        acks = self._acks.get(topic)
+        if acks is None:
+            numbers = range(topic, self._count, self._topics)
+            acks = Requests(b"ack t%d %d\r\n" % (topic, n) for n in numbers)
+            self._acks[topic] = acks
         dialogue = self._connect(confirming=False)
         # Twice what is on the way, so that a late ack stops nothing.
-        dialogue.ask(b"window %d\r\nsub t0\r\n" % (2 * window), b"subscribed to topic")
-        return Subscriber(dialogue.sock, self._acks)
+        words = b"window %d\r\nsub t%d\r\n" % (2 * window, topic)
+        dialogue.ask(words, b"subscribed to topic")
+        return Subscriber(dialogue.sock, acks)
 
-    def settle(self, consumer: Consumer) -> None:
+    def reader(self, number: int, window: int, *, acknowledged: bool) -> Consumer:
+        if not acknowledged:
+            raise Refused("the line gateway wants an ack for every event")
+        return self.consumer(window)
+
+    def settle(self, consumers: Sequence[Consumer]) -> None:
         # An unknown command is answered in turn, after all acks.
-        consumer.sock.sendall(b"fence\r\n")
-        seen = b""
-        while b'["fence"]' not in seen:
-            seen = seen[-20:] + consumer.sock.recv(1 << 16)
+        fence(consumers, b"fence\r\n", b'["fence"]')
 
     def _connect(self, *, confirming: bool) -> Dialogue:
         dialogue = Dialogue(self.place.ports["line"])

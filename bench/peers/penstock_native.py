@@ -16,6 +16,7 @@ from bench.peers.adapter import (
     Dialogue,
     Ends,
     Refused,
+    fence,
     payload,
 )
 from bench.peers.penstock_line import Line
@@ -65,17 +66,26 @@ class Native(Adapter):
         self._rest = data[1 - len(PUBLISHED) :]
         return data.count(PUBLISHED)
 
-    def consumer(self, window: int) -> Consumer:
-        return self.subscribe(2 * window, "latest", None)
+    def consumer(self, window: int, topic: int = 0) -> Consumer:
+        return self.subscribe(2 * window, "latest", topic=topic)
 
-    def reader(self, number: int, window: int) -> Consumer:
-        return self.consumer(window)
+    def reader(self, number: int, window: int, *, acknowledged: bool) -> Consumer:
+        return self.subscribe(2 * window, "latest", acknowledged=acknowledged)
 
-    def subscribe(self, window: int, begin: str, name: str | None) -> Subscriber:
+    def subscribe(
+        self, window: int, begin: str, *, topic: int = 0, acknowledged: bool = True
+    ) -> Consumer:
         sock = self._connect().sock
         sock.settimeout(SETUP_S)
-        topic_filter = Subscribe(SEQ, "t0", subscriber=name, start=begin, window=window)
-        sock.sendall(encode(topic_filter))
+        wish = Subscribe(
+            SEQ,
+            f"t{topic}",
+            subscriber=None,
+            start=begin,
+            window=window,
+            auto_ack=not acknowledged,
+        )
+        sock.sendall(encode(wish))
         came = b""
         while len(came) < 4 or len(came) < 4 + int.from_bytes(came[:4], "little"):
             came += sock.recv(1 << 16)
@@ -84,14 +94,13 @@ class Native(Adapter):
         if not isinstance(answer, Subscribed):
             raise Refused(repr(answer))
         # Events may stand behind the answer already.
+        if not acknowledged:
+            return Reading(sock, came[end:])
         return Subscriber(sock, answer.channel, answer.position, came[end:])
 
-    def settle(self, consumer: Consumer) -> None:
+    def settle(self, consumers: Sequence[Consumer]) -> None:
         # Whatever the answer is, it comes after all that was settled before.
-        consumer.sock.sendall(encode(Ask(FENCE_SEQ, "ping", {})))
-        seen = b""
-        while FENCE_BYTES not in seen:
-            seen = seen[-20:] + consumer.sock.recv(1 << 16)
+        fence(consumers, encode(Ask(FENCE_SEQ, "ping", {})), FENCE_BYTES)
 
     def _connect(self) -> Dialogue:
         dialogue = Dialogue(self.place.ports["native"])
@@ -121,11 +130,28 @@ class Subscriber(Consumer):
         return got, (encode(Settle(self._channel, list(range(first, self._next)))),)
 
 
+class Reading(Consumer):
+    """Events are settled by being sent."""
+
+    def __init__(self, sock: socket.socket, early: bytes) -> None:
+        super().__init__(sock)
+        self._early = early
+        self._ends = Ends()
+
+    def feed(self, data: bytes) -> tuple[int, Sequence[bytes]]:
+        if self._early:
+            data, self._early = self._early + data, b""
+        return self._ends.count(data), ()
+
+
 class LineIn(Line):
-    """Published by lines, delivered to one of Penstock's own clients."""
+    """Published by lines, delivered to Penstock's own clients."""
 
-    def consumer(self, window: int) -> Consumer:
-        return Native(self.place).consumer(window)
+    def consumer(self, window: int, topic: int = 0) -> Consumer:
+        return Native(self.place).consumer(window, topic)
 
-    def settle(self, consumer: Consumer) -> None:
-        Native(self.place).settle(consumer)
+    def reader(self, number: int, window: int, *, acknowledged: bool) -> Consumer:
+        return Native(self.place).reader(number, window, acknowledged=acknowledged)
+
+    def settle(self, consumers: Sequence[Consumer]) -> None:
+        Native(self.place).settle(consumers)

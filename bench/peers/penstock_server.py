@@ -28,6 +28,8 @@ ENVIRONMENT = {
 
 def start(folder: Path, variant: str, *, http: bool = True) -> Server:
     ready, data = folder / "ready.json", folder / "data"
+    # Of a server that ran here before.
+    ready.unlink(missing_ok=True)
     gateways = [name for name in GATEWAYS if http or name != "http"]
     ports = [word for name in gateways for word in (f"--{name}-port", "0")]
     if not http:

@@ -22,6 +22,7 @@ from bench.peers.adapter import (
     Ends,
     Place,
     Refused,
+    fence,
 )
 from bench.peers.processes import Missing, Server, accepts, free_port, spawn
 
@@ -118,23 +119,22 @@ class Rabbit(Adapter):
     def confirmed(self, data: bytes) -> int:
         return self._confirms.feed(data)
 
-    def consumer(self, window: int) -> Consumer:
-        return self._consume(self._topics[0], min(2 * window, MAX_PREFETCH))
+    def consumer(self, window: int, topic: int = 0) -> Consumer:
+        return self._consume(self._topics[topic], min(2 * window, MAX_PREFETCH))
 
-    def reader(self, number: int, window: int) -> Consumer:
+    def reader(self, number: int, window: int, *, acknowledged: bool) -> Consumer:
         exchange = self._prefix + b"fan"
         if number == 0:
             self._admin.ask(amqp.declare_fanout(exchange), amqp.EXCHANGE_DECLARED)
         queue = self._prefix + b"r%d" % number
         self._declare([queue])
         self._admin.ask(amqp.bind(queue, exchange), amqp.QUEUE_BOUND)
-        return self._consume(queue, min(2 * window, MAX_PREFETCH))
+        prefetch = min(2 * window, MAX_PREFETCH)
+        return self._consume(queue, prefetch, acknowledged=acknowledged)
 
-    def settle(self, consumer: Consumer) -> None:
+    def settle(self, consumers: Sequence[Consumer]) -> None:
         # The answer to a synchronous method comes after all before it is done.
-        consumer.sock.sendall(amqp.qos(1))
-        while amqp.QOS_SET not in consumer.sock.recv(1 << 16):
-            pass
+        fence(consumers, amqp.qos(1), amqp.QOS_SET)
 
     def reset(self) -> None:
         topic_filters = b"".join(map(amqp.purge, self._topics))
@@ -155,11 +155,13 @@ class Rabbit(Adapter):
         self._admin.ask(topic_filters, amqp.QUEUE_DECLARED, len(names))
         self._queues += names
 
-    def _consume(self, queue: bytes, prefetch: int) -> Consumer:
+    def _consume(
+        self, queue: bytes, prefetch: int, *, acknowledged: bool = True
+    ) -> Consumer:
         dialogue = self._connect()
         dialogue.ask(amqp.qos(prefetch), amqp.QOS_SET)
-        dialogue.ask(amqp.consume(queue), amqp.CONSUMING)
-        return Delivered(dialogue.sock)
+        dialogue.ask(amqp.consume(queue, acknowledged=acknowledged), amqp.CONSUMING)
+        return Delivered(dialogue.sock, acknowledged=acknowledged)
 
 
 class Confirms:
@@ -197,12 +199,15 @@ class Confirms:
 class Delivered(Consumer):
     """Delivery tags count from 1, so the number of events is the tag to answer."""
 
-    def __init__(self, sock: socket.socket) -> None:
+    def __init__(self, sock: socket.socket, *, acknowledged: bool) -> None:
         super().__init__(sock)
         self._tag = 0
+        self._acknowledged = acknowledged
         self._ends = Ends()
 
     def feed(self, data: bytes) -> tuple[int, Sequence[bytes]]:
         got = self._ends.count(data)
         self._tag += got
-        return got, (amqp.ack_up_to(self._tag),) if got else ()
+        if not got or not self._acknowledged:
+            return got, ()
+        return got, (amqp.ack_up_to(self._tag),)

@@ -34,6 +34,7 @@ ENTRY_ID = re.compile(rb"\$\d+\r\n\d{13}-\d+\r\n")
 AFTER_ID = b"\r\n*2\r\n$1\r\nm\r\n"
 # *1 stream, *2 its name and entries, and how many entries.
 HEAD = re.compile(rb"\*1\r\n\*2\r\n\$\d+\r\n[^\r]+\r\n\*(\d+)\r\n")
+REFUSALS = (b"-ERR", b"-MISCONF", b"-OOM", b"-LOADING")
 ACKED = re.compile(rb":(\d+)\r\n")
 
 
@@ -90,37 +91,43 @@ class Redis(Adapter):
     """Streams over RESP 2."""
 
     def prepare(self, topics: int) -> None:
-        self._keys = [b"s%d" % number for number in range(topics)]
+        self._topics = topics
         self._admin = Dialogue(self.place.ports["redis"])
 
     def publisher(self) -> socket.socket:
         return Dialogue(self.place.ports["redis"]).sock
 
     def request(self, number: int, topic: int, payload: bytes) -> bytes:
-        return command(b"XADD", self._keys[topic], b"*", b"m", payload)
+        return command(b"XADD", b"s%d" % topic, b"*", b"m", payload)
 
     def confirmed(self, data: bytes) -> int:
-        if b"-ERR" in data or b"-MISCONF" in data or b"-OOM" in data:
+        if any(word in data for word in REFUSALS):
             raise Refused(data[:300].decode(errors="replace"))
         # One bulk string an event, the entry's id: $15\r\n1700000000000-0\r\n
         return data.count(b"$")
 
-    def consumer(self, window: int) -> Consumer:
-        key = self._keys[0]
-        create = command(b"XGROUP", b"CREATE", key, b"g", b"$", b"MKSTREAM")
+    def consumer(self, window: int, topic: int = 0) -> Consumer:
+        return self._group(b"s%d" % topic, b"g")
+
+    def reader(self, number: int, window: int, *, acknowledged: bool) -> Consumer:
+        if acknowledged:
+            return self._group(b"s0", b"g%d" % number)
+        return Reader(Dialogue(self.place.ports["redis"]).sock, b"s0")
+
+    def _group(self, key: bytes, group: bytes) -> Consumer:
+        create = command(b"XGROUP", b"CREATE", key, group, b"$", b"MKSTREAM")
         self._admin.ask(create, b"+OK")
-        return Group(Dialogue(self.place.ports["redis"]).sock, key)
+        return Group(Dialogue(self.place.ports["redis"]).sock, key, group)
 
-    def reader(self, number: int, window: int) -> Consumer:
-        return Reader(Dialogue(self.place.ports["redis"]).sock, self._keys[0])
-
-    def settle(self, consumer: Consumer) -> None:
-        assert isinstance(consumer, Group)
-        while consumer.settled < consumer.delivered:
-            consumer.feed(consumer.sock.recv(1 << 16))
+    def settle(self, consumers: Sequence[Consumer]) -> None:
+        for consumer in consumers:
+            assert isinstance(consumer, Group)
+            while consumer.settled < consumer.delivered:
+                consumer.feed(consumer.sock.recv(1 << 16))
 
     def reset(self) -> None:
-        trims = [command(b"XTRIM", key, b"MAXLEN", b"0") for key in self._keys]
+        keys = (b"s%d" % number for number in range(self._topics))
+        trims = [command(b"XTRIM", key, b"MAXLEN", b"0") for key in keys]
         self._admin.ask(b"".join(trims), b"\r\n", len(trims))
 
 
@@ -169,13 +176,13 @@ class Batches(Consumer):
 class Group(Batches):
     """The only consumer of a group; asks for more while it acknowledges."""
 
-    def __init__(self, sock: socket.socket, key: bytes) -> None:
+    def __init__(self, sock: socket.socket, key: bytes, group: bytes) -> None:
         super().__init__(sock)
         self.delivered = 0
-        self._key = key
+        self._head = command(b"XACK", key, group).partition(b"\r\n")[2]
         count = str(READ_COUNT).encode()
         self._ask = command(
-            *(b"XREADGROUP", b"GROUP", b"g", b"c", b"COUNT", count, b"BLOCK", b"0"),
+            *(b"XREADGROUP", b"GROUP", group, b"c", b"COUNT", count, b"BLOCK", b"0"),
             *(b"STREAMS", key, b">"),
         )
 
@@ -185,8 +192,8 @@ class Group(Batches):
     def batch(self, entries: bytes) -> bytes:
         ids = ENTRY_ID.findall(entries)
         self.delivered += len(ids)
-        head = command(b"XACK", self._key, b"g").partition(b"\r\n")[2]
-        return b"*%d\r\n%b%b%b" % (3 + len(ids), head, b"".join(ids), self._ask)
+        acks = b"*%d\r\n%b%b" % (3 + len(ids), self._head, b"".join(ids))
+        return acks + self._ask
 
     def feed(self, data: bytes) -> tuple[int, Sequence[bytes]]:
         found = super().feed(data)

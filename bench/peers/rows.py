@@ -4,79 +4,77 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from bench.peers.field import (
-    BEST_SYNCED,
-    CONTENDERS,
-    FAN_OUT,
-    FAN_OUT_LEAST,
-    SYNC,
-    TARGETS,
-    Target,
-)
+from bench.peers.field import CONTENDERS, OS, SYNC, WORKLOADS
+from bench.peers.targets import FAN_OUT_LEAST, NO_PEERS, Cheaper, cheaper, faster, speed
 from bench.rounds import Row, Sample
 
-NO_PEERS = ("Penstock", "sink")
+# (workload, case) -> contender -> its median.
+Results = Mapping[tuple[str, str], Mapping[str, Sample]]
 # A client this busy may be what was measured.
 BUSY = 0.9
 
 
-def rows_of(workload: str, case: str, samples: Mapping[str, Sample]) -> list[Row]:
+def rows_of(workload: str, case: str, results: Results) -> list[Row]:
     """One row a contender; a peer's ratio says how many times as fast Penstock is."""
-    return [_row(workload, case, name, samples) for name in samples]
+    return [_row(workload, case, name, results) for name in results[workload, case]]
 
 
-def _row(workload: str, case: str, name: str, samples: Mapping[str, Sample]) -> Row:
+def _row(workload: str, case: str, name: str, results: Results) -> Row:
+    samples = results[workload, case]
     sample = samples[name]
-    target = _target(workload, name, samples)
-    ours = target.ours if target else SYNC
-    ratio = _ratio(ours, name, samples)
-    text, met = "", None
-    if target is not None:
-        text = f"{target.ours} at least {target.at_least:g}x"
-        met = None if ratio is None else ratio >= target.at_least
-    elif workload == FAN_OUT and name == SYNC:
-        text = f"at least {FAN_OUT_LEAST} deliveries/s"
-        met = sample.events_per_s >= FAN_OUT_LEAST
+    promise = faster(workload, case, name, samples)
+    ours = promise.ours if promise else _like(name, samples)
+    times = _times(ours, name, samples)
+    said, targets, met = [], [], []
+    if times is not None:
+        said.append(f"{ours} {times:.2f}x of it")
+    if promise is not None:
+        targets.append(f"{ours} at least {promise.at_least:g}x")
+        met += [] if times is None else [times >= promise.at_least]
+    base = cheaper(workload)
+    if base is not None and (cost := _cost(base, case, name, results)) is not None:
+        said.append(f"{cost:.2f}x the CPU of {base.base_words}")
+        if name == SYNC and base.at_most is not None:
+            targets.append(f"at most {base.at_most:g}x")
+            met.append(cost <= base.at_most)
+    if WORKLOADS[workload].kind == "fan-out" and name == SYNC:
+        targets.append(f"at least {FAN_OUT_LEAST} deliveries/s")
+        met.append(sample.events_per_s >= FAN_OUT_LEAST)
     return Row(
         benchmark=workload,
         case=case,
         contender=name,
-        rate=_rate(workload, sample),
+        rate=rate(workload, sample),
         cpu_s_per_million=sample.cpu_s_per_million,
-        ratio="" if ratio is None else f"{ours} {ratio:.2f}x of it",
-        target=text,
-        met=met,
+        ratio="; ".join(said),
+        target="; ".join(targets),
+        met=all(met) if met else None,
     )
 
 
-def _target(workload: str, name: str, samples: Mapping[str, Sample]) -> Target | None:
-    for target in TARGETS:
-        theirs = target.theirs
-        if theirs == BEST_SYNCED:
-            theirs = _best_synced(samples)
-        if target.workload == workload and theirs == name:
-            return target
-    return None
+def _like(name: str, samples: Mapping[str, Sample]) -> str:
+    """Penstock as it syncs, or does not, like this contender."""
+    return OS if OS in samples and not CONTENDERS[name].synced else SYNC
 
 
-def _best_synced(samples: Mapping[str, Sample]) -> str:
-    rates = {
-        name: sample.events_per_s
-        for name, sample in samples.items()
-        if CONTENDERS[name].synced and CONTENDERS[name].system not in NO_PEERS
-    }
-    return max(rates, key=rates.__getitem__, default="")
-
-
-def _ratio(ours: str, name: str, samples: Mapping[str, Sample]) -> float | None:
+def _times(ours: str, name: str, samples: Mapping[str, Sample]) -> float | None:
     if ours not in samples or CONTENDERS[name].system in NO_PEERS:
         return None
-    return samples[ours].events_per_s / samples[name].events_per_s
+    return speed(samples[ours]) / speed(samples[name])
 
 
-def _rate(workload: str, sample: Sample) -> str:
+def _cost(base: Cheaper, case: str, name: str, results: Results) -> float | None:
+    """How many times the CPU of the same contender in the cell it is held against."""
+    one = results.get((base.base, case), {}).get(name)
+    if one is None or not one.cpu_s or CONTENDERS[name].system == "sink":
+        return None
+    many = results[base.workload, case][name]
+    return many.cpu_s_per_million / one.cpu_s_per_million
+
+
+def rate(workload: str, sample: Sample) -> str:
     rate = f"{sample.events_per_s:.0f} events/s"
-    if workload == FAN_OUT:
+    if WORKLOADS[workload].kind == "fan-out":
         rate = f"{sample.events_per_s:.0f} deliveries/s"
     if "p50_us" in sample.facts:
         low, high = sample.facts["p50_us"], sample.facts["p99_us"]

@@ -53,10 +53,10 @@ class Sink(Adapter):
     def confirmed(self, data: bytes) -> int:
         return data.count(b"\n")
 
-    def consumer(self, window: int) -> Consumer:
+    def consumer(self, window: int, topic: int = 0) -> Consumer:
         raise NotImplementedError
 
-    def reader(self, number: int, window: int) -> Consumer:
+    def reader(self, number: int, window: int, *, acknowledged: bool) -> Consumer:
         raise NotImplementedError
 
 
