@@ -247,7 +247,7 @@ def test_segments_are_written_out_beside(tmp_path: Path) -> None:
             for _ in range(10):
                 one.broker.publish("t", Columns([bytes(20_000)], 0))
                 await settled(one)
-            await one.until(lambda: one.engine.idle)
+            await one.until(lambda: one.engine.resting)
 
             assert log.unwritten_bytes <= 1 << 16
             assert log.topic("t").end_offset == 10
