@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 from penstock.errors import UnknownTopic
 from penstock.files import FileSystem
 from penstock.log.checkpoint import TopicRecord
 from penstock.log.layout import Layout
+from penstock.log.options import TopicOptions
 from penstock.log.segment_cache import SegmentCache
-from penstock.log.topic import ReportDamage, TopicLog
+from penstock.log.topic import ReportDamage, TopicHome, TopicLog
 
 
 class Catalog:
     def __init__(self, files: FileSystem, layout: Layout, report: ReportDamage) -> None:
-        self._files = files
-        self._layout = layout
-        self._report = report
+        self.segment_cache = SegmentCache(files)
+        self._home = TopicHome(
+            files=files, layout=layout, segment_cache=self.segment_cache, report=report
+        )
+        self._options = TopicOptions()
+        """Those of the last topic: most have the same."""
+        self._kept_up: dict[int, TopicLog] = {}
+        """Topics that retention and compaction have to look at."""
         self._by_id: dict[int, TopicLog] = {}
         self._by_name: dict[str, TopicLog] = {}
-        self.segment_cache = SegmentCache(files)
         self.next_id = 1
 
     def __len__(self) -> int:
@@ -48,21 +53,34 @@ class Catalog:
     def add(self, record: TopicRecord) -> TopicLog:
         """Take up a topic as a journal entry or a checkpoint describes it."""
         topic = TopicLog(
-            self._files,
-            self.segment_cache,
-            self._report,
-            root=self._layout.directory,
-            directory=self._layout.topic_directory(record.name, record.id),
-            topic_id=record.id,
-            name=record.name,
-            options=record.options,
+            self._home, topic_id=record.id, name=record.name, options=record.options
         )
+        self.set_options(topic, record.options)
         topic.start_offset = record.start_offset
-        topic.attach(record.active_base, record.active_length, record.end_offset)
+        topic.attach(
+            record.active_base,
+            record.active_length,
+            record.end_offset,
+            record.first_base,
+        )
         self._by_id[record.id] = topic
         self._by_name[record.name] = topic
         self.next_id = max(self.next_id, record.id + 1)
         return topic
+
+    @property
+    def kept_up(self) -> Collection[TopicLog]:
+        """Topics whose options have something done to them now and then."""
+        return self._kept_up.values()
+
+    def set_options(self, topic: TopicLog, options: TopicOptions) -> None:
+        if options != self._options:
+            self._options = options
+        topic.options = self._options
+        if options.kept_up:
+            self._kept_up[topic.id] = topic
+        else:
+            self._kept_up.pop(topic.id, None)
 
     def adopt(self, record: TopicRecord) -> TopicLog:
         """Add a topic found on disk; of two of one name, the newer is the topic."""
@@ -75,6 +93,7 @@ class Catalog:
 
     def remove(self, topic: TopicLog) -> None:
         del self._by_id[topic.id]
+        self._kept_up.pop(topic.id, None)
         del self._by_name[topic.name]
 
     def close(self) -> None:

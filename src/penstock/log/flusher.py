@@ -36,6 +36,9 @@ logger = logging.getLogger(__name__)
 
 StoreStep = WriteOut | TakeCheckpoint | Erase
 
+# Writes whose frames stay in memory for readers: each takes some 1.5 KiB besides, with
+# what its topic gives back when it is quiet.
+MAX_CACHED = 5_000
 # Pause before files that could not be erased are tried again.
 ERASE_AGAIN_MS = 1000
 
@@ -350,7 +353,14 @@ class Flusher:
         self.error = error
 
     def _evict(self) -> None:
-        """Drop the frames that were written out longest ago, over the limit."""
-        while self._cached and self._cached_bytes > self._options.tail_cache_bytes:
+        """Drop the frames that were written out longest ago, over the limit.
+
+        A topic of which nothing is left in memory is quiet.
+        """
+        most = self._options.tail_cache_bytes
+        while self._cached and (
+            self._cached_bytes > most or len(self._cached) > MAX_CACHED
+        ):
             topic, count = self._cached.popleft()
             self._cached_bytes -= topic.tail.drop_written(count)
+            topic.rest()

@@ -176,7 +176,7 @@ def maintenance(log: LogCore) -> UpkeepSteps:
 
 def _trimmed(log: LogCore, now_ms: int) -> UpkeepSteps:
     """Have retention take what it may, all of it with one group."""
-    before = {topic.id: topic.bytes for topic in log.catalog}
+    before = {topic.id: topic.bytes for topic in log.catalog.kept_up}
     trimmed, group = [], 0
     for topic in _present(log):
         start = _expired(topic, now_ms)
@@ -285,7 +285,8 @@ def _erase(log: LogCore) -> None:
 
 
 def _present(log: LogCore) -> list[TopicLog]:
-    return [topic for topic in log.catalog if not topic.going]
+    """The topics whose options ask for something, and that stay."""
+    return [topic for topic in log.catalog.kept_up if not topic.going]
 
 
 def _size(segments: Iterable[Segment]) -> int:

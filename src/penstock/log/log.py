@@ -167,7 +167,7 @@ class Log(LogCore):
         topic = self._there(name)
         record = TopicRecord(id=topic.id, name=topic.name, options=options)
         self.intake.enter(EntryKind.TOPIC, topic.id, msgspec.json.encode(record))
-        self.intake.group.then.append(lambda: setattr(topic, "options", options))
+        self.intake.group.then.append(lambda: self.catalog.set_options(topic, options))
 
     # Appending
 
@@ -357,6 +357,11 @@ class Log(LogCore):
         return housekeeping.maintain(self)
 
     # The same while the log is at work: begun here, and done by the pump
+
+    @property
+    def wants_upkeep(self) -> bool:
+        """Whether there is a topic that a round of ``maintain`` would look at."""
+        return bool(self.catalog.kept_up)
 
     def maintain_soon(self) -> None:
         """Have a round of ``maintain`` done, unless one is under way."""

@@ -49,6 +49,16 @@ class TopicOptions:
     expires_s: float | None = None
     dead_letter_expired: bool = False
 
+    @property
+    def kept_up(self) -> bool:
+        """Whether something is done to the topic now and then, as time goes by."""
+        return (
+            self.retention_age_s is not None
+            or self.retention_bytes is not None
+            or self.segment_age_s is not None
+            or self.compact
+        )
+
     def __post_init__(self) -> None:
         if self.durability not in ("sync", "os"):
             raise InvalidOption("durability", self.durability, "'sync' or 'os'")

@@ -372,7 +372,7 @@ class Reader:
             if known is None:
                 self._add(record)
             else:
-                known.options = record.options
+                self._catalog.set_options(known, record.options)
             return
         if entry.kind == EntryKind.ROWS:
             self._share(entry, place)

@@ -99,7 +99,9 @@ class Recovery:
             return self._restore_without()
         self._check_older(checkpoint.position)
         for record in checkpoint.topics:
-            self._tidy(self._catalog.add(record))
+            topic = self._catalog.add(record)
+            if topic.segment_count > 1:  # others when they are written to
+                self._tidy(topic)
         self._catalog.next_id = checkpoint.next_topic_id
         for kind, snapshot in checkpoint.snapshots.items():
             self._owner(kind).restore(snapshot)
@@ -118,7 +120,7 @@ class Recovery:
         """The checkpoint in reserve has to be good too, or be known not to be."""
         for position in checkpoints.positions(self._files, self._layout):
             if position < newest:
-                _, damage = checkpoints.load(self._files, self._layout, position)
+                damage = checkpoints.check(self._files, self._layout, position)
                 if damage is not None:
                     self._note(damage)
 
@@ -150,6 +152,7 @@ class Recovery:
 
     def _tidy(self, topic: TopicLog) -> None:
         tidy(self._files, topic)
+        topic.looked = True
 
     def _replay(self, found: StoredGroup) -> None:
         for entry in found.entries():
@@ -225,7 +228,7 @@ class Recovery:
         if known is None:
             self._tidy(self._catalog.adopt(record))
         else:
-            known.options = record.options
+            self._catalog.set_options(known, record.options)
 
     def _append(self, topic: TopicLog, part: TailPart) -> None:
         if part.end_offset <= topic.end_offset:

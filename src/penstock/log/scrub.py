@@ -1,11 +1,19 @@
-"""Looking for damage before a client reads it: segments verified newest first."""
+"""Looking for damage before a client reads it: segments verified newest first.
+
+A step is bounded in bytes, and a segment counts for some at least: what many small
+topics have is many files.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Iterator
 
 from penstock.log.catalog import Catalog
 from penstock.log.topic import Segment, TopicLog
 
 _READ_BYTES = 1 << 20
+# To open a segment and read its header takes as long as to verify so much of it.
+SEGMENT_BYTES = 1 << 16
 
 
 class Scrub:
@@ -13,35 +21,38 @@ class Scrub:
 
     def __init__(self, catalog: Catalog) -> None:
         self._catalog = catalog
-        self._left: list[tuple[TopicLog, Segment]] = []
+        self._left: Iterator[tuple[TopicLog, Segment]] = iter(())
+        self._now: tuple[TopicLog, Segment] | None = None
+        """Where it is; None: a new round begins."""
         self._position: int | None = None
         self._length = 0
         """Of the segment it is in: another one, if that was compacted meanwhile."""
 
     def step(self, max_bytes: int) -> bool:
         """Verify about ``max_bytes``; True when everything has been looked at."""
-        if not self._left:
-            self._left = self._newest_last()
-        while self._left and max_bytes > 0:
-            topic, segment = self._left[-1]
+        if self._now is None:
+            self._left = self._newest_first()
+            self._now = next(self._left, None)
+        while self._now is not None and max_bytes > 0:
+            topic, segment = self._now
             known = self._catalog.by_id(topic.id) is topic
             if known and segment in topic.segments:
-                max_bytes -= self._verify(topic, segment, max_bytes)
+                max_bytes -= max(self._verify(topic, segment, max_bytes), SEGMENT_BYTES)
             else:
                 self._position = None
             if self._position is None:
-                self._left.pop()
-        return not self._left
+                topic.rest()
+                self._now = next(self._left, None)
+        return self._now is None
 
-    def _newest_last(self) -> list[tuple[TopicLog, Segment]]:
-        """All segments: the oldest of every topic first, the active ones last."""
-        aged = [
-            (-age, topic, segment)
-            for topic in self._catalog
-            for age, segment in enumerate(reversed(topic.segments))
-        ]
-        aged.sort(key=lambda one: one[0])
-        return [(topic, segment) for _, topic, segment in aged]
+    def _newest_first(self) -> Iterator[tuple[TopicLog, Segment]]:
+        """All segments: the active one of every topic first, the oldest ones last."""
+        topics, age = list(self._catalog), 0
+        while topics := [one for one in topics if one.segment_count > age]:
+            for topic in topics:
+                if topic.segment_count > age:
+                    yield topic, topic.segments[-1 - age]
+            age += 1
 
     def _verify(self, topic: TopicLog, segment: Segment, max_bytes: int) -> int:
         """Go on in a segment; bytes done. The position is None when it is through."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import msgspec
 
@@ -19,6 +19,7 @@ from penstock.errors import CorruptRecord, WriteFailed
 from penstock.files import Buffer, FileSystem, write_error
 from penstock.log import checkpoint as checkpoints
 from penstock.log.checkpoint import Checkpoint, TopicRecord
+from penstock.log.cutting import tidy
 from penstock.log.frame import intact, pack, peek
 from penstock.log.gather import GATHERED_BYTES, gathered
 from penstock.log.index import Index
@@ -158,13 +159,25 @@ class WriteOut:
         try:
             self._unsynced.begin()
             for plan in self._plans:
-                for write in plan.lay_out():
+                for write in self._looked_into(plan).lay_out():
                     self.writes.append(write)
                     name = self._layout.relative(write.segment.path)
                     self._perform(write)
                     write.done = True
         except OSError as error:
             self.error = write_error(name, "writing segment", error)
+
+    def _looked_into(self, plan: TopicPlan) -> TopicPlan:
+        """The plan for a topic whose folder has been tidied once since the start."""
+        topic = plan.topic
+        if topic.looked:
+            return plan
+        tidy(self._files, topic)
+        topic.looked = True
+        if plan.active is None or self._files.exists(plan.active.path):
+            return plan
+        plan.active.sealed = True  # it was lost: it must not grow
+        return replace(plan, active=None, position=0)
 
     def _perform(self, write: SegmentWrite) -> None:
         topic, segment = write.topic, write.segment
@@ -245,15 +258,16 @@ def table(topics: Iterable[TopicLog]) -> list[TopicRecord]:
 
 
 def _record(topic: TopicLog) -> TopicRecord:
-    active = topic.active
+    first, active, length = topic.place
     return TopicRecord(
         id=topic.id,
         name=topic.name,
         options=topic.options,
         start_offset=topic.start_offset,
         end_offset=topic.end_offset,
-        active_base=None if active is None else active.base_offset,
-        active_length=0 if active is None else active.length,
+        active_base=active,
+        active_length=length,
+        first_base=first,
     )
 
 
@@ -261,15 +275,26 @@ def written(
     records: Iterable[TopicRecord], writes: Iterable[SegmentWrite]
 ) -> list[TopicRecord]:
     """The same topics when ``writes`` are done."""
-    last = {write.topic.id: write for write in writes}
+    first: dict[int, SegmentWrite] = {}
+    last: dict[int, SegmentWrite] = {}
+    for one_write in writes:
+        first.setdefault(one_write.topic.id, one_write)
+        last[one_write.topic.id] = one_write
     return [
         one
         if (write := last.get(one.id)) is None
         else msgspec.structs.replace(
-            one, active_base=write.segment.base_offset, active_length=write.end
+            one,
+            active_base=write.segment.base_offset,
+            active_length=write.end,
+            first_base=_or(one.first_base, first[one.id].segment.base_offset),
         )
         for one in records
     ]
+
+
+def _or(known: int | None, other: int) -> int:
+    return other if known is None else known
 
 
 class TakeCheckpoint:

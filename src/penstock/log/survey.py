@@ -45,7 +45,9 @@ class Survey:
     @classmethod
     def planned(cls, log: LogCore) -> Self | None:
         """What is to be found out for the topics' options; None if all is known."""
-        findings = [finding for topic in log.catalog for finding in _unknown_of(topic)]
+        findings = [
+            finding for topic in log.catalog.kept_up for finding in _unknown_of(topic)
+        ]
         return cls(log.files, findings) if findings else None
 
     def run(self) -> None:

@@ -91,6 +91,10 @@ class Tail:
         return sum(part.size for part in self._parts[self._written :])
 
     @property
+    def empty(self) -> bool:
+        return not self._parts
+
+    @property
     def all_written(self) -> bool:
         return self._written == len(self._parts)
 
@@ -153,3 +157,7 @@ class Tail:
     def clear(self) -> tuple[int, int]:
         """Forget everything, with the same answer."""
         return self.cut(0)
+
+
+# Of a topic that has nothing in memory; nothing is ever appended to it.
+NO_TAIL = Tail()

@@ -119,7 +119,7 @@ def _look_at_checkpoints(files: FileSystem, layout: Layout, tally: Tally) -> Non
             data = read_file(files, path)
         except FileNotFoundError:
             continue  # a newer one has taken its place
-        if checkpoints.decode(data, name) is None:
+        if not checkpoints.is_whole(data, name):
             reason = "checkpoint fails its checksum"
             tally.note(Damage(file=name, position=0, length=len(data), reason=reason))
         tally.looked_at(name, len(data))

@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 
 from penstock.chains import Chains
-from penstock.log import BrokerLog, TopicOptions
+from penstock.log import BrokerLog
 from penstock.model.moment import is_due
 
 logger = logging.getLogger(__name__)
@@ -35,7 +35,7 @@ class Upkeep:
         """Do a little; called every second or so. Old bytes are for idle moments."""
         if is_due(self._maintain_at_s, MAINTAIN_S, now_s):
             self._maintain_at_s = now_s + MAINTAIN_S
-            if any(_wants(topic.options) for topic in self._log.each_topic()):
+            if self._log.wants_upkeep:
                 self._log.maintain_soon()
         due = idle and is_due(self._scrub_at_s, SCRUB_PAUSE_S, now_s)
         if due and self._log.scrub(SCRUB_BYTES):
@@ -57,12 +57,3 @@ class Upkeep:
             logger.exception(
                 "chains are not indexed any more", extra={"action": "chains_failed"}
             )
-
-
-def _wants(options: TopicOptions) -> bool:
-    return (
-        options.retention_age_s is not None
-        or options.retention_bytes is not None
-        or options.segment_age_s is not None
-        or options.compact
-    )

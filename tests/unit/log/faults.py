@@ -85,6 +85,10 @@ class FaultyFiles(Files):
         self._meet("sync", self._paths[handle])
         super().sync(handle)
 
+    def list(self, path: str) -> list[str]:
+        self._meet("list", path + "/")
+        return super().list(path)
+
     def truncate(self, handle: int, length: int) -> None:
         self._meet("truncate", self._paths[handle])
         super().truncate(handle, length)

@@ -25,16 +25,14 @@ CHECKPOINT = Checkpoint(
 GOLDEN = bytes.fromhex(
     "504e5343"  # magic "PNSC"
     "02000000"  # version, three zeros
-    "13010000"  # length of the file: 275
-    "c631cede"  # CRC32C
+    "da000000"  # length of the file: 218
+    "26ae4371"  # CRC32C
 ) + (
-    b"\x85\xa8position\n\xa6number\x02\xadnext_topic_id\x02"
-    b"\xa6topics\x91\x87\xa2id\x01\xa4name\xa1t"
-    b"\xa7options\x88\xaadurability\xa4sync\xafretention_age_s\xc0"
+    b"\x86\xa8position\n\xa6number\x02\xadnext_topic_id\x02"
+    b"\xa7options\x91\x88\xaadurability\xa4sync\xafretention_age_s\xc0"
     b"\xafretention_bytes\xc0\xa7compact\xc2\xadsegment_bytes\xce\x04\0\0\0"
     b"\xadsegment_age_s\xc0\xa9expires_s\xc0\xb3dead_letter_expired\xc2"
-    b"\xacstart_offset\x00\xaaend_offset\x00\xabactive_base\xc0"
-    b"\xadactive_length\x00"
+    b"\xa4rows\x91\x98\x01\xa1t\x00\x00\x00\xc0\x00\xc0"
     b"\xa9snapshots\x81\xcd\x01\x00\xc4\x01s"
 )
 # Version 1, as it was before topics had a time at which events expire.
@@ -128,7 +126,7 @@ def test_damaged_checkpoint_is_reported_and_the_one_before_is_used(
 
     assert found == at(5)
     assert [(d.file, d.position, d.length) for d in damages] == [
-        ("checkpoints/00000000000000000010.ckp", 0, 275)
+        ("checkpoints/00000000000000000010.ckp", 0, 218)
     ]
 
 

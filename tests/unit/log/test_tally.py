@@ -2,10 +2,11 @@ from __future__ import annotations
 
 from penstock.files import Files
 from penstock.log.damage import Damage
+from penstock.log.layout import Layout
 from penstock.log.options import TopicOptions
 from penstock.log.segment_cache import SegmentCache
 from penstock.log.tally import Tally, place_of
-from penstock.log.topic import TopicLog
+from penstock.log.topic import TopicHome, TopicLog
 
 
 def test_each_place_is_damaged_once() -> None:
@@ -78,13 +79,10 @@ def damage(file: str, position: int, reason: str = "bad", **more) -> Damage:
 
 
 def topic() -> TopicLog:
-    return TopicLog(
-        Files(),
-        SegmentCache(Files()),
-        lambda _: None,
-        root="",
-        directory="",
-        topic_id=1,
-        name="t",
-        options=TopicOptions(),
+    home = TopicHome(
+        files=Files(),
+        layout=Layout(""),
+        segment_cache=SegmentCache(Files()),
+        report=lambda _: None,
     )
+    return TopicLog(home, topic_id=1, name="t", options=TopicOptions())

@@ -1,0 +1,235 @@
+"""What topics cost that are quiet: counted, not timed."""
+
+from __future__ import annotations
+
+import gc
+import tracemalloc
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from penstock.log import Columns, Log, LogOptions, Reader, TopicOptions
+from penstock.log.layout import segment_file
+from penstock.log.scrub import SEGMENT_BYTES
+from tests.effort import DEEP
+from tests.unit.log.faults import FaultyFiles, payloads
+
+TOPICS = 100_000 if DEEP else 1_000
+# A few frames stay in memory for readers; what is left is what quiet topics take.
+OPTIONS = LogOptions(tail_cache_bytes=0, start_check_bytes=16 * SEGMENT_BYTES)
+BYTES_A_TOPIC = 1024
+
+
+def name_of(number: int) -> str:
+    return f"devices/{number}/temperature"
+
+
+@pytest.fixture
+def directory(tmp_path: Path) -> Path:
+    """A closed log of topics with an event of 100 bytes each."""
+    with Log.open(tmp_path, OPTIONS) as log:
+        made(log, TOPICS)
+    return tmp_path
+
+
+@pytest.fixture
+def measured() -> Iterator[None]:
+    gc.collect()
+    tracemalloc.start()
+    yield
+    tracemalloc.stop()
+
+
+def made(log: Log, count: int) -> None:
+    options = TopicOptions()
+    for first in range(0, count, 200):
+        names = [name_of(number) for number in range(first, first + 200)]
+        events = Columns([b"%-100d" % number for number in range(first, first + 200)])
+        log.append_rows(names, events, create=dict.fromkeys(names, options))
+        log.commit()
+
+
+def held() -> int:
+    gc.collect()
+    return tracemalloc.get_traced_memory()[0]
+
+
+def test_quiet_topic_takes_less_than_a_kibibyte_when_it_is_written_out(
+    tmp_path: Path, measured: None
+) -> None:
+    log = Log.open(tmp_path, OPTIONS)
+    before = held()
+
+    made(log, TOPICS)
+    log.checkpoint()
+
+    assert (held() - before) / TOPICS < BYTES_A_TOPIC
+    assert payloads(log, name_of(7)) == [b"%-100d" % 7]
+    log.close()
+
+
+def test_quiet_topic_takes_less_than_a_kibibyte_after_a_start(
+    directory: Path, measured: None
+) -> None:
+    before = held()
+
+    log = Log.open(directory, OPTIONS)
+
+    assert (held() - before) / TOPICS < BYTES_A_TOPIC
+    log.close()
+
+
+def test_topics_that_were_read_are_quiet_again(directory: Path, measured: None) -> None:
+    log = Log.open(directory, OPTIONS)
+    before = held()
+
+    for number in range(0, TOPICS, 2):
+        assert payloads(log, name_of(number)) == [b"%-100d" % number]
+
+    # Some files of those that were read last stay open.
+    assert (held() - before) / TOPICS < BYTES_A_TOPIC / 4
+    log.close()
+
+
+def test_start_looks_into_no_folder_of_a_quiet_topic(directory: Path) -> None:
+    files = FaultyFiles()
+
+    log = Log.open(directory, OPTIONS, files=files)
+
+    assert files.count("list", "/topics/") == 0
+    assert 0 < files.count("open", "/topics/") <= 16  # verified, newest first
+    log.abandon()
+
+
+def test_start_after_a_crash_looks_into_the_folders_of_few(directory: Path) -> None:
+    log = Log.open(directory, OPTIONS)
+    log.append(name_of(3), Columns([b"a"]))
+    log.commit()
+    log.abandon()
+    files = FaultyFiles()
+
+    log = Log.open(directory, OPTIONS, files=files)
+    before = files.count("list", "/topics/")
+    log.checkpoint()
+
+    assert (before, files.count("list", "/topics/")) == (0, 1)
+    assert payloads(log, name_of(3)) == [b"%-100d" % 3, b"a"]
+    log.close()
+
+
+def test_reader_of_another_process_looks_into_no_folder_either(directory: Path) -> None:
+    files = FaultyFiles()
+
+    with Reader.open(directory, files=files) as reader:
+        opened = files.count("open", "/topics/"), files.count("list", "/topics/")
+        found = reader.read(name_of(5), 0)
+
+    assert opened == (0, 0)
+    assert found[0].payloads() == [b"%-100d" % 5]
+
+
+def test_checkpoint_touches_the_folders_of_those_that_changed(directory: Path) -> None:
+    files = FaultyFiles()
+    log = Log.open(directory, OPTIONS, files=files)
+    log.append(name_of(3), Columns([b"a"]))
+    before = len([path for _, path in files.calls if "/topics/" in path])
+
+    log.checkpoint()
+
+    touched = [path for _, path in files.calls if "/topics/" in path][before:]
+    assert {path for path in touched if "devices-3-" not in path} == set()
+    log.close()
+
+
+def test_round_of_upkeep_visits_topics_that_ask_for_it(directory: Path) -> None:
+    log = Log.open(directory, OPTIONS)
+    asked = log.wants_upkeep
+    log.set_options(name_of(2), TopicOptions(retention_bytes=1))
+    log.commit()
+
+    visited = [topic.name for topic in log.catalog.kept_up]
+
+    assert (asked, log.wants_upkeep, visited) == (False, True, [name_of(2)])
+    log.set_options(name_of(2), TopicOptions())
+    log.commit()
+    assert not log.wants_upkeep
+    log.close()
+
+
+# What a crash left in the folder of a topic that nobody has looked into since
+
+
+def test_what_lies_behind_the_end_is_gone_before_anything_is_written(
+    tmp_path: Path,
+) -> None:
+    log = quiet(tmp_path)
+    topic = log.topic("t")
+    active = Path(topic.segments[0].path)
+    length = active.stat().st_size
+    log.abandon()
+    with active.open("ab") as file:
+        file.write(active.read_bytes()[-40:])
+    stale = Path(segment_file(topic.directory, 3))
+    stale.write_bytes(b"of a life that was not synced")
+    (active.parent / "0.tmp").write_bytes(b"")
+
+    log = Log.open(tmp_path, OPTIONS)
+    assert payloads(log, "t") == [b"0", b"1"]
+    log.append("t", Columns([b"2"]))
+    log.checkpoint()
+
+    assert sorted(path.name for path in active.parent.iterdir()) == [active.name]
+    assert active.stat().st_size > length
+    log.roll("t")
+    log.append("t", Columns([b"3"]))
+    log.close()
+    with Log.open(tmp_path, OPTIONS) as log:
+        assert payloads(log, "t") == [b"0", b"1", b"2", b"3"]
+        assert list(log.damages) == []
+
+
+def test_segment_that_is_lost_does_not_grow(tmp_path: Path) -> None:
+    log = quiet(tmp_path)
+    active = Path(log.topic("t").segments[0].path)
+    log.abandon()
+    active.unlink()
+
+    log = Log.open(tmp_path, OPTIONS)
+    log.append("t", Columns([b"2"]))
+    log.checkpoint()
+
+    bases = [segment.base_offset for segment in log.topic("t").segments]
+    assert bases == [0, 2]
+    assert payloads(log, "t") == [b"2"]
+    log.close()
+
+
+def test_folder_that_cannot_be_looked_into_holds_up_its_write_out_alone(
+    tmp_path: Path,
+) -> None:
+    quiet(tmp_path).abandon()
+    files = FaultyFiles()
+    log = Log.open(tmp_path, OPTIONS, files=files)
+    log.append("t", Columns([b"2"]))
+    log.commit()
+    files.fail("list", "/topics/t-", times=1)
+
+    work = log.flusher.begin_write_out(log.now_ms())
+    work.run()
+    log.end_store(work)
+
+    assert work.error is not None
+    assert payloads(log, "t") == [b"0", b"1", b"2"]
+    log.checkpoint()
+    assert log.unwritten_bytes == 0
+    assert payloads(log, "t") == [b"0", b"1", b"2"]
+    log.close()
+
+
+def quiet(directory: Path) -> Log:
+    """A topic of two events that a checkpoint knows, opened anew."""
+    with Log.open(directory, OPTIONS) as log:
+        log.create_topic("t")
+        log.append("t", Columns([b"0", b"1"]))
+    return Log.open(directory, OPTIONS)
