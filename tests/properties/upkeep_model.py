@@ -21,6 +21,7 @@ from penstock.log import (
     StoreWork,
     TopicOptions,
 )
+from penstock.log.compaction import Rewrite
 from penstock.testing import CrashDisk
 
 OPTIONS = LogOptions(
@@ -37,7 +38,11 @@ TOPICS = {
     "old": TopicOptions(retention_age_s=AGE_S, segment_bytes=1500),
     "short": TopicOptions(retention_bytes=3000, segment_bytes=1500),
     "plain": TopicOptions(segment_bytes=1500),
+    # So that many small frames of it are gathered.
+    "large": TopicOptions(segment_bytes=3000),
 }
+# What is compacted, or gathered, needs more than the others.
+PUBLISHED = [*["c1", "c2"] * 3, *["large"] * 2, "old", "short", "plain"]
 
 
 class Pump:
@@ -51,6 +56,8 @@ class Pump:
         self.step: StoreWork | None = None
         self.events: dict[str, dict[int, tuple[bytes | None, float]]] = {}
         """By topic: key and time of each event that is synced."""
+        self.ids: dict[tuple[str, int], str] = {}
+        """Of all events, by topic and offset."""
         self.waiting: list[tuple[int, str, int, bytes | None, float]] = []
         self.going: dict[str, int] = {}
         self.folders: dict[str, str] = {}
@@ -81,7 +88,7 @@ class Pump:
     # What clients do
 
     def publish(self) -> None:
-        name = self.random.choice(list(TOPICS))
+        name = self.random.choice(PUBLISHED)
         if not self.log.has_topic(name):
             self.log.create_topic(name, TOPICS[name])
         count = self.random.choice([1, 1, 2, 6])
@@ -100,6 +107,9 @@ class Pump:
             (done.group, name, done.base_offset + index, key, now_s)
             for index, key in enumerate(keys)
         ]
+        for index in range(count):
+            at = name, done.base_offset + index
+            self.ids[at] = done.generated_id(index)
 
     def delete(self) -> None:
         name = self.random.choice(list(TOPICS))
@@ -162,6 +172,8 @@ class Pump:
             work, self.step = self.step, None
             self.met[type(work).__name__] += 1
             work.run()
+            if isinstance(work, Rewrite) and work.index is not None:
+                self.met["gathered"] += not work.last
             self.log.end_upkeep(work)
 
     def scrub(self) -> None:
@@ -228,7 +240,11 @@ class Pump:
         found: list[int] = []
         at = self.log.topic(name).start_offset
         while batches := self.log.read(name, at, self.random.choice([1, 500, 10_000])):
-            found += [offset for batch in batches for offset in batch.offsets()]
+            for batch in batches:
+                here = batch.offsets()
+                wanted = [self.ids[name, offset] for offset in here]
+                self.expect(batch.ids() == wanted, name, "ids of", here)
+                found += here
             at = batches[-1].header.end_offset
         return found
 

@@ -1,8 +1,13 @@
 """Compaction: sealed segments rewritten with the last event of each key only.
 
 Offsets stay as they are, so a compacted topic has gaps. Events without a key have
-nothing that could supersede them and stay. A rewritten segment takes the place of the
-old one by a rename: after a crash one or the other is there, and both are right.
+nothing that could supersede them and stay. Small frames are gathered on the way
+(gather.py): segments of versions that wrote an event a frame, or of topics that get
+little, become as if all of it had come at once. Segments of topics that are not to be
+compacted are rewritten for that alone, with all of their events.
+
+A rewritten segment takes the place of the old one by a rename: after a crash one or the
+other is there, and both are right.
 
 One segment is read or rewritten at a time, in any thread: a sealed segment does not
 change. The rewritten one is put into its place by the owner of the log, if the segment
@@ -22,7 +27,9 @@ from penstock.files import Buffer, FileSystem, remove_if_there, write_error
 from penstock.log.batch import Batch
 from penstock.log.columns import frame_of
 from penstock.log.core import LogCore, UpkeepSteps
-from penstock.log.frame import FrameHeader, pack, peek
+from penstock.log.frame import pack
+from penstock.log.frame_sizes import FrameSizes
+from penstock.log.gather import gathered, most_bytes
 from penstock.log.index import Index
 from penstock.log.interface import StoreWork
 from penstock.log.layout import index_file
@@ -33,6 +40,7 @@ from penstock.log.segment import (
     ignore_damage,
     read_header,
 )
+from penstock.log.tail import TailFrame
 from penstock.log.topic import Segment, TopicLog
 
 # Keys held in memory at a time; more are done in several rounds.
@@ -55,15 +63,32 @@ def compaction(
         stop = sealed[-1].end_offset if keys.following is None else keys.following
         for segment in sealed:
             if segment.base_offset < stop:
-                work = Rewrite(log.files, topic, segment, keys.last)
-                yield from _done(log, topic, work)
-                less = _put_in_place(log, topic, work)
-                if less is not None:
-                    # Before the next one, so that what is gone stays gone.
-                    yield from _done(log, topic, SyncFolder(log.files, topic))
-                    freed += less
+                freed += yield from _rewritten(log, topic, segment, keys.last)
         start = keys.following
     return freed
+
+
+def gathering(log: LogCore, topic: TopicLog, segment: Segment) -> UpkeepSteps:
+    """The steps of gathering the small frames of a segment; all events stay."""
+    freed = yield from _rewritten(log, topic, segment, {})
+    segment.gathered = True
+    return freed
+
+
+def _rewritten(
+    log: LogCore, topic: TopicLog, segment: Segment, last: dict[bytes, int]
+) -> UpkeepSteps:
+    """Have one segment rewritten if it is worth it; bytes set free."""
+    work = Rewrite(log.files, topic, segment, last)
+    yield from _done(log, topic, work)
+    less = _put_in_place(log, topic, work)
+    if less is None:
+        return 0
+    # Before the next one, so that what is gone stays gone.
+    yield from _done(log, topic, SyncFolder(log.files, topic))
+    if work.index is not None and work.whole:
+        log.flusher.keep_index(topic, segment, work.index)
+    return less
 
 
 def _done(log: LogCore, topic: TopicLog, work: StoreWork) -> UpkeepSteps:
@@ -163,7 +188,8 @@ class ReadKeys(_SegmentWork):
 
 
 class Rewrite(_SegmentWork):
-    """Writes a segment anew beside the old one, if that makes it shorter."""
+    """Writes a segment anew beside the old one, if events are superseded in it, or
+    its frames are small."""
 
     def __init__(
         self,
@@ -173,10 +199,18 @@ class Rewrite(_SegmentWork):
         last: dict[bytes, int],
     ) -> None:
         super().__init__(files, topic, segment)
-        self._last = last
+        self.last = last
+        """The last offset of each key; none: all events stay."""
+        self._offsets = segment.end_offset - segment.base_offset
+        self._most = most_bytes(topic.options.segment_bytes)
         self.temporary = segment.path + ".tmp"
         self.index: Index | None = None
         """Of the rewritten segment; None if the old one stays."""
+
+    @property
+    def whole(self) -> bool:
+        """Whether the rewritten segment has an event for each of its offsets."""
+        return self.index is not None and self.index.events == self._offsets
 
     def _work(self, handle: int) -> None:
         if self._is_worth_it(handle):
@@ -189,19 +223,29 @@ class Rewrite(_SegmentWork):
             remove_if_there(self._files, self.temporary)
 
     def _is_worth_it(self, handle: int) -> bool:
-        """Whether events are superseded; not of a segment with damage in it.
+        """Whether events are superseded or frames small; not of a segment with damage.
 
-        What cannot be read now may be readable another time.
+        What cannot be read now may be readable another time. And if events are missing
+        from a topic that is not compacted, its index has to tell of that.
         """
-        end, superseded = self._start, False
-        for found in self._frames(handle):
-            if found.position != end:
-                return False
-            end += found.header.length
-            if not superseded:
-                batch = self._batch(found)
-                superseded = len(_survivors(batch, self._last)) < len(batch)
-        return superseded and end == self._length
+        end, events, superseded = self._start, 0, False
+        sizes = FrameSizes()
+
+        def looked_at() -> Iterator[TailFrame]:
+            nonlocal end, events, superseded
+            for found in self._frames(handle):
+                if found.position != end:
+                    return
+                end += found.header.length
+                events += found.header.events
+                if self.last and not superseded:
+                    batch = self._batch(found)
+                    superseded = len(_survivors(batch, self.last)) < len(batch)
+                yield TailFrame(found.header, found.body)
+
+        sizes.add(looked_at(), self._most)
+        small = sizes.small and (self.last or events == self._offsets)
+        return end == self._length and (superseded or bool(small))
 
     def _write(self, source: int, created_ms: int) -> None:
         base = self.segment.base_offset
@@ -211,32 +255,33 @@ class Rewrite(_SegmentWork):
         try:
             self._files.truncate(handle, 0)
             self._files.write(handle, [head], 0)
-            position, end = len(head), self._start
-            for found in self._frames(source):
-                end += found.header.length
-                for buffers, header in self._kept(found):
-                    self._files.write(handle, buffers, position)
-                    index.add(position, header)
-                    position += header.length
-            if end != self._length:
-                raise OSError(f"{self.segment.path} could be read only in part")
+            position = len(head)
+            for frame, _ in gathered(self._name, self._kept(source), self._most):
+                buffers: list[Buffer] = [pack(frame.header), frame.body]
+                self._files.write(handle, buffers, position)
+                index.add(position, frame.header)
+                position += frame.header.length
             self._files.sync(handle)
         finally:
             self._files.close(handle)
         index.length = position
         self.index = index
 
-    def _kept(self, found: FoundFrame) -> Iterator[tuple[list[Buffer], FrameHeader]]:
-        """What is left of a frame."""
-        header, batch = found.header, self._batch(found)
-        indexes = _survivors(batch, self._last)
-        if len(indexes) == len(batch):
-            yield [pack(header), batch.body], header
-        elif indexes:
-            frame = frame_of(batch.take(indexes), header.base_offset, header.id_base)
-            sealed = peek(frame, 0)
-            assert sealed is not None
-            yield [frame], sealed
+    def _kept(self, source: int) -> Iterator[TailFrame]:
+        """What is left of each frame; raises OSError if there is one missing."""
+        end = self._start
+        for found in self._frames(source):
+            end += found.header.length
+            header, batch = found.header, self._batch(found)
+            indexes = _survivors(batch, self.last) if self.last else None
+            if indexes is None or len(indexes) == len(batch):
+                yield TailFrame(header, found.body)
+            elif indexes:
+                some = batch.take(indexes)
+                frame = frame_of(some, header.base_offset, header.id_base)
+                yield TailFrame.of(frame)
+        if end != self._length:
+            raise OSError(f"{self.segment.path} could be read only in part")
 
 
 class SyncFolder:

@@ -15,6 +15,7 @@ from penstock.files import FileSystem, replace_file
 from penstock.log.catalog import Catalog
 from penstock.log.checkpoint import KEPT, Checkpoint
 from penstock.log.cutting import Erase, Erasure, erasures
+from penstock.log.index import Index
 from penstock.log.journal import Securing
 from penstock.log.layout import Layout, index_file
 from penstock.log.options import LogOptions
@@ -322,6 +323,11 @@ class Flusher:
         """A segment was compacted: that there is no file of its index says so."""
         sealed = self.dirty.sealed
         self.dirty.sealed = [one for one in sealed if one[1] is not segment]
+
+    def keep_index(self, topic: TopicLog, segment: Segment, index: Index) -> None:
+        """A rewritten segment lacks no event: its index is stored as a sealed one's."""
+        segment.index = index
+        self.dirty.sealed.append((topic, segment))
 
     def _store_indexes(self) -> None:
         """Write the indexes of segments sealed lately; they can be rebuilt."""

@@ -36,6 +36,15 @@ def gathered(
     topic: str, parts: Iterable[P], max_bytes: int = GATHERED_BYTES
 ) -> Iterator[tuple[TailFrame, list[P]]]:
     """The frames to be written, and the parts that each was made of, in their order."""
+    for run in runs(parts, max_bytes):
+        yield _joined(topic, run), run
+
+
+def runs(parts: Iterable[P], max_bytes: int = GATHERED_BYTES) -> Iterator[list[P]]:
+    """The parts again, those together that are to be one frame.
+
+    Of a frame that is no part of rows only the header and the column table are read.
+    """
     run: list[P] = []
     size = events = 0
     line: int | None = None
@@ -49,22 +58,27 @@ def gathered(
             and part.base_offset == run[-1].end_offset
             and (line is None or mine == line or events < _WORTH_A_FRAME)
         ):
-            yield _joined(topic, run), run
+            yield run
             run, size, events = [], 0, 0
         if not small:
-            yield part.frame(), [part]
+            yield [part]
             continue
         line = mine if not run or mine == line else None
         run.append(part)
         size += more
         events += part.events
     if run:
-        yield _joined(topic, run), run
+        yield run
+
+
+def most_bytes(segment_bytes: int) -> int:
+    """Up to which size frames are gathered: what fits well into a segment."""
+    return min(GATHERED_BYTES, segment_bytes // 4)
 
 
 def is_small(part: TailPart) -> bool:
     """Whether a part is worth gathering with its neighbours."""
-    if part.events >= SMALL_EVENTS or part.size >= SMALL_BYTES:
+    if part.events >= SMALL_EVENTS or _body_bytes(part) >= SMALL_BYTES:
         return False
     if isinstance(part, RowsPart):
         return True

@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from penstock.errors import OffsetOutOfRange, WriteFailed
 from penstock.files import write_error
-from penstock.log.compaction import compaction
+from penstock.log.compaction import compaction, gathering
 from penstock.log.core import LogCore, UpkeepSteps
 from penstock.log.cutting import (
     erase,
@@ -27,11 +27,17 @@ from penstock.log.cutting import (
     length_behind,
     partial_frame,
 )
+from penstock.log.frame_sizes import LookAtFrames
 from penstock.log.journal.group import START, TRUNCATE, EntryKind
 from penstock.log.options import TopicOptions
 from penstock.log.store import is_aged
 from penstock.log.survey import Survey
 from penstock.log.topic import Segment, TopicLog
+
+# Segments whose headers are looked at in one piece of work.
+LOOKED_AT_AT_ONCE = 64
+# Of segments with small frames, in one round: rewriting is to be beside other work.
+GATHERED_IN_A_ROUND_BYTES = 1 << 28
 
 
 class SegmentFacts(NamedTuple):
@@ -171,6 +177,7 @@ def maintenance(log: LogCore) -> UpkeepSteps:
     freed += yield from _compaction(
         log, [t for t in _present(log) if t.options.compact]
     )
+    freed += yield from _gathered(log)
     return freed
 
 
@@ -213,6 +220,44 @@ def _compaction(log: LogCore, topics: Sequence[TopicLog]) -> UpkeepSteps:
                 failed = failed or error  # others are compacted all the same
     if failed is not None:
         raise failed
+    return freed
+
+
+def _gathered(log: LogCore) -> UpkeepSteps:
+    """Have small frames gathered, in some of the sealed segments that have them."""
+    unknown = [
+        (topic, segment)
+        for topic in log.catalog
+        if topic.segment_count > 1 and not topic.going
+        if not topic.options.compact  # done where they are compacted
+        for segment in _sealed(topic)
+        if not segment.gathered
+    ]
+    small: list[tuple[TopicLog, Segment]] = []
+    left = GATHERED_IN_A_ROUND_BYTES
+    for first in range(0, len(unknown), LOOKED_AT_AT_ONCE):
+        if left <= 0:
+            break
+        some = unknown[first : first + LOOKED_AT_AT_ONCE]
+        work = LookAtFrames(log.files, some)
+        yield work
+        if work.error is not None:
+            raise work.error
+        for _, segment in some:
+            segment.gathered = True
+        for topic, segment in work.small:
+            segment.gathered = False
+            if left > 0:
+                small.append((topic, segment))
+                left -= segment.length
+    if not small:
+        return 0
+    # As for compaction: each kept checkpoint is to know them as sealed.
+    yield from _secured(log)
+    freed = 0
+    for topic, segment in small:
+        if log.catalog.by_id(topic.id) is topic and segment in topic.segments:
+            freed += yield from gathering(log, topic, segment)
     return freed
 
 

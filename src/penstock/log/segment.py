@@ -1,7 +1,8 @@
 """A topic segment: batch frames one behind the other, from a base offset on.
 
 Only the last segment of a topic, the *active* one, grows; the others are *sealed*
-and change no more, except that compaction may replace one by a shorter one.
+and change no more, except that compaction or gathering may replace one by a shorter
+one.
 
 Crash promise: replayed. Up to the length in the last checkpoint a segment is synced
 and precious; whatever is behind that is cut on start and written again from the

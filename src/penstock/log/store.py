@@ -21,7 +21,7 @@ from penstock.log import checkpoint as checkpoints
 from penstock.log.checkpoint import Checkpoint, TopicRecord
 from penstock.log.cutting import tidy
 from penstock.log.frame import intact, pack, peek
-from penstock.log.gather import GATHERED_BYTES, gathered
+from penstock.log.gather import gathered, most_bytes
 from penstock.log.index import Index
 from penstock.log.journal import Securing
 from penstock.log.layout import Layout, segment_file
@@ -77,8 +77,7 @@ class TopicPlan:
                 topic=topic, segment=self.active, position=self.position, new=False
             )
         length = self.position
-        # No more than fits well into a segment, which may be small.
-        most = min(GATHERED_BYTES, topic.options.segment_bytes // 4)
+        most = most_bytes(topic.options.segment_bytes)
         for frame, parts in gathered(topic.name, self.parts, most):
             if current is None or _is_full(current, length, frame, now_ms):
                 current = _new_segment(topic, frame.base_offset, now_ms)

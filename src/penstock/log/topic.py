@@ -65,6 +65,8 @@ class Segment:
     index: Index | None = None
     """Of the active segment, and of others until it is stored; the cache keeps those
     of sealed ones."""
+    gathered: bool = False
+    """Whether it is known that its frames are large, or cannot become larger."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
