@@ -7,7 +7,7 @@ Crashes are in broker_recovery.py, what happens at random in broker_simulation.p
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from random import Random
 from typing import Any
 
@@ -19,6 +19,7 @@ from penstock.delivery.letters import decode_letter
 from penstock.gateway.json_consumer import JsonConsumerGateway
 from penstock.log import (
     Appended,
+    AppendedRows,
     Columns,
     GroupCommit,
     Log,
@@ -41,7 +42,7 @@ from tests.properties.broker_model import (
     kept,
 )
 from tests.properties.broker_peers import Peer
-from tests.properties.broker_watch import Opening, WatchedLog
+from tests.properties.broker_watch import Opening, Place, WatchedLog
 
 DIRECTORY = "/data"
 OPTIONS = LogOptions(
@@ -137,12 +138,17 @@ class Life:
 
     # What the log does
 
-    def noted_append(self, name: str, events: Columns, appended: Appended) -> None:
-        rows = self.world.waiting.setdefault(name, [])
-        where = self.world.end(name)
-        base = appended.base_offset
-        self.expect(base == where, f"{name} goes on at {base}, not {where}")
-        for index, payload in enumerate(events.payloads):
+    def noted_append(
+        self,
+        places: Sequence[Place],
+        events: Columns,
+        appended: Appended | AppendedRows,
+    ) -> None:
+        rows_of_events = zip(places, events.payloads, strict=True)
+        for index, ((name, offset), payload) in enumerate(rows_of_events):
+            rows = self.world.waiting.setdefault(name, [])
+            where = self.world.end(name)
+            self.expect(offset == where, f"{name} goes on at {offset}, not {where}")
             id_ = None if events.ids is None else events.ids[index]
             row = Row(
                 payload,

@@ -2,15 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Protocol
 
 from penstock.errors import WriteFailed
-from penstock.log import Appended, Batch, Columns, GroupCommit, Log, TopicOptions
+from penstock.log import (
+    Appended,
+    AppendedRows,
+    Batch,
+    Columns,
+    GroupCommit,
+    Log,
+    TopicOptions,
+)
 from penstock.log.commit import Commit
+
+# The topic of an event, and the offset it was given.
+Place = tuple[str, int]
 
 
 class Watch(Protocol):
-    def noted_append(self, name: str, events: Columns, appended: Appended) -> None: ...
+    def noted_append(
+        self,
+        places: Sequence[Place],
+        events: Columns,
+        appended: Appended | AppendedRows,
+    ) -> None: ...
     def noted_begin(self, commit: GroupCommit) -> None: ...
     def noted_end(self, commit: GroupCommit) -> None: ...
 
@@ -21,8 +39,14 @@ class Opening:
     def __init__(self, attempted: dict[str, set[bytes]]) -> None:
         self._attempted = attempted
 
-    def noted_append(self, name: str, events: Columns, appended: Appended) -> None:
-        self._attempted.setdefault(name, set()).update(events.payloads)
+    def noted_append(
+        self,
+        places: Sequence[Place],
+        events: Columns,
+        appended: Appended | AppendedRows,
+    ) -> None:
+        for (name, _), payload in zip(places, events.payloads, strict=True):
+            self._attempted.setdefault(name, set()).add(payload)
 
     def noted_begin(self, commit: GroupCommit) -> None:
         """What is found afterwards counts."""
@@ -44,7 +68,22 @@ class WatchedLog(Log):
     ) -> Appended:
         appended = super().append(name, events, relaxed=relaxed, create=create)
         assert isinstance(events, Columns)
-        self.watch.noted_append(name, events, appended)
+        first = appended.base_offset
+        places = [(name, first + index) for index in range(appended.count)]
+        self.watch.noted_append(places, events, appended)
+        return appended
+
+    def append_rows(
+        self,
+        names: Sequence[str],
+        events: Columns,
+        *,
+        relaxed: bool = False,
+        create: Mapping[str, TopicOptions] = MappingProxyType({}),
+    ) -> AppendedRows:
+        appended = super().append_rows(names, events, relaxed=relaxed, create=create)
+        places = [*zip(names, appended.offsets, strict=True)]
+        self.watch.noted_append(places, events, appended)
         return appended
 
     def begin_commit(self, *, sync: bool | None = None) -> Commit | None:

@@ -16,6 +16,7 @@ before they call the broker, which knows no users.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, get_args
 
@@ -88,6 +89,10 @@ class Grants:
                 self._known.clear()
             known = self._known[topic] = self._allow(_PUBLISH, topic)
         return known
+
+    def may_publish_all(self, topics: Iterable[str]) -> bool:
+        """Whether the user may publish to each of these."""
+        return self.rules is None or self.admin or all(map(self.may_publish, topics))
 
     def may_read(self, topic: str) -> bool:
         """Whether the events that are stored in a topic may be looked at."""

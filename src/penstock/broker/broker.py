@@ -206,23 +206,24 @@ class Broker:
 
     def _on_rows(self, rows: SharedRows) -> None:
         """Small events of several topics are committed: most of them concern nobody."""
-        gone, kept, retained = self._deleted, self._kept, self.retained
-        of_topic = self.subscriptions.of_topic
-        for topic, part in rows.parts:
-            name = topic.name
-            self.chains.note(topic)
-            subscriptions = of_topic(name)
-            told = not rows.plain or name == RETAINED or kept.follows(name)
-            if not (told or subscriptions) or (gone and name in gone):
+        gone, kept = self._deleted, self._kept
+        self.chains.note_each(topic for topic, _ in rows.parts)
+        parts = {topic.name: part for topic, part in rows.parts}
+        names = parts.keys()
+        told = names & {RETAINED} | kept.followed(names) if rows.plain else names
+        heard = self.subscriptions.among(names)
+        for name in [one for one in names if one in told or one in heard]:
+            if gone and name in gone:
                 continue
+            part = parts[name]
             batch = Batch.whole(name, *part.frame())
-            if told:
+            if name in told:
                 for tell in kept.committed:
                     tell(name, batch)
-                retained.add(batch)
-            if subscriptions:
+                self.retained.add(batch)
+            if name in heard:
                 self.pages.add(batch, part.columns())
-                for subscription in subscriptions:
+                for subscription in self.subscriptions.of_topic(name):
                     self.wake(subscription)
 
     def _after_failure(self) -> None:
@@ -377,14 +378,17 @@ class Broker:
         Raises BeingDeleted too.
         """
         new: dict[str, TopicOptions] = {}
-        for name in dict.fromkeys(topics):
-            if not self.log.has_topic(name):
+        once = dict.fromkeys(topics)
+        found = self.log.find_topics(once)
+        if len(found) < len(once):
+            for name in [name for name in once if name not in found]:
                 self._check_new(name, len(new))
                 new[name] = self.options_for(name)
-            elif name[0] == "$":
-                accepted_topic(name)
+        for name in [name for name in found if name[0] == "$"]:
+            accepted_topic(name)
         sizes = self.accounts.admitted_rows(lambda: _by_topic(topics, events))
-        self._look_into(topics, events, new)
+        options = {name: topic.options for name, topic in found.items()}
+        self._look_into(topics, events, options | new)
         appended = self.log.append_rows(topics, events, relaxed=relaxed, create=new)
         for name in new:
             self._made(name)
@@ -393,15 +397,18 @@ class Broker:
         return appended
 
     def _look_into(
-        self, topics: Sequence[str], events: Columns, new: Mapping[str, TopicOptions]
+        self,
+        topics: Sequence[str],
+        events: Columns,
+        options: Mapping[str, TopicOptions],
     ) -> None:
         """As ``check_payloads`` and ``stamp``, each event with its topic."""
-        log, after_ms = self.log, {}
-        for name in dict.fromkeys(topics):
-            expires_s = (new.get(name) or log.topic(name).options).expires_s
-            if expires_s is not None:
-                after_ms[name] = int(expires_s * 1000)
-        if gates := self.registry.gates.keys() & set(topics):
+        after_ms = {
+            name: int(one.expires_s * 1000)
+            for name, one in options.items()
+            if one.expires_s is not None
+        }
+        if gates := self.registry.gates.keys() & options.keys():
             places = places_of(topics)
             for name in gates:
                 self.check_payloads(name, [events.payloads[at] for at in places[name]])

@@ -8,6 +8,7 @@ made anew, and is said in the log records.
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterable
 from itertools import count
 
 from penstock.chains.filling import Filler
@@ -49,6 +50,12 @@ class Chains:
         """A topic has grown; called for every commit."""
         if self._filler is not None:
             self._filler.note(topic)
+
+    def note_each(self, topics: Iterable[StoredTopic]) -> None:
+        """Several have grown."""
+        if self._filler is not None:
+            for topic in topics:
+                self._filler.note(topic)
 
     @property
     def behind(self) -> int:

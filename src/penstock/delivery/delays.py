@@ -21,7 +21,7 @@ rebuilt heaps, which checkpoints carry so that a start reads only what came afte
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Set
 from heapq import heapify, heappop, heappush
 from typing import TYPE_CHECKING
 
@@ -265,8 +265,8 @@ class Delays(Kept):
     def dirty(self) -> bool:
         return bool(self._unsaid)
 
-    def follows(self, topic: str) -> bool:
-        return False
+    def followed(self, topics: Set[str]) -> Set[str]:
+        return frozenset()
 
     def committed(self, topic: str, batch: Batch) -> None:
         if Column.NOT_BEFORE not in batch.columns():

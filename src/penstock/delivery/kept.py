@@ -11,7 +11,7 @@ what has no records, and waits for a commit all the same, is given to ``follow``
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Set
 from typing import ClassVar, TypeVar
 
 from penstock.log import Batch, BrokerLog, Record
@@ -41,10 +41,10 @@ class Kept:
     def committed(self, topic: str, batch: Batch) -> None:
         """Events were committed, and can be read."""
 
-    def follows(self, topic: str) -> bool:
-        """Whether ``committed`` is told of all batches of a topic: of small ones, too,
-        that have no priority and no time at which they are delivered."""
-        return True
+    def followed(self, topics: Set[str]) -> Set[str]:
+        """Those of some topics of which ``committed`` is told all batches: small ones,
+        too, that have no priority and no time at which they are delivered."""
+        return topics
 
     def confirmed(self) -> None:
         """What was collected is on disk: it stays so."""
@@ -82,7 +82,7 @@ class KeptKinds:
         """Those that a client may wait for: asked at every turn of an engine."""
         self.committed: tuple[Callable[[str, Batch], None], ...] = ()
         """Called for every batch of a commit."""
-        self._follows: tuple[Callable[[str], bool], ...] = ()
+        self._followed: tuple[Callable[[Set[str]], Set[str]], ...] = ()
         self._dirty: tuple[Kept, ...] = ()
         self._confirmed: tuple[Callable[[], None], ...] = ()
         self._followers: tuple[Callable[[int], None], ...] = ()
@@ -100,7 +100,7 @@ class KeptKinds:
             self._dirty += (one,)
         if says.committed is not Kept.committed:
             self.committed += (one.committed,)
-            self._follows += (one.follows,)
+            self._followed += (one.followed,)
         if says.confirmed is not Kept.confirmed:
             self._confirmed += (one.confirmed,)
         return one
@@ -115,12 +115,9 @@ class KeptKinds:
         self._followers += (confirmed,)
         self._undoing = (taken_back, *self._undoing)
 
-    def follows(self, topic: str) -> bool:
-        """Whether a kind has to be told of all batches of a topic."""
-        for follows in self._follows:  # noqa: SIM110 - any() costs more, every topic
-            if follows(topic):
-                return True
-        return False
+    def followed(self, topics: Set[str]) -> set[str]:
+        """Those of some topics of which a kind has to be told all batches."""
+        return {name for one in self._followed for name in one(topics)}
 
     @property
     def dirty(self) -> bool:

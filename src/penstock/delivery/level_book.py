@@ -7,7 +7,7 @@ after; without one the topics are read from their beginning.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable
+from collections.abc import Callable, Set
 
 import msgspec
 
@@ -80,8 +80,8 @@ class LevelBook(Kept):
             self._indexes[topic] = index
         index.add(batch)
 
-    def follows(self, topic: str) -> bool:
-        return topic in self._indexes
+    def followed(self, topics: Set[str]) -> Set[str]:
+        return self._indexes.keys() & topics
 
     def forget(self, topic: str) -> None:
         self._indexes.pop(topic, None)

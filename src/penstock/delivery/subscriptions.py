@@ -13,7 +13,7 @@ only the counting of tries would miss waits for the next commit.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 
 import msgspec
 
@@ -138,6 +138,10 @@ class Subscriptions(Kept):
         """The topics that have subscriptions, each with its own."""
         for topic, found in self._by_topic.items():
             yield topic, found.values()
+
+    def among(self, topics: Set[str]) -> Set[str]:
+        """Those of some topics that have subscriptions."""
+        return self._by_topic.keys() & topics
 
     def of_topic(self, topic: str) -> Iterable[Subscription]:
         return self._by_topic.get(topic, {}).values()

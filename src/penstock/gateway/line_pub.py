@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, cast
 
 from penstock.access.grants import OPEN
@@ -55,9 +55,10 @@ class LinePublishing:
         """
         first, count = topics[0], len(topics)
         if topics.count(first) < count:
-            if (end := self._end(topics)) < count:
+            names = _names(topics)
+            if (end := self._end(topics, names)) < count:
                 topics, events = topics[:end], events[:end]
-            self._many(topics, events, now_s)
+            self._many(topics, events, names, now_s)
             return len(topics)
         try:
             name = text("topic", first)
@@ -66,21 +67,18 @@ class LinePublishing:
             return count
         decoded = decode_mixed([name] * count, events)
         if decoded.errors:
-            self._many(topics, events, now_s)
+            self._many(topics, events, {first: name}, now_s)
         else:
             self._one_topic(name, decoded, now_s)
         return count
 
-    def _end(self, topics: list[bytes]) -> int:
+    def _end(self, topics: list[bytes], names: Mapping[bytes, str]) -> int:
         """Where lines end that make no more than NEW_TOPICS topics."""
-        once = {
-            topic.decode(errors="replace"): topic for topic in dict.fromkeys(topics)
-        }
-        if len(once) > NEW_TOPICS:
-            there = self._broker.log.find_topics(once)
-            new = [name for name in once if name not in there]
-            if len(new) > NEW_TOPICS:
-                return topics.index(once[new[NEW_TOPICS]])
+        if len(names) > NEW_TOPICS:
+            there = self._broker.log.find_topics(names.values())
+            if len(there) + NEW_TOPICS < len(names):
+                new = [topic for topic, name in names.items() if name not in there]
+                return topics.index(new[NEW_TOPICS])
         return len(topics)
 
     def _one_topic(self, topic: str, decoded: Decoded, now_s: float) -> None:
@@ -104,22 +102,25 @@ class LinePublishing:
         data = replies.published(topic, ids, piece.offsets[0])
         self._outbox.after(piece.group, data, lambda: _LOST * count)
 
-    def _many(self, topics: list[bytes], events: list[bytes], now_s: float) -> None:
-        """Several topics, or events that are bad: answers in the order of the lines."""
-        names: dict[bytes, str] = {}
-        refused: dict[bytes, bytes] = {}
-        for topic in dict.fromkeys(topics):
-            try:
-                names[topic] = text("topic", topic)
-            except RemoteProtocolError as error:
-                refused[topic] = replies.error(error.text)
-        if refused:
-            self._some(topics, events, names, refused, now_s)
+    def _many(
+        self,
+        topics: list[bytes],
+        events: list[bytes],
+        names: Mapping[bytes, str],
+        now_s: float,
+    ) -> None:
+        """Several topics, or events that are bad: answers in the order of the lines.
+
+        ``names``: of the topics that have one, and perhaps of others.
+        """
+        try:
+            named = list(map(names.__getitem__, topics))
+        except KeyError:
+            self._some(topics, events, names, now_s)
             return
-        named = list(map(names.__getitem__, topics))
         decoded = decode_mixed(named, events)
-        if decoded.errors or any(map(self._barred, names.values())):
-            self._some(topics, events, names, refused, now_s)
+        if decoded.errors or not self.grants.may_publish_all(names.values()):
+            self._some(topics, events, names, now_s)
             return
         self._rows(named, decoded, now_s)
 
@@ -141,18 +142,18 @@ class LinePublishing:
         self,
         topics: list[bytes],
         events: list[bytes],
-        names: dict[bytes, str],
-        refused: dict[bytes, bytes],
+        names: Mapping[bytes, str],
         now_s: float,
     ) -> None:
         """Publish those of some events that are good, each to the topic at its place.
 
-        Topics are refused, or named.
+        Topics without a name are refused.
         """
         answers = _Answers(len(events))
         lines = [line for line, topic in enumerate(topics) if topic in names]
         for line, topic in enumerate(topics):
-            answers.said[line] = refused.get(topic, b"")
+            if topic not in names:
+                answers.said[line] = replies.error(_wrong(topic))
         decoded = decode_mixed(
             [names[topics[line]] for line in lines], [events[line] for line in lines]
         )
@@ -227,6 +228,26 @@ class LinePublishing:
                 id_ = ids[place] or piece.id_at(self._broker, name, at) or ""
                 answers.groups[place] = piece.group
                 answers.said[place] = replies.published(name, [id_], offset)
+
+
+def _names(topics: Iterable[bytes]) -> dict[bytes, str]:
+    """Names by what lines say, of those that have one."""
+    once = [*dict.fromkeys(topics)]
+    try:
+        # All at once: no topic of a line has a line end.
+        names = b"\n".join(once).decode().split("\n")
+    except UnicodeDecodeError:
+        return {topic: topic.decode() for topic in once if not _wrong(topic)}
+    return dict(zip(once, names, strict=True))
+
+
+def _wrong(topic: bytes) -> str:
+    """What is wrong with a topic that has no name."""
+    try:
+        text("topic", topic)
+    except RemoteProtocolError as error:
+        return error.text
+    return ""
 
 
 def _ids(generated: Callable[[], list[str]], given: Sequence[str | None]) -> list[str]:

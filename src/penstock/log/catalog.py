@@ -44,8 +44,11 @@ class Catalog:
 
     def find(self, names: Iterable[str]) -> dict[str, TopicLog]:
         """Those of some topics that there are, by name."""
-        known = self._by_name
-        return {name: known[name] for name in names if name in known}
+        known, names = self._by_name, [*names]
+        try:
+            return dict(zip(names, map(known.__getitem__, names), strict=True))
+        except KeyError:
+            return {name: known[name] for name in names if name in known}
 
     def by_id(self, topic_id: int) -> TopicLog | None:
         return self._by_id.get(topic_id)

@@ -7,8 +7,9 @@ few events share one (rows.py).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 
 from penstock.errors import InDoubt, WriteFailed
 from penstock.log.batch import Batch
@@ -69,6 +70,15 @@ class OpenGroup:
             self.first_offsets[topic.id] = (topic, topic.next_offset)
         if not relaxed and topic.options.durability == "sync":
             self.sync = True
+
+    def touch_each(self, topics: Collection[TopicLog], *, relaxed: bool) -> None:
+        """The same of several topics."""
+        first = self.first_offsets
+        for topic in topics:
+            if topic.id not in first:
+                first[topic.id] = (topic, topic.next_offset)
+        if not (relaxed or self.sync):
+            self.sync = any([one.options.durability == "sync" for one in topics])
 
     def open(self, topic: TopicLog, base_offset: int, low_id: int) -> OpenFrame:
         """Begin a frame for the events of a topic."""
@@ -142,7 +152,8 @@ class Commit:
         self._columns: list[Columns | None] = []
         self._journal = journal
         self._time_ms = time_ms
-        self._entries = [*group.made, *map(self._entry, group.items)]
+        entries = chain.from_iterable(map(self._entries_of, group.items))
+        self._entries = [*group.made, *entries]
 
     @property
     def blocks(self) -> bool:
@@ -188,26 +199,32 @@ class Commit:
     def shared(self) -> Sequence[Rows]:
         return self.rows
 
-    def _entry(
+    def _entries_of(
         self, item: OpenFrame | SealedFrame | Rows | JournalEntry
-    ) -> JournalEntry:
-        columns: Columns | None = None
-        part: TailPart
+    ) -> Iterator[JournalEntry]:
         match item:
             case JournalEntry():
-                return item
+                yield item
             case Rows():
                 item.close()
-                if len(item.topics) > 1:
+                if item.shares:
                     self.rows.append(item)
                     self.parts += item.parts
-                    return JournalEntry(EntryKind.ROWS, 0, *item.encode())
-                topic, base_offset, low_id, columns = item.single()
-                part = part_of(columns, base_offset, low_id)
+                    yield JournalEntry(EntryKind.ROWS, 0, *item.encode())
+                    return
+                for topic, mine in item.parts:
+                    columns = mine.columns()
+                    part = part_of(columns, mine.base_offset, mine.low_id)
+                    yield self._frame_entry(topic, part, columns)
             case OpenFrame(topic, base_offset, low_id, columns, _):
                 part = part_of(columns, base_offset, low_id)
+                yield self._frame_entry(topic, part, columns)
             case SealedFrame(topic, header, body):
-                part = TailFrame(header, body)
+                yield self._frame_entry(topic, TailFrame(header, body), None)
+
+    def _frame_entry(
+        self, topic: TopicLog, part: TailPart, columns: Columns | None
+    ) -> JournalEntry:
         frame = part.frame()
         self.frames.append((topic, frame))
         self.parts.append((topic, part))

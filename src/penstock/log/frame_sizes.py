@@ -32,7 +32,7 @@ class FrameSizes:
         self.before = self.after = 0
 
     def add(self, frames: Iterable[TailFrame], max_bytes: int) -> None:
-        for run in runs(frames, max_bytes):
+        for run, _ in runs(frames, max_bytes):
             self.before += len(run)
             self.after += 1
 

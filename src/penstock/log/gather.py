@@ -16,7 +16,7 @@ from typing import TypeVar
 
 from penstock.log.batch import Batch
 from penstock.log.frame import HEADER_BYTES, Column, FrameFlag
-from penstock.log.rows import SMALL_BYTES, SMALL_EVENTS, RowsPart, frame_at
+from penstock.log.rows import SMALL_BYTES, SMALL_EVENTS, RowsPart, frame_at, joined
 from penstock.log.tail import TailFrame, TailPart
 from penstock.model import ids
 from penstock.model.columns import Columns
@@ -36,12 +36,16 @@ def gathered(
     topic: str, parts: Iterable[P], max_bytes: int = GATHERED_BYTES
 ) -> Iterator[tuple[TailFrame, list[P]]]:
     """The frames to be written, and the parts that each was made of, in their order."""
-    for run in runs(parts, max_bytes):
-        yield _joined(topic, run), run
+    for run, line in runs(parts, max_bytes):
+        yield _joined(topic, run, line), run
 
 
-def runs(parts: Iterable[P], max_bytes: int = GATHERED_BYTES) -> Iterator[list[P]]:
+def runs(
+    parts: Iterable[P], max_bytes: int = GATHERED_BYTES
+) -> Iterator[tuple[list[P], int | None]]:
     """The parts again, those together that are to be one frame.
+
+    With what the generated ids of all of them count on from, if that is the same.
 
     Of a frame that is no part of rows only the header and the column table are read.
     """
@@ -58,17 +62,17 @@ def runs(parts: Iterable[P], max_bytes: int = GATHERED_BYTES) -> Iterator[list[P
             and part.base_offset == run[-1].end_offset
             and (line is None or mine == line or events < _WORTH_A_FRAME)
         ):
-            yield run
+            yield run, line
             run, size, events = [], 0, 0
         if not small:
-            yield [part]
+            yield [part], None
             continue
         line = mine if not run or mine == line else None
         run.append(part)
         size += more
         events += part.events
     if run:
-        yield run
+        yield run, line
 
 
 def most_bytes(segment_bytes: int) -> int:
@@ -95,19 +99,20 @@ def _body_bytes(part: TailPart) -> int:
     return part.size - HEADER_BYTES
 
 
-def _joined(topic: str, parts: list[P]) -> TailFrame:
-    """One frame of neighbours."""
+def _joined(topic: str, parts: list[P], line: int | None) -> TailFrame:
+    """One frame of neighbours; ``line``: that all of them have in common."""
     first = parts[0]
     if len(parts) == 1:
         return first.frame()
-    line = _line_of(first)
-    if any(_line_of(part) != line for part in parts):
-        line = None
-    columns_of: Callable[[str, TailPart], Columns]
-    columns_of = _with_ids if line is None else _columns_of
-    columns = Columns()
-    for part in parts:
-        columns.extend(columns_of(topic, part))
+    rows = [part for part in parts if isinstance(part, RowsPart)]
+    if line is not None and len(rows) == len(parts):
+        columns = joined(rows)
+    else:
+        columns_of: Callable[[str, TailPart], Columns]
+        columns_of = _with_ids if line is None else _columns_of
+        columns = Columns()
+        for part in parts:
+            columns.extend(columns_of(topic, part))
     return frame_at(columns, first.base_offset, (line or 0) + first.base_offset)
 
 

@@ -97,11 +97,12 @@ class Intake:
         """Add checked events to the open group, each to the topic at its place."""
         group = self.group
         once = dict.fromkeys(topics)
-        for topic in once:
-            group.touch(topic, relaxed=relaxed)
-            group.open_frames.pop(topic.id, None)
+        group.touch_each(once, relaxed=relaxed)
+        if group.open_frames:
+            for topic in once:
+                group.open_frames.pop(topic.id, None)
         offsets = group.share(topics, events, self._low_id)
-        lows = {topic: self._low_id(topic) for topic in once}
+        lows = {topic: topic.low_id or self._low_id(topic) for topic in once}
         return AppendedRows(group.number, offsets, topics, lows, events.timestamps)
 
     def put_back(self, topic: TopicLog, frame: bytearray) -> None:

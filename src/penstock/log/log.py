@@ -237,7 +237,8 @@ class Log(LogCore):
         self.check_writer()
         once = dict.fromkeys(names)
         topics = self.catalog.find(once)
-        if len(topics) < len(once) or any(topic.going for topic in topics.values()):
+        going = any([topic.going for topic in topics.values()])
+        if going or len(topics) < len(once):
             for name in once:
                 if name not in create:
                     self._there(name)

@@ -2,7 +2,8 @@
 
 What a topic gets in a group is a frame of its own if it is much. A frame for every
 topic that got one event or two costs more than the events do, so those of all such
-topics lie in one frame, as they came, beside a table of the topics. Memory takes them
+topics lie in one frame, as they came, beside a table of the topics; unless there are
+so few of those that each of them got much in the end. Memory takes them
 as *parts*, one a topic, which become frames when they are read, or when they are
 written out: then they are gathered with their neighbours (gather.py), and no segment
 tells of rows.
@@ -25,7 +26,8 @@ from __future__ import annotations
 
 import struct
 from array import array
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from crc32c import crc32c
 
@@ -53,6 +55,8 @@ EVENT_BYTES = 64
 # Rows that are larger are followed by others: one frame holds them.
 MAX_ROWS_BYTES = MAX_BATCH_BYTES // 2
 
+# Columns that all events have.
+_ALWAYS = ("payloads", "timestamps")
 _NO_IDS = bytes(ids.ID_BYTES)
 
 
@@ -91,26 +95,23 @@ class Rows:
 
     def add(self, topics: Sequence[TopicLog], events: Columns) -> list[int]:
         """Take events, each of the topic at its place; the offsets they get."""
-        known, places, offsets = self.topics, self._events.places, []
+        known, offsets = self.topics, []
         for topic in topics:
             offset = topic.next_offset
             topic.next_offset = offset + 1
-            place = known.get(topic)
-            if place is None:
-                place = known[topic] = len(known)
+            if topic not in known:
+                known[topic] = len(known)
                 self._bases.append(offset)
                 self._low_ids.append(self._low_id(topic) + offset)
-            places.append(place)
             offsets.append(offset)
+        self._events.places.extend(map(known.__getitem__, topics))
         self._events.columns.extend(events)
         self._size += events.size
         return offsets
 
     def close(self) -> None:
         """No more come."""
-        counts = self.counts = [0] * len(self.topics)
-        for place in self._events.places:
-            counts[place] += 1
+        counts = self.counts = [*Counter(self._events.places).values()]
         each, latest = self.size // len(self._events.places), self._events.latest()
         rows = zip(self.topics, self._bases, counts, latest, self._low_ids, strict=True)
         self.parts = [
@@ -123,10 +124,11 @@ class Rows:
         for count, (topic, part) in zip(self.counts, self.parts, strict=True):
             yield topic, count, part.size
 
-    def single(self) -> tuple[TopicLog, int, int, Columns]:
-        """The topic of rows that have one, its first offset and id, and its events."""
-        ((topic, part),) = self.parts
-        return topic, part.base_offset, part.low_id, self._events.columns
+    @property
+    def shares(self) -> bool:
+        """Whether one frame for all is less work than one for each topic."""
+        topics = len(self.topics)
+        return topics > 1 and len(self._events.places) < SMALL_EVENTS * topics
 
     def encode(self) -> tuple[bytes, bytearray]:
         """The data of the entry: what is in front of the frame, and the frame."""
@@ -150,33 +152,46 @@ class Rows:
 class RowEvents:
     """Events as they came, and the place in the table of each event's topic."""
 
-    __slots__ = ("_picked", "columns", "places")
+    __slots__ = ("_given", "_rows", "columns", "places")
 
     def __init__(self, columns: Columns, places: list[int]) -> None:
         self.columns = columns
         self.places = places
-        self._picked: dict[int, list[int]] | None = None
+        self._given: tuple[str, ...] | None = None
+        self._rows: list[list[int]] | None = None
 
     def latest(self) -> list[int]:
         """The latest timestamp of each topic."""
         stamps = self.columns.timestamps
-        if len(self.columns.distinct_timestamps()) == 1:
-            return [stamps[0]] * (max(self.places) + 1)
-        latest: dict[int, int] = {}
-        for place, stamp in zip(self.places, stamps, strict=True):
-            latest[place] = max(stamp, latest.get(place, stamp))
+        rows: Iterable[tuple[int, int]] = zip(self.places, stamps, strict=True)
+        if stamps != sorted(stamps):
+            rows = sorted(rows)
+        # Places come one after the other, and of each the last row counts.
+        latest = dict(rows)
         return [latest[place] for place in range(len(latest))]
+
+    @property
+    def given(self) -> tuple[str, ...]:
+        """The optional columns that there are, when no more events come."""
+        if self._given is None:
+            self._given = (*self.columns.given(),)
+        return self._given
+
+    def rows(self, place: int) -> list[int]:
+        """Where the events of one topic are, when no more come."""
+        if self._rows is None:
+            rows: list[list[int]] = [[] for _ in range(max(self.places) + 1)]
+            for row, at in enumerate(self.places):
+                rows[at].append(row)
+            self._rows = rows
+        return self._rows[place]
 
     def of(self, place: int) -> Columns:
         """The events of one topic, when no more come."""
-        if self._picked is None:
-            picked: dict[int, list[int]] = {}
-            for row, at in enumerate(self.places):
-                picked.setdefault(at, []).append(row)
-            self._picked = picked
-        if len(self._picked) == 1:
+        rows = self.rows(place)
+        if len(rows) == len(self.places):
             return self.columns
-        return self.columns.pick(self._picked[place])
+        return self.columns.pick(rows)
 
 
 class RowsPart:
@@ -220,10 +235,36 @@ class RowsPart:
         """The events; not to be changed."""
         return self._rows.of(self._place)
 
+    def add_to(self, columns: Columns) -> None:
+        """Append the events to others, with the same optional columns."""
+        rows, mine = self._rows.rows(self._place), self._rows.columns
+        for name in (*_ALWAYS, *self._rows.given):
+            column = getattr(mine, name)
+            getattr(columns, name).extend(map(column.__getitem__, rows))
+
+    @property
+    def given(self) -> tuple[str, ...]:
+        """The optional columns of the events, and of those that came with them."""
+        return self._rows.given
+
     def frame(self) -> TailFrame:
         if self._frame is None:
             self._frame = frame_at(self.columns(), self.base_offset, self.low_id)
         return self._frame
+
+
+def joined(parts: Sequence[RowsPart]) -> Columns:
+    """The events of neighbours, as columns of their own."""
+    columns, given = Columns(), parts[0].given
+    if any(part.given != given for part in parts):
+        for part in parts:
+            columns.extend(part.columns())
+        return columns
+    for name in given:
+        setattr(columns, name, [])
+    for part in parts:
+        part.add_to(columns)
+    return columns
 
 
 def part_of(columns: Columns, base_offset: int, low_id: int) -> TailFrame | RowsPart:

@@ -118,10 +118,10 @@ class Columns:
 
     def pick(self, indexes: Sequence[int]) -> Columns:
         """Some of the events, as columns of their own."""
-        picked = Columns([self.payloads[index] for index in indexes])
-        picked.timestamps = [self.timestamps[index] for index in indexes]
+        picked = Columns(map(self.payloads.__getitem__, indexes))
+        picked.timestamps = [*map(self.timestamps.__getitem__, indexes)]
         for name, column in self.given().items():
-            setattr(picked, name, [column[index] for index in indexes])
+            setattr(picked, name, [*map(column.__getitem__, indexes)])
         return picked
 
     def part(self, lo: int, hi: int) -> Columns:
