@@ -20,7 +20,7 @@ from penstock.log import (
     verify,
 )
 from tests.unit.log.faults import FaultyFiles, batches, flip, journal_of, payloads
-from tests.unit.log.scenes import TEN, actions, add, journals
+from tests.unit.log.scenes import TEN, actions, add, journals, write_out
 
 UNSYNCED = TopicOptions(durability="os")
 # A journal file holds two events of LARGE bytes, or one and the creation of topics.
@@ -323,6 +323,7 @@ def test_deleted_topics_leave_nothing_in_memory(tmp_path: Path) -> None:
 def test_a_frame_in_a_payload_is_not_served_when_its_own_is_damaged(log: Log) -> None:
     spoofed = bytes(frame_of(Columns([b"spoofed"], 0), 7000, bytes(16)))
     add(log, spoofed)
+    write_out(log)
     add(log, b"after")
     log.close()
     (segment,) = Path(log.directory).glob("topics/*/*.seg")

@@ -59,6 +59,7 @@ from penstock.log import (
     AppendedRows,
     Batch,
     Columns,
+    CommittedFrame,
     GroupCommit,
     OpenLog,
     SharedRows,
@@ -187,22 +188,29 @@ class Broker:
             self._after_failure()
             return
         self._kept.confirmed(commit.number)
-        gone, hooks = self._deleted, self._kept.committed
-        for topic, batch, columns in commit.batches():
-            if gone and topic.name in gone:
-                continue
-            self.chains.note(topic)
-            for tell in hooks:
-                tell(topic.name, batch)
-            self.retained.add(batch)
-            if subscriptions := self.subscriptions.of_topic(topic.name):
-                self.pages.add(batch, columns)
-            for subscription in subscriptions:
-                self.wake(subscription)
-        for rows in commit.shared():
-            self._on_rows(rows)
-        while gone:
-            self._forget_topic(gone.pop())
+        # In their order: a topic may have both, and its indexes take what follows.
+        for one in commit.contents():
+            if isinstance(one, CommittedFrame):
+                self._on_frame(one)
+            else:
+                self._on_rows(one)
+        while self._deleted:
+            self._forget_topic(self._deleted.pop())
+
+    def _on_frame(self, committed: CommittedFrame) -> None:
+        """Events of one topic are committed."""
+        topic, name = committed.topic, committed.topic.name
+        if self._deleted and name in self._deleted:
+            return
+        batch = committed.batch
+        self.chains.note(topic)
+        for tell in self._kept.committed:
+            tell(name, batch)
+        self.retained.add(batch)
+        if subscriptions := self.subscriptions.of_topic(name):
+            self.pages.add(batch, committed.columns)
+        for subscription in subscriptions:
+            self.wake(subscription)
 
     def _on_rows(self, rows: SharedRows) -> None:
         """Small events of several topics are committed: most of them concern nobody."""

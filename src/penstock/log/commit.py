@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from itertools import chain
 
 from penstock.errors import InDoubt, WriteFailed
-from penstock.log.batch import Batch
 from penstock.log.frame import FrameHeader, pack
+from penstock.log.interface import CommittedFrame, StoredTopic
 from penstock.log.journal import EntryKind, Journal, JournalEntry
 from penstock.log.rows import MAX_ROWS_BYTES, Rows, part_of
 from penstock.log.tail import TailFrame, TailPart
@@ -145,11 +145,9 @@ class Commit:
         self.sync = sync
         self.error: WriteFailed | None = None
         self.doubt: InDoubt | None = None
-        self.frames: list[tuple[TopicLog, TailFrame]] = []
         self.parts: list[tuple[TopicLog, TailPart]] = []
         """What each topic has of it, in the order of its offsets."""
-        self.rows: list[Rows] = []
-        self._columns: list[Columns | None] = []
+        self._contents: list[CommittedFrame | Rows] = []
         self._journal = journal
         self._time_ms = time_ms
         entries = chain.from_iterable(map(self._entries_of, group.items))
@@ -184,20 +182,16 @@ class Commit:
         """Of its group."""
         return self.group.number
 
-    def counts(self) -> Iterator[tuple[TopicLog, int, int]]:
+    def counts(self) -> Iterator[tuple[StoredTopic, int, int]]:
         """Topics, and how many events and bytes each got."""
-        for topic, frame in self.frames:
-            yield topic, frame.header.events, frame.header.length
-        for rows in self.rows:
-            yield from rows.sizes()
+        for one in self._contents:
+            if isinstance(one, CommittedFrame):
+                yield one.topic, one.frame.events, one.frame.size
+            else:
+                yield from one.sizes()
 
-    def batches(self) -> Iterator[tuple[TopicLog, Batch, Columns | None]]:
-        """The frames, and the columns of those where they are at hand."""
-        for (topic, frame), columns in zip(self.frames, self._columns, strict=True):
-            yield topic, Batch.whole(topic.name, *frame), columns
-
-    def shared(self) -> Sequence[Rows]:
-        return self.rows
+    def contents(self) -> Sequence[CommittedFrame | Rows]:
+        return self._contents
 
     def _entries_of(
         self, item: OpenFrame | SealedFrame | Rows | JournalEntry
@@ -208,7 +202,7 @@ class Commit:
             case Rows():
                 item.close()
                 if item.shares:
-                    self.rows.append(item)
+                    self._contents.append(item)
                     self.parts += item.parts
                     yield JournalEntry(EntryKind.ROWS, 0, *item.encode())
                     return
@@ -226,7 +220,6 @@ class Commit:
         self, topic: TopicLog, part: TailPart, columns: Columns | None
     ) -> JournalEntry:
         frame = part.frame()
-        self.frames.append((topic, frame))
+        self._contents.append(CommittedFrame(topic, frame, columns))
         self.parts.append((topic, part))
-        self._columns.append(columns)
         return JournalEntry(EntryKind.EVENTS, topic.id, pack(frame.header), frame.body)

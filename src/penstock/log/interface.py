@@ -15,7 +15,7 @@ from collections.abc import (
     Sequence,
 )
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol, Self
+from typing import Any, Literal, NamedTuple, Protocol, Self
 
 from penstock.errors import InDoubt, WriteFailed
 from penstock.files import FileSystem
@@ -136,6 +136,18 @@ class SharedRows(Protocol):
     def parts(self) -> Sequence[tuple[StoredTopic, SharedPart]]: ...
 
 
+class CommittedFrame(NamedTuple):
+    """Events of one topic, and their columns if they are at hand."""
+
+    topic: StoredTopic
+    frame: TailFrame
+    columns: Columns | None
+
+    @property
+    def batch(self) -> Batch:
+        return Batch.whole(self.topic.name, *self.frame)
+
+
 class GroupCommit(Protocol):
     """One group on its way to the journal. ``run`` may be called in any thread."""
 
@@ -157,11 +169,8 @@ class GroupCommit(Protocol):
     def counts(self) -> Iterator[tuple[StoredTopic, int, int]]:
         """Topics, and how many events and bytes each got; a topic may come again."""
 
-    def batches(self) -> Iterator[tuple[StoredTopic, Batch, Columns | None]]:
-        """Its events but those in ``shared``, and their columns if they are at hand."""
-
-    def shared(self) -> Sequence[SharedRows]:
-        """Small events of several topics."""
+    def contents(self) -> Sequence[CommittedFrame | SharedRows]:
+        """Its events; what a topic has of them comes in the order of its offsets."""
 
 
 class StoreWork(Protocol):

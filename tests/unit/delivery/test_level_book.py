@@ -5,6 +5,7 @@ import pytest
 from penstock.delivery import levels
 from penstock.delivery.level_book import LevelBook, LeveledTopic
 from penstock.log import Columns, Record
+from penstock.log.rows import MAX_EVENTS
 from tests.unit.delivery.scene import PRIORITY, RESTARTS, Scene
 
 
@@ -138,3 +139,20 @@ def test_book_has_no_records() -> None:
 
 def test_row_of_a_topic_without_index_says_how_far_it_was_looked_at() -> None:
     assert LeveledTopic(7, 9) == LeveledTopic(7, 9, -1, {})
+
+
+def test_index_takes_what_a_group_has_in_rows_and_frames_in_its_order() -> None:
+    scene = Scene()
+    scene.broker.create_topic("u")
+    scene.commit()
+    taker = scene.subscribe(PRIORITY)
+    few = Columns([b"", b"", b""], 0, priorities=[9, 0, 8])
+    many = Columns([b""] * (MAX_EVENTS + 1), 0, priorities=[7] * (MAX_EVENTS + 1))
+
+    scene.broker.publish_rows(["t", "u", "t"], few)
+    scene.broker.publish("t", many)
+    scene.broker.publish_rows(["u", "t", "u"], few)
+    scene.commit()
+
+    last = MAX_EVENTS + 3
+    assert scene.drain(taker) == [0, 1, *range(2, last), last]

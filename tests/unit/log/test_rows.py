@@ -6,8 +6,8 @@ from random import Random
 
 import pytest
 
-from penstock.log import Columns, Log
-from penstock.log.rows import SMALL_EVENTS, RowEvents, RowsPart, joined
+from penstock.log import Columns, CommittedFrame, Log
+from penstock.log.rows import SMALL_EVENTS, RowEvents, Rows, RowsPart, joined
 
 TOPICS = ["a", "b", "c"]
 
@@ -67,14 +67,14 @@ def test_few_topics_that_got_much_have_a_frame_each(log: Log) -> None:
     commit = log.begin_commit()
     assert commit is not None
 
-    assert (len(commit.rows), len(commit.frames)) == (1, 0)
+    assert [type(one) for one in commit.contents()] == [Rows]
     commit.run()
     log.end_commit(commit)
     log.append_rows(names, Columns(events, 1))
     commit = log.begin_commit()
     assert commit is not None
 
-    assert (len(commit.rows), len(commit.frames)) == (0, 2)
+    assert [type(one) for one in commit.contents()] == [CommittedFrame] * 2
     commit.run()
     log.end_commit(commit)
     for place, name in enumerate(TOPICS[:2]):
