@@ -371,8 +371,10 @@ class FileJournal:
             return
         more = min(max(self._length, MIN_ZEROS_BYTES), MAX_ZEROS_BYTES)
         end = min(start + more, self._file_bytes)
+        # Groups that brought none may reach beyond the last zeros.
+        begin = max(self._ready, self._length)
         try:
-            self._files.write(self._handle, [bytes(end - self._ready)], self._ready)
+            self._files.write(self._handle, [bytes(end - begin)], begin)
         except OSError as error:
             self._do_without_zeros(error)
         else:

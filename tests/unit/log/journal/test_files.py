@@ -190,6 +190,18 @@ def test_large_group_is_not_written_twice(roomy: FileJournal, layout: Layout) ->
     assert size_of(layout) == HEADER_BYTES + roomy.position
 
 
+def test_zeros_begin_behind_groups_that_brought_none(
+    roomy: FileJournal, disk: FaultyFiles, layout: Layout
+) -> None:
+    """Large ones may reach beyond the zeros of those before."""
+    sizes = [40, 1 << 17, 40, 1 << 16, 1 << 18, 40, 1 << 20, 40, 40]
+    for number, size in enumerate(sizes):
+        entries = [JournalEntry(256, 0, b"x" * size)]
+        roomy.append(number, entries, 1234, sync=True)
+
+        assert scanned(disk, layout) == [*range(number + 1)]
+
+
 def test_zeros_go_no_further_than_the_file_may(
     writer: FileJournal, layout: Layout
 ) -> None:
