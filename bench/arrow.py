@@ -23,7 +23,7 @@ BATCH = 1000
 BYTES = 256_000_000
 CASES = {"100 B": 100, "1 KiB": 1024}
 READ_BYTES = 1 << 20
-TARGET = 0.5
+TARGET = 0.6
 
 Batches = Callable[[], Iterator[pa.RecordBatch]]
 

@@ -28,9 +28,9 @@ proves nothing.
 - *publish*: 64 tasks, each awaiting one event after the other. It is on disk when that
   returns, for every contender: Penstock syncs before it answers, Redis and Valkey have
   `appendfsync always`, NATS `sync_interval: always`. Penstock in the process has no
-  socket to cross, which is the point of it; *over a URL* it has. Redis has a connection
-  for each task (redis-py with hiredis), NATS one for all. Celery's `delay` is a
-  blocking call, made in 64 threads.
+  socket to cross, which is the point of it; *over a URL* it has. Redis and Valkey have
+  a connection for each task (redis-py with hiredis), NATS one for all. Celery's
+  `delay` is a blocking call, made in 64 threads.
 - *handle a backlog*: events are stored first, then the clock starts, and it stops when
   the broker has heard that the last of them is done. Handlers are empty. Penstock syncs
   what was settled. Its peers do not, they have what is usual for them: Redis

@@ -24,7 +24,7 @@ from bench.rounds import Sample, Settings, scratch
 ROOT = Path(__file__).resolve().parents[2]
 LOADER = "bench.peers.loader"
 # When no further case is begun; a case takes less than a minute.
-LIMIT_S, QUICK_LIMIT_S = 960.0, 300.0
+LIMIT_S, QUICK_LIMIT_S = 1020.0, 300.0
 
 
 @dataclass(kw_only=True)
@@ -58,7 +58,7 @@ class Bench:
         return cls(
             settings=settings,
             deadline=time.monotonic() + LIMIT_S,
-            seconds=0.8,
+            seconds=0.6,
             rounds=settings.rounds,
             warm_ups=1,
         )

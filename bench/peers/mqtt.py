@@ -49,7 +49,7 @@ QOS_2_IN_FLIGHT = 1000
 CONNECTIONS = 10_000
 CONNECTION_BYTES = 20 * 1024
 # When no further cell is begun.
-LIMIT_S, QUICK_LIMIT_S = 480.0, 150.0
+LIMIT_S, QUICK_LIMIT_S = 420.0, 150.0
 
 
 @dataclass(frozen=True, kw_only=True)
