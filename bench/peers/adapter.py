@@ -75,8 +75,10 @@ class Dialogue:
             try:
                 more = self.sock.recv(1 << 16)
             except TimeoutError:
+                self.sock.close()
                 raise Refused(f"no {until!r} in {answer[-300:]!r}") from None
             if not more:
+                self.sock.close()
                 raise Refused(f"closed after {answer[-300:]!r}")
             answer += more
         return answer

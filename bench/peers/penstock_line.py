@@ -23,8 +23,9 @@ __all__ = ["Line", "start"]
 class Line(Adapter):
     """Confirmed ``pub``, and ``sub`` with a window and an ``ack`` an event."""
 
+    _count = 0
+
     def prepare(self, topics: int) -> None:
-        self._count = 0
         self._topics = topics
         self._acks: dict[int, Requests] = {}
         # A topic is there from its first event on.

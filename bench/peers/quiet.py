@@ -83,8 +83,6 @@ def _sample(bench: Bench, name: str) -> Sample:
     with scratch(bench.settings.directory) as folder:
         server = contender.start(folder, contender.variant)
         try:
-            _first_answer(contender.adapter, server.place)
-            before = resident_bytes(server.place.pids)
             task = Task(
                 adapter=contender.adapter,
                 place=server.place,
@@ -98,10 +96,11 @@ def _sample(bench: Bench, name: str) -> Sample:
             client = Client(task)
             try:
                 client.ready()
+                before = resident_bytes(server.place.pids)
                 sample = client.run()
+                grown = resident_bytes(server.place.pids) - before
             finally:
                 client.close()
-            grown = resident_bytes(server.place.pids) - before
         finally:
             server.stop()
         begin = time.perf_counter()
@@ -122,7 +121,6 @@ def _first_answer(words: str, place: Place) -> None:
     deadline = time.monotonic() + START_S
     while time.monotonic() < deadline:
         with contextlib.suppress(Refused, OSError):
-            adapter.prepare(1)
             with adapter.publisher() as sock:
                 sock.settimeout(STALL_S)
                 sock.sendall(adapter.request(0, 0, payload(0, SIZE)))

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from bench.peers import mqtt
+from bench.peers import mqtt, programs, quiet, summary
+from bench.peers.__main__ import Run, measure
 from bench.peers.field import CONTENDERS, SYNC, Workload
 from bench.peers.harness import Bench
 from bench.peers.install import missing_peers
@@ -144,3 +145,41 @@ def test_every_shape_of_mqtt_cells_runs(bench: Bench, name: str) -> None:
     assert bench.absent == {} and bench.failed == {}
     assert [set(samples) for samples in found] == [{name}] * len(cells)
     assert all(sample.events > 0 for samples in found for sample in samples.values())
+
+
+@pytest.mark.parametrize("system", ["Penstock", "NATS", "Redis", "Valkey"])
+def test_quiet_topics_are_made_kept_and_there_after_a_start(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, system: str
+) -> None:
+    if why := missing_peers().get(system):
+        pytest.skip(f"component: {system} ({why})")
+    monkeypatch.setattr(quiet, "TOPICS", 200)
+
+    rows, notes = measure(Run(bench=bench, peers=[system]), quiet.GROUP)
+
+    assert notes == []
+    [row] = rows
+    assert row.case == "200 made" and "KiB each, starts in" in row.rate
+
+
+def test_a_program_publishes_over_a_url(bench: Bench) -> None:
+    bench.settings = Settings(directory=bench.settings.directory, quick=True)
+
+    rows, notes = measure(Run(bench=bench, peers=["Penstock"]), programs.GROUP)
+
+    assert notes == []
+    assert [row.contender for row in rows] == ["Penstock, over a URL"]
+
+
+def test_what_was_measured_answers_questions(bench: Bench) -> None:
+    bench.settings = Settings(directory=bench.settings.directory, quick=True)
+    run = Run(bench=bench, peers=["Penstock", "Valkey"])
+    if why := missing_peers().get("Valkey"):
+        pytest.skip(f"component: Valkey ({why})")
+
+    rows, _ = measure(run, "latency")
+
+    assert {row.benchmark for row in rows} == {"one at a time"}
+    assert [(line.words, line.peer) for line in summary.lines(run.results)] == [
+        ("publish one at a time, 100 B", "Valkey Streams always")
+    ]
