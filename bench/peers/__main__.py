@@ -127,6 +127,8 @@ def main() -> None:
         install.install()
     with scratch(options.directory) as folder:
         facts = machine.describe(folder.resolve())
+        if options.quick:
+            facts["runs"] = "short runs, for a first look"
         bench = Bench.of(Settings(directory=folder, quick=options.quick))
         run = Run(bench=bench, peers=options.peers)
         try:
@@ -138,7 +140,9 @@ def main() -> None:
         print(f"{name}: {fact}")
     lines = summary.lines(run.results)
     rows = [row for table, _ in tables.values() for row in table]
-    print(f"\n{report.text(rows)}\n\n{page.summary(lines)}\n")
+    print(f"\n{report.text(rows)}\n")
+    if lines:
+        print(f"{page.summary(lines)}\n")
     for group, (_, notes) in tables.items():
         for note in notes:
             print(f"{group}: {note}")

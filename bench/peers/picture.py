@@ -13,7 +13,7 @@ from itertools import groupby
 
 from bench.peers.summary import Line
 
-WIDTH, LABELS, PEERS = 960, 350, 170
+WIDTH, LABELS, PEERS = 1000, 330, 210
 STEP, BAR, HEAD, TOP, BOTTOM = 22, 13, 34, 46, 12
 # The scale reaches at least from a quarter to four times.
 LEAST_REACH = 2.0

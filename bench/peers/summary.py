@@ -170,7 +170,7 @@ def _of_devices(words: str, title: str, case: str, measure: Measure) -> Question
 ON_DISK = "on disk before it is confirmed"
 IN_CACHE = "confirmed when the system has it, on disk a little later"
 READERS = "1 000 readers of one topic, 100 B, deliveries"
-DEVICES = "MQTT, 100 B; Penstock has it on disk, no peer does"
+DEVICES = "MQTT, 100 B; Penstock writes every message to disk, no peer does"
 QUESTIONS: Mapping[str, Sequence[Question]] = {
     ON_DISK: (
         _asked("publish one at a time, 100 B", SINGLE, measure=MEDIAN),

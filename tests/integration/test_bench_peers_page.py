@@ -8,6 +8,7 @@ from xml.etree import ElementTree
 
 import pytest
 
+from bench.embedded import field as embedded
 from bench.peers import mqtt, page, picture, programs, quiet, summary
 from bench.peers.__main__ import GROUPS, PAGE
 from bench.peers.field import (
@@ -29,7 +30,7 @@ from bench.peers.field import (
     WORKLOADS,
 )
 from bench.peers.rows import rows_of
-from bench.peers.targets import BEST, BEST_SYNCED, CHEAPER, FASTER
+from bench.peers.targets import BEST, BEST_SYNCED, CHEAPER, FASTER, NO_PEERS
 from bench.rounds import Row, Sample
 
 SMALL = "100 B"
@@ -234,11 +235,15 @@ def test_the_picture_has_a_bar_for_each_line_in_light_and_dark() -> None:
     assert "prefers-color-scheme: dark" in drawing
 
 
-def test_words_of_all_questions_fit_beside_the_bars() -> None:
+def test_words_and_peers_of_all_questions_fit_beside_the_bars() -> None:
     words = [one.words for asked in summary.QUESTIONS.values() for one in asked]
+    programs_ = embedded.PUBLISH.contenders.items()
+    peers = [name for name, one in CONTENDERS.items() if one.system not in NO_PEERS]
+    peers += [name for name, one in programs_ if one.system != embedded.PENSTOCK]
+    peers += mqtt.CONTENDERS
 
-    assert max(map(len, words)) * 8 < picture.LABELS
-    assert all(one.workload for asked in summary.QUESTIONS.values() for one in asked)
+    assert max(map(len, words)) * 7.5 < picture.LABELS - 12
+    assert max(map(len, peers)) * 6.4 < picture.PEERS - 12
 
 
 def test_every_question_is_about_something_that_is_measured() -> None:
