@@ -178,7 +178,8 @@ class Loader:
         times: list[float] = []
         now = time.perf_counter()
         deadline = now + self.task.seconds
-        while now < deadline:
+        # A median needs two.
+        while now < deadline or len(times) < 2:
             number = self.first + len(times)
             for piece in self.requests.between(number, number + 1):
                 sock.sendall(piece)
