@@ -131,10 +131,7 @@ def _write_parquet(directory: Path, file: Path) -> None:
 
 
 def _batches(reader: Reader) -> Iterator[Batch]:
-    offset = 0
-    while found := reader.read("events", offset, READ_BYTES):
-        yield from found
-        offset = found[-1].end_offset
+    return reader.batches("events", 0, READ_BYTES)
 
 
 def main() -> None:

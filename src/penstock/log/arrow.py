@@ -396,7 +396,7 @@ def _put_times(ids: bytearray, batch: Batch, count: int) -> None:
         if found is not None and low >> bits != high >> bits:
             place = batch.lo * 8 + bits // 8
             part = np.ndarray((count,), np.uint16, found[1], place, (8,))
-            _digits_at(ids, count, at)[:] = _DIGITS[part]
+            _digits_at(ids, count, at)[:] = _DIGITS.take(part)
 
 
 def _carry(ids: bytearray, batch: Batch, values: Int64Array) -> None:

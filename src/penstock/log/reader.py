@@ -221,6 +221,20 @@ class Reader:
         """Synced batches from ``offset`` on; empty at the end as of ``refresh``."""
         return self._settled(lambda: self.topic(name).read(offset, max_bytes))
 
+    def batches(
+        self, name: str, offset: int, max_bytes: int = DEFAULT_READ_BYTES
+    ) -> Iterator[Batch]:
+        """All of them, one after the other, ``max_bytes`` read at a time.
+
+        A block goes when its batches do, before the next is read: so the same memory,
+        still in the processor's caches, takes all of them.
+        """
+        while found := self.read(name, offset, max_bytes):
+            offset = found[-1].end_offset
+            found.reverse()
+            while found:
+                yield found.pop()
+
     def offset_at(self, name: str, timestamp_ms: int) -> int:
         """The first offset with that timestamp or a later one; the end if none."""
         return self._settled(lambda: self.topic(name).offset_at(timestamp_ms))

@@ -26,6 +26,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from penstock.errors import CorruptRecord, UnsupportedVersion
 from penstock.files import FileSystem
@@ -95,8 +96,7 @@ def read_header(files: FileSystem, path: str, file: str) -> SegmentHeader:
         files.close(handle)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FoundFrame:
+class FoundFrame(NamedTuple):
     """One verified frame of a segment."""
 
     position: int

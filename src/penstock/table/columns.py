@@ -92,6 +92,7 @@ class Builder:
             rows += len(batch)
             # A part of a frame costs as much of it as it has of its events.
             size += batch.header.length * len(batch) // batch.header.events
+            del batch  # or the block it was read into outlives the next read
             if rows >= self._chunk_rows or size >= self._chunk_bytes:
                 yield self._built(chunk)
                 chunk, rows, size = [], 0, 0

@@ -144,11 +144,15 @@ class DataDirectory:
                 raise DataLost(
                     topic, _ends(start, self._reader.topic(topic).end_offset)
                 )
-            for batch in found:
-                part = batch.before(end)
+            start = found[-1].end_offset
+            found.reverse()
+            while found:
+                part = found.pop().before(end)
                 if len(part):
                     yield part
-            start = found[-1].end_offset
+                # What was used goes before more is read: memory that has just been
+                # used is in the processor's caches.
+                del part
 
     def ask(self, verb: str, **arguments: object) -> Any:
         if self._broker is None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import errno
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -394,3 +395,22 @@ def test_topics_are_found_from_their_segments_without_a_checkpoint(
     with Reader.open(tmp_path) as reader:
         assert reader.topics() == ["t"]
         assert texts(reader) == expected
+
+
+def test_batches_follow_one_another_and_hold_on_to_nothing(tmp_path: Path) -> None:
+    with Log.open(tmp_path) as log:
+        log.create_topic("t")
+        for number in range(5):
+            add(log, b"%d" % number)
+            log.roll("t")
+    with Reader.open(tmp_path) as reader:
+        found, held = [], []
+        for batch in reader.batches("t", 1, 1):
+            found += batch.payloads()
+            held.append(sys.getrefcount(batch))
+
+        assert found == [b"1", b"2", b"3", b"4"]
+        assert held == [2] * 4  # this loop, and the call that asks
+        assert [*reader.batches("t", 5)] == []
+        with pytest.raises(OffsetOutOfRange):
+            next(reader.batches("t", 6))
