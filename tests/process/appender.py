@@ -1,20 +1,31 @@
 """A process that appends as fast as it can and reports each confirmation.
 
-    python appender.py DIRECTORY inline|threaded
+    python appender.py DIRECTORY inline|threaded|gathering
 
 Every event of a topic is its own offset as text. A line ``topic end`` on standard
 output says: everything of this topic in front of ``end`` is confirmed. It never ends
-by itself: whoever started it kills it.
+by itself: whoever started it kills it. While ``gathering``, events come one at a time,
+segments get a frame for each, as versions before wrote them, and upkeep gathers these.
 """
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from random import Random
 
 from penstock.errors import Backlogged
-from penstock.log import Columns, GroupCommit, Log, LogOptions, StoreWork, TopicOptions
+from penstock.log import (
+    Columns,
+    GroupCommit,
+    Log,
+    LogOptions,
+    StoreWork,
+    TopicOptions,
+    store,
+)
+from tests.ungathered import as_they_came
 
 TOPICS = ("orders", "Ünïcode/topic", "os")
 # Small files, so that a second of work rolls, recycles and checkpoints many times.
@@ -35,7 +46,8 @@ def main() -> None:
             log.create_topic(
                 name,
                 TopicOptions(
-                    segment_bytes=150_000, durability="os" if name == "os" else "sync"
+                    segment_bytes=15_000 if mode == "gathering" else 150_000,
+                    durability="os" if name == "os" else "sync",
                 ),
             )
     log.sync()
@@ -43,6 +55,8 @@ def main() -> None:
     print("ready", flush=True)
     if mode == "inline":
         append_inline(log, random)
+    elif mode == "gathering":
+        append_and_gather(log, random)
     else:
         append_threaded(log, random)
 
@@ -54,11 +68,21 @@ def append_inline(log: Log, random: Random) -> None:
         report(ends)
 
 
+def append_and_gather(log: Log, random: Random) -> None:
+    store.gathered = as_they_came
+    while True:
+        ends = append_some(log, random, [1])
+        log.sync()
+        report(ends)
+        if random.random() < 0.02:
+            log.maintain()
+
+
 def append_threaded(log: Log, random: Random) -> None:
     """The next group collects while this one syncs, as a server does it."""
     commits, stores = ThreadPoolExecutor(1), ThreadPoolExecutor(1)
     commit: tuple[GroupCommit, Future[None], dict[str, int]] | None = None
-    store: tuple[StoreWork, Future[None]] | None = None
+    storing: tuple[StoreWork, Future[None]] | None = None
     ends: dict[str, int] = {}
     while True:
         if log.pending_bytes < OPTIONS.group_bytes:
@@ -72,21 +96,23 @@ def append_threaded(log: Log, random: Random) -> None:
         if commit is None and (begun := log.begin_commit(sync=True)) is not None:
             commit = (begun, commits.submit(begun.run), ends)
             ends = {}
-        if store is not None and (store[1].done() or log.unwritten_bytes > 9e4):
-            store[1].result()
-            log.end_store(store[0])
-            store = None
-        if store is None and (work := log.begin_store()) is not None:
-            store = (work, stores.submit(work.run))
+        if storing is not None and (storing[1].done() or log.unwritten_bytes > 9e4):
+            storing[1].result()
+            log.end_store(storing[0])
+            storing = None
+        if storing is None and (work := log.begin_store()) is not None:
+            storing = (work, stores.submit(work.run))
 
 
-def append_some(log: Log, random: Random) -> dict[str, int]:
+def append_some(
+    log: Log, random: Random, counts: Sequence[int] = (1, 1, 3, 50)
+) -> dict[str, int]:
     """One atomic group of events for some topics; where they end then."""
     ends = {}
     batches = {}
     for name in random.sample(TOPICS, random.randint(1, len(TOPICS))):
         start = log.topic(name).next_offset
-        ends[name] = start + random.choice([1, 1, 3, 50])
+        ends[name] = start + random.choice(counts)
         texts = [b"%d" % offset for offset in range(start, ends[name])]
         batches[name] = Columns(texts, log.now_ms())
     try:

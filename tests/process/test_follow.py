@@ -17,7 +17,7 @@ LINES = effort(1000, 2000)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("mode", ["inline", "threaded"])
+@pytest.mark.parametrize("mode", ["inline", "threaded", "gathering"])
 def test_reader_follows_a_living_log_and_sees_only_whole_synced_events(
     tmp_path: Path, mode: str
 ) -> None:
@@ -38,8 +38,22 @@ def test_reader_follows_a_living_log_and_sees_only_whole_synced_events(
                     break
         finally:
             child.kill()
+        if mode == "gathering":
+            assert events_of_a_frame(reader) > 4
     assert looks > 40
     assert not reader.damages
+
+
+def events_of_a_frame(reader: Reader) -> float:
+    """In the sealed segments that are there; one is what they came with."""
+    topics = [reader.topic(name) for name in reader.topics()]
+    frames = [
+        found.header.events
+        for topic in topics
+        for segment in topic.segments[:-1]
+        for found in topic.frames_of(segment)
+    ]
+    return sum(frames) / len(frames)
 
 
 def ready(child: subprocess.Popen[str], directory: Path) -> Path:

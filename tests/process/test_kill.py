@@ -19,7 +19,7 @@ KILLS = effort(4, 50)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("mode", ["inline", "threaded"])
+@pytest.mark.parametrize("mode", ["inline", "threaded", "gathering"])
 def test_every_confirmed_event_survives_a_kill_once_and_in_order(
     tmp_path: Path, mode: str
 ) -> None:

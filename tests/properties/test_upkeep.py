@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 
 import pytest
 
 from penstock.log import frame_sizes, housekeeping, store
 from penstock.log.core import LogCore
 from penstock.log.flusher import Flusher
-from penstock.log.tail import TailFrame, TailPart
 from penstock.log.topic import Segment, TopicLog
 from tests.effort import effort
 from tests.properties.upkeep_model import Pump
+from tests.ungathered import as_they_came
 
 
 def lives(count: int) -> Counter[str]:
@@ -24,20 +24,12 @@ def lives(count: int) -> Counter[str]:
             patch.setattr(frame_sizes, "FEWER", 1)
             patch.setattr(frame_sizes, "GAIN", 2)
             if seed % 2:
-                patch.setattr(store, "gathered", as_an_earlier_version)
+                patch.setattr(store, "gathered", as_they_came)
             pump = Pump(seed)
             pump.run(400)
             pump.check_erased()
         met += pump.met
     return met
-
-
-def as_an_earlier_version(
-    topic: str, parts: Iterable[TailPart], max_bytes: int
-) -> Iterator[tuple[TailFrame, list[TailPart]]]:
-    """Small frames are written as they came: upkeep has some to gather."""
-    for part in parts:
-        yield part.frame(), [part]
 
 
 def test_nothing_is_lost_doubled_or_left_behind() -> None:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from penstock.log import Columns, Log, TopicOptions, housekeeping, store
 from penstock.log.frame_sizes import FEWER, GAIN, LookAtFrames
-from penstock.log.tail import TailFrame, TailPart
+from tests.ungathered import as_they_came
 from tests.unit.log.faults import FaultyFiles, offsets
 from tests.unit.log.scenes import add, segments
 
@@ -18,13 +18,6 @@ from tests.unit.log.scenes import add, segments
 def earlier(monkeypatch: pytest.MonkeyPatch) -> None:
     """Frames are written as they come, as versions before did."""
     monkeypatch.setattr(store, "gathered", as_they_came)
-
-
-def as_they_came(
-    topic: str, parts: Iterable[TailPart], max_bytes: int
-) -> Iterator[tuple[TailFrame, list[TailPart]]]:
-    for part in parts:
-        yield part.frame(), [part]
 
 
 @pytest.fixture
