@@ -69,7 +69,7 @@ def append_inline(log: Log, random: Random) -> None:
 
 
 def append_and_gather(log: Log, random: Random) -> None:
-    store.gathered = as_they_came
+    store.gathered = as_they_came  # type: ignore[attr-defined]
     while True:
         ends = append_some(log, random, [1])
         log.sync()
