@@ -7,6 +7,7 @@ looked at once is not looked at again before the next start.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from math import inf
 
 from penstock.errors import WriteFailed
 from penstock.files import FileSystem
@@ -19,6 +20,8 @@ from penstock.log.topic import Segment, TopicLog
 # least so many more than that: what was published by hundreds is let alone.
 GAIN = 8
 FEWER = 16
+# So many frames of a segment say what it is like: there may be a million of them.
+LOOKED_AT = 1 << 12
 # Read at a time: many small frames, and little where they are large.
 READ_BYTES = 1 << 12
 # A header, and the table of all columns that this version knows.
@@ -31,10 +34,15 @@ class FrameSizes:
     def __init__(self) -> None:
         self.before = self.after = 0
 
-    def add(self, frames: Iterable[TailFrame], max_bytes: int) -> None:
+    def add(
+        self, frames: Iterable[TailFrame], max_bytes: int, most: float = inf
+    ) -> None:
+        """Count them, up to about ``most``."""
         for run, _ in runs(frames, max_bytes):
             self.before += len(run)
             self.after += 1
+            if self.before >= most:
+                return
 
     @property
     def small(self) -> bool:
@@ -71,7 +79,7 @@ class LookAtFrames:
         handle = self._files.open(segment.path)
         try:
             frames = self._frames(handle, topic.header_length, segment.length)
-            sizes.add(frames, most_bytes(topic.options.segment_bytes))
+            sizes.add(frames, most_bytes(topic.options.segment_bytes), LOOKED_AT)
         finally:
             self._files.close(handle)
         return sizes.small

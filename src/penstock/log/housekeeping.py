@@ -36,8 +36,9 @@ from penstock.log.topic import Segment, TopicLog
 
 # Segments whose headers are looked at in one piece of work.
 LOOKED_AT_AT_ONCE = 64
-# Of segments with small frames, in one round: rewriting is to be beside other work.
-GATHERED_IN_A_ROUND_BYTES = 1 << 28
+# Of segments with small frames, in one round: rewriting is to be beside other work, and
+# what came one event at a time takes a second for 10 MiB.
+GATHERED_IN_A_ROUND_BYTES = 1 << 26
 
 
 class SegmentFacts(NamedTuple):

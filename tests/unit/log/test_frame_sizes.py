@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.log import Columns, Log, TopicOptions, housekeeping, store
+from penstock.log import Columns, Log, TopicOptions, frame_sizes, housekeeping, store
 from penstock.log.frame_sizes import FEWER, GAIN, LookAtFrames
 from tests.ungathered import as_they_came
 from tests.unit.log.faults import FaultyFiles, offsets
@@ -84,6 +84,18 @@ def test_large_frames_are_looked_at_with_one_small_read_each(
     assert looked_at(log) == []
 
     assert disk.count("read", ".seg") == 20
+
+
+def test_the_first_frames_of_a_segment_say_what_it_is_like(
+    log: Log, disk: FaultyFiles, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(frame_sizes, "LOOKED_AT", 100)
+    sealed(log, 400, 800)
+    disk.calls.clear()
+
+    assert looked_at(log) == [0]
+
+    assert disk.count("read", ".seg") < 100
 
 
 def test_a_round_gathers_no_more_than_its_bytes(
