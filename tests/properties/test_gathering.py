@@ -22,6 +22,7 @@ from penstock.log import (
     Reader,
     TopicOptions,
     frame_of,
+    housekeeping,
     store,
 )
 from penstock.log.tail import TailFrame, TailPart
@@ -98,16 +99,24 @@ def events_in(log: Log | Reader) -> Events:
     return found
 
 
-def of_an_earlier_version(patch: pytest.MonkeyPatch) -> CrashDisk:
-    """Sealed segments of small frames, and nothing else."""
+def of_an_earlier_version(
+    patch: pytest.MonkeyPatch, *, sealed: bool = True
+) -> CrashDisk:
+    """Segments of small frames, and nothing else."""
     disk = CrashDisk()
     with patch.context() as older:
         older.setattr(store, "gathered", as_they_came)
         with opened(disk) as log:
             publish(log)
-            for name in NAMES:
+            for name in NAMES if sealed else ():
                 log.roll(name)
     return disk
+
+
+def growing(patch: pytest.MonkeyPatch) -> CrashDisk:
+    """The same, in segments that were not sealed."""
+    patch.setattr(housekeeping, "LEAST_ACTIVE_BYTES", 1000)
+    return of_an_earlier_version(patch, sealed=False)
 
 
 def killed() -> CrashDisk:
@@ -130,9 +139,10 @@ def write_out(log: Log) -> None:
 
 SCENES: dict[str, Callable[[pytest.MonkeyPatch], CrashDisk]] = {
     "upkeep": of_an_earlier_version,
+    "upkeep of what grew": growing,
     "write-out": lambda _: killed(),
 }
-WORK = {"upkeep": maintain, "write-out": write_out}
+WORK = {"upkeep": maintain, "upkeep of what grew": maintain, "write-out": write_out}
 
 
 @pytest.mark.parametrize("scene", SCENES)
@@ -206,6 +216,37 @@ def test_a_reader_of_another_process_sees_the_same_at_every_call(
     for reader in (early, waiting):
         reader.close()
     log.close()
+
+
+def test_a_killed_one_has_rows_in_its_journal() -> None:
+    """Or the tests above would be about something else."""
+    with Reader.open(DIRECTORY, files=killed()) as reader:
+        parts = [part for name in NAMES for part in reader.topic(name).tail.unwritten()]
+
+    kinds = {type(part).__name__ for part in parts}
+    assert kinds == {"FrameInJournal", "RowsInJournal"}
+
+
+def test_what_grows_since_this_start_is_not_sealed_for_its_frames(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(housekeeping, "LEAST_ACTIVE_BYTES", 1000)
+    monkeypatch.setattr(store, "gathered", as_they_came)
+    disk = CrashDisk()
+    with opened(disk) as log:
+        publish(log)
+        log.checkpoint()
+        before = [len(log.topic(name).segments) for name in NAMES]
+
+        log.maintain()
+
+        assert [len(log.topic(name).segments) for name in NAMES] == before
+    with opened(disk) as log:
+        log.maintain()
+        sealed = [len(log.topic(name).segments) for name in NAMES]
+        assert sealed == [count + 1 for count in before]
+        log.maintain()
+        assert [len(log.topic(name).segments) for name in NAMES] == sealed
 
 
 def test_what_upkeep_gathered_is_whole_and_has_its_index(

@@ -39,6 +39,8 @@ LOOKED_AT_AT_ONCE = 64
 # Of segments with small frames, in one round: rewriting is to be beside other work, and
 # what came one event at a time takes a second for 10 MiB.
 GATHERED_IN_A_ROUND_BYTES = 1 << 26
+# A smaller active segment is not sealed for its small frames: it is read fast enough.
+LEAST_ACTIVE_BYTES = 1 << 20
 
 
 class SegmentFacts(NamedTuple):
@@ -234,6 +236,7 @@ def _gathered(log: LogCore) -> UpkeepSteps:
         for segment in _sealed(topic)
         if not segment.gathered
     ]
+    unknown += _grown_before(log)
     small: list[tuple[TopicLog, Segment]] = []
     left = GATHERED_IN_A_ROUND_BYTES
     for first in range(0, len(unknown), LOOKED_AT_AT_ONCE):
@@ -253,6 +256,8 @@ def _gathered(log: LogCore) -> UpkeepSteps:
                 left -= segment.length
     if not small:
         return 0
+    growing = [topic for topic, segment in small if not segment.sealed]
+    yield from _rolled(log, growing)
     # As for compaction: each kept checkpoint is to know them as sealed.
     yield from _secured(log)
     freed = 0
@@ -260,6 +265,18 @@ def _gathered(log: LogCore) -> UpkeepSteps:
         if log.catalog.by_id(topic.id) is topic and segment in topic.segments:
             freed += yield from gathering(log, topic, segment)
     return freed
+
+
+def _grown_before(log: LogCore) -> list[tuple[TopicLog, Segment]]:
+    """Active segments that grew before this start, if they are large: an old topic may
+    have all of its small frames there. They are sealed where that is so."""
+    return [
+        (topic, active)
+        for topic in log.catalog
+        if topic.place[2] >= LEAST_ACTIVE_BYTES and not topic.going
+        if (active := topic.active) is not None and not topic.options.compact
+        if active.created_ms is None and not (active.sealed or active.gathered)
+    ]
 
 
 def _sealed(topic: TopicLog) -> list[Segment]:
