@@ -14,7 +14,9 @@ from __future__ import annotations
 import logging
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
+
+import msgspec
 
 from penstock.broker.publishing import Accepted, StoredPiece
 from penstock.errors import PenstockError
@@ -52,7 +54,7 @@ class GatheringPublisher(Protocol):
         """A mistake of ours: it is not known what became of the events."""
 
 
-class SmallPublish(NamedTuple):
+class SmallPublish(msgspec.Struct, frozen=True, gc=False):
     """Events that one publisher says alike.
 
     relaxed: no promise that they are on disk.

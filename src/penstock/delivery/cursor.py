@@ -79,9 +79,11 @@ class Cursor:
     def next(self) -> tuple[int, int] | None:
         """(-level, offset) of the event that is to go first; None at the end."""
         if self.plain:
-            level = self.plain_level
+            level, end = self.plain_level, self.end()
+            if self.places.get(level, self.start) >= end:
+                return None
             offset = self._place(level)
-            return (-level, offset) if offset < self.end() else None
+            return (-level, offset) if offset < end else None
         index = self._index()
         for level in index.levels():
             offset_ = index.next_at(level, self._place(level))
@@ -110,6 +112,8 @@ class Cursor:
             # with the last of their events.
             self.places[level], self.sent = behind, behind - self.start
             yield Portion(page, lo, hi, 1)
+            if behind >= self.end():
+                return
 
     def pass_to(self, page: Page, index: int) -> None:
         """Send nothing of what follows, up to an event of the page."""

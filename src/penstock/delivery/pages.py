@@ -95,6 +95,7 @@ class Page:
     def take_over(self, columns: Columns) -> None:
         """Take what the frame was made of: the lists must not change any more."""
         self._payloads = columns.payloads
+        self._expires, self._not_before = columns.expires, columns.not_before
         headers = columns.headers
         if headers is None:
             self._common = {}

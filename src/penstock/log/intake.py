@@ -150,7 +150,8 @@ class Intake:
 
     def outcome(self, group: int) -> GroupOutcome:
         """What became of a group."""
-        if any(first <= group <= last for first, last in self._failed):
+        failed = self._failed
+        if failed and any(first <= group <= last for first, last in failed):
             return "failed"
         if group <= self.synced:
             return "synced"

@@ -37,7 +37,7 @@ ROUNDS = 3
 # Of a message: what is published, and the answers to what is delivered.
 READS = {0: 1, 1: 2, 2: 3}
 # How often a gateway is asked for output meanwhile.
-LOOKS = {0: 1, 1: 2, 2: 2}
+LOOKS = {0: 1, 1: 1, 2: 2}
 # A machine that has much to do brings what was sent in parts.
 PARTS = 10
 COUNTED: dict[str, list[tuple[type, str]]] = {

@@ -11,7 +11,9 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Mapping, Sequence
 from itertools import groupby
-from typing import NamedTuple
+
+import msgspec
+from msgspec.structs import replace
 
 from penstock.delivery.consumer import Consumer
 from penstock.delivery.owed import Portion
@@ -34,7 +36,7 @@ from penstock.sessions.session import DeliveryTerms
 from penstock.wire.mqtt import Properties, Property
 
 
-class SentPage(NamedTuple):
+class SentPage(msgspec.Struct, frozen=True, gc=False):
     """Events of a page on their way to the client."""
 
     share: Share
@@ -210,7 +212,7 @@ class Delivering:
         form = self._form(
             topic, terms, headers, priority, end_ms, now_s, retained=retained
         )
-        form = form._replace(qos=self._session.packet_ids.out[id_].qos)
+        form = replace(form, qos=self._session.packet_ids.out[id_].qos)
         payload = one.page.payloads[index]
         if not self.writer.fits(form, payload):
             return b""

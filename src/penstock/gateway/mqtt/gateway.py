@@ -90,6 +90,16 @@ class MqttGateway(Gateway):
         except Malformed as error:
             self._violated(error)
             return
+        waits = self._held or self._work is not None
+        if len(packets) == 1 and self._opened is not None and not waits:
+            # The way of those who send one at a time.
+            try:
+                self._packet(packets[0], now_s)
+            except PenstockError as error:
+                self._failed(error)
+            if self._work is None and self._parser.failed is None:
+                return
+            packets = []
         held, self._held = self._held, ()
         self._packets([*held, *packets] if held else packets, now_s)
 
@@ -143,21 +153,24 @@ class MqttGateway(Gateway):
 
     def output(self, now_s: float, room: int) -> list[bytes]:
         out: list[bytes] = []
-        opened = self._opened
+        opened, outbox = self._opened, self._outbox
         if self.closing and opened is not None:
             opened.inbound.store()  # and is answered, in front of the last word
-        if self._outbox:
+        if outbox:
             self._drain(out)
         if opened is not None and not self.closing and not opened.waiting:
-            room -= sum(map(len, out))
-            if self._subscribing is not None and self._subscribing.busy:
-                shown = self._subscribing.retained(now_s, room)
+            if out:
+                room -= sum(map(len, out))
+            subscribing = self._subscribing
+            if subscribing is not None and subscribing.busy:
+                shown = subscribing.retained(now_s, room)
                 room -= sum(map(len, shown))
                 out += shown
             if opened.outbound.busy:
                 out += opened.outbound.push(now_s, room)
-                self._drain(out)
-        if self._outbox or (self._waits and not self.closing):
+                if outbox:
+                    self._drain(out)
+        if outbox or (not self.closing and self._waits):
             self._hub.broker.waiting[self] = None
         elif self.closing:
             self._hub.broker.waiting.pop(self, None)
@@ -289,8 +302,8 @@ class MqttGateway(Gateway):
         match packet:
             case Publishes():
                 opened.inbound.publish(packet, self.grants, now_s)
-            case Acks(kind=kind, packet_ids=ids):
-                self._answers(opened, kind, ids)
+            case Acks():
+                self._answers(opened, packet.kind, packet.packet_ids)
             case Ack(kind=kind, packet_id=id_, reason=reason):
                 if reason >= Reason.UNSPECIFIED_ERROR and kind <= PacketKind.PUBREC:
                     opened.outbound.refused(id_, _ANSWERS[kind])

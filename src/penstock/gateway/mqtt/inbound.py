@@ -17,8 +17,9 @@ disconnected.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
+import msgspec
 from msgspec.structs import replace
 
 from penstock.access.grants import Grants
@@ -73,7 +74,7 @@ _NO_FIELDS: Mapping[str, object] = {}
 PLAIN_REASONS = (Reason.NOT_AUTHORIZED, Reason.TOPIC_NAME_INVALID)
 
 
-class Gathered(NamedTuple):
+class Gathered(msgspec.Struct, frozen=True, gc=False):
     """A run of publishes that is to be stored with those of other connections."""
 
     packet: Publishes

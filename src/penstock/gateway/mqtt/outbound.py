@@ -9,11 +9,14 @@ from __future__ import annotations
 from itertools import groupby
 from operator import itemgetter
 
+from msgspec.structs import replace
+
 from penstock.delivery.consumer import Consumer
 from penstock.delivery.handshake import Reply
 from penstock.delivery.owed import Portion
 from penstock.delivery.packet_ids import MAX_ID, InFlight
 from penstock.delivery.pages import Page
+from penstock.delivery.subscription import Subscription
 from penstock.gateway.mqtt.delivering import (
     Delivering,
     SentPage,
@@ -141,7 +144,8 @@ class Outbound(Delivering):
                 offsets.sort()
             share.subscription.settle_all(offsets, share.consumer, urgent=urgent)
             self._hub.broker.wake_offered(share.subscription)
-            session.ready[share.consumer] = None
+            if _has_more(share.subscription):
+                session.ready[share.consumer] = None
             if share.ending:
                 self._hub.broker.sessions.routes.end(session, share)
         if done:
@@ -163,8 +167,10 @@ class Outbound(Delivering):
 
     def push(self, now_s: float, room: int) -> list[bytes]:
         """Packets of events that may be sent now, about ``room`` bytes."""
-        out = self._say_again(now_s, room)
-        room -= sum(map(len, out))
+        out: list[bytes] = []
+        if self._unsaid:
+            out = self._say_again(now_s, room)
+            room -= sum(map(len, out))
         ready, self._held_bytes = self._session.ready, 0
         while ready and room > self._held_bytes and not self._unsaid:
             consumer = next(iter(ready))
@@ -275,7 +281,7 @@ class Outbound(Delivering):
         form = self._retained_form(page, index, terms_of(topic_filter), now_s)
         if form is None or not self.writer.fits(form, page.payloads[index]):
             return b""
-        return self.writer.publishes(form._replace(qos=0), [page.payloads[index]])
+        return self.writer.publishes(replace(form, qos=0), [page.payloads[index]])
 
     def _retained(self, one: SentPage, index: int, now_s: float) -> list[bytes]:
         topic, offset = retained_topic(one.page, index), one.page.batch.offset_of(index)
@@ -321,6 +327,20 @@ class Outbound(Delivering):
             return None
         topic, priority = retained_topic(page, index), page.priorities[index]
         return self._form(topic, terms, headers, priority, end_ms, now_s, retained=True)
+
+
+def _has_more(subscription: Subscription) -> bool:
+    """Whether anything may be sent that is not in flight.
+
+    It is not enough that it was there when a client had no room: so it is asked for
+    whenever some of that is free.
+    """
+    owed = subscription.owed
+    return (
+        subscription.keyed is not None
+        or len(owed) > owed.in_flight + owed.paused
+        or subscription.fresh.first() is not None
+    )
 
 
 def _due_s(page: Page, index: int) -> float:

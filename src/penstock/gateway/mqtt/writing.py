@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+
+import msgspec
+from msgspec.structs import replace
 
 from penstock.delivery.pages import Page
 from penstock.gateway.mqtt.system import PacketCounts
@@ -22,7 +24,7 @@ PublishMark = int | list[int]
 ALIAS_BYTES = 4
 
 
-class Form(NamedTuple):
+class Form(msgspec.Struct, frozen=True, gc=False):
     """What packets of one run have in common."""
 
     topic: str
@@ -73,8 +75,8 @@ class PacketWriter:
             if held or len(self._aliases) >= self._alias_limit:
                 return _rendered(form, payloads, ids, dup=dup)
             alias = self._aliases[form.topic] = len(self._aliases) + 1
-            named = form._replace(
-                properties={**properties, Property.TOPIC_ALIAS: alias}
+            named = replace(
+                form, properties={**properties, Property.TOPIC_ALIAS: alias}
             )
             first = _rendered(
                 named, payloads[:1], None if ids is None else ids[:1], dup=dup
@@ -82,8 +84,8 @@ class PacketWriter:
             payloads, ids = payloads[1:], None if ids is None else ids[1:]
             if not payloads:
                 return first
-        short = form._replace(
-            topic="", properties={**properties, Property.TOPIC_ALIAS: alias}
+        short = replace(
+            form, topic="", properties={**properties, Property.TOPIC_ALIAS: alias}
         )
         return first + _rendered(short, payloads, ids, dup=dup)
 

@@ -90,6 +90,8 @@ def render_acks(kind: PacketKind, packet_ids: Sequence[int]) -> bytes:
     """Acknowledgements of ``kind`` that say success."""
     count = len(packet_ids)
     head = _ACKS[kind]
+    if count == 1:
+        return head + packet_ids[0].to_bytes(2, "big")
     if count < _FEW:
         return b"".join([head + id.to_bytes(2, "big") for id in packet_ids])
     ids = struct.pack(f">{count}H", *packet_ids)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from penstock.delivery.pages import Page
 from penstock.gateway.mqtt.system import PacketCounts
@@ -42,7 +43,7 @@ def page_of(*payloads: bytes) -> Page:
 
 @pytest.mark.parametrize(("version", "form"), [(4, V3), (5, V5)])
 def test_a_run_is_one_packet_for_each_payload(version: int, form: Form) -> None:
-    data = writer(version).publishes(form._replace(qos=1), [b"a", b"b"], [3, 4])
+    data = writer(version).publishes(replace(form, qos=1), [b"a", b"b"], [3, 4])
 
     found = parsed(data, version)
 
@@ -62,7 +63,7 @@ def test_an_alias_is_told_with_the_first_packet_and_stands_for_the_topic_then() 
 
 
 def test_an_alias_keeps_packet_ids_with_their_payloads() -> None:
-    data = writer(aliases=1).publishes(V5._replace(qos=2), [b"a", b"b"], [5, 9])
+    data = writer(aliases=1).publishes(replace(V5, qos=2), [b"a", b"b"], [5, 9])
 
     assert [(one.payload, one.packet_id) for one in parsed(data)] == [
         (b"a", 5),
@@ -74,7 +75,7 @@ def test_topics_beyond_the_last_alias_are_said_in_full() -> None:
     one = writer(aliases=1)
     one.publishes(V5, [b"a"])
 
-    (found,) = parsed(one.publishes(V5._replace(topic="u"), [b"b"]))
+    (found,) = parsed(one.publishes(replace(V5, topic="u"), [b"b"]))
 
     assert (found.topic, found.properties) == ("u", None)
 
@@ -96,7 +97,7 @@ def test_a_page_is_rendered_once_for_all_who_get_it_alike() -> None:
 
 def test_a_page_differs_by_version_and_by_retain() -> None:
     page = page_of(b"a")
-    forms = [V3, V3._replace(retain=True), V5, V5._replace(retain=True)]
+    forms = [V3, replace(V3, retain=True), V5, replace(V5, retain=True)]
 
     found = [
         parsed(writer(version).page(form, page), version)
@@ -108,7 +109,7 @@ def test_a_page_differs_by_version_and_by_retain() -> None:
 
 def test_a_page_with_aliases_or_properties_is_for_one_client_alone() -> None:
     page = page_of(b"a", b"b")
-    marked = V5._replace(properties={Property.CONTENT_TYPE: "x"})
+    marked = replace(V5, properties={Property.CONTENT_TYPE: "x"})
 
     aliased = writer(aliases=1).page(V5, page)
     special = writer().page(marked, page)
@@ -141,7 +142,7 @@ def test_a_packet_larger_than_a_client_takes_does_not_fit(
 ) -> None:
     one = writer(max_packet=limit)
 
-    assert one.fits(V5._replace(qos=1), bytes(size)) is fits
+    assert one.fits(replace(V5, qos=1), bytes(size)) is fits
 
 
 @pytest.mark.parametrize("size", range(80, 100))
