@@ -224,13 +224,13 @@ class Broker:
             if gone and name in gone:
                 continue
             part = parts[name]
-            batch = Batch.whole(name, *part.frame())
             if name in told:
+                batch = Batch.whole(name, *part.frame())
                 for tell in kept.committed:
                     tell(name, batch)
                 self.retained.add(batch)
             if name in heard:
-                self.pages.add(batch, part.columns())
+                self.pages.add_part(name, part.alone())
                 for subscription in self.subscriptions.of_topic(name):
                     self.wake(subscription)
 
@@ -528,6 +528,7 @@ class Broker:
         if known.policy != policy or not known.active or known.suspended:
             known.govern(policy)
             self.subscriptions.update(known)
+            self.wake(known)  # its window may be larger now
         return known
 
     def attach(
@@ -585,7 +586,7 @@ class Broker:
     def wake(self, subscription: Subscription) -> None:
         if subscription.active and subscription.credit > 0:
             for consumer in subscription.consumers:
-                self._wake_one(consumer)
+                self.wake_one(consumer)
 
     def wake_offered(self, subscription: Subscription) -> None:
         """Wake consumers that may have events of keys now which others had."""
@@ -594,7 +595,8 @@ class Broker:
             keyed.offered.clear()
             self.wake(subscription)
 
-    def _wake_one(self, consumer: Consumer) -> None:
+    def wake_one(self, consumer: Consumer) -> None:
+        """There may be something for a consumer to take."""
         self.awake[consumer.outlet] = None
         if consumer.ready is not None:
             consumer.ready[consumer] = None
@@ -622,7 +624,7 @@ class Broker:
         self.wake_offered(consumer.subscription)
         if consumer.subscription.fresh.unfinished:
             consumer.subscription.fresh.unfinished = False
-            self._wake_one(consumer)
+            self.wake_one(consumer)
         if portions:
             self.traffic.took(consumer.subscription, portions, now_s)
         if portions and policy.qos == 0:  # no answer will ask for what is left

@@ -133,7 +133,7 @@ class FailureHandling:
                     held = [one.offset for one in subscription.owed.held_by(consumer)]
                     subscription.put_back(held, consumer)
                     consumer.outlet.moved(consumer)
-                    self._broker.awake[consumer.outlet] = None
+                    self._broker.wake_one(consumer)
 
     def _bury(self, subscription: Subscription, failed: Failed, now_s: float) -> int:
         """Keep the letter of an event that is given up, if that can be; its size."""

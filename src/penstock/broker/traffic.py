@@ -137,12 +137,12 @@ class Traffic:
         if subscription.cursor.plain:
             count = size = 0
             for portion in portions:
-                events, header = portion.hi - portion.lo, portion.page.batch.header
+                events, page = portion.hi - portion.lo, portion.page
                 count += events
-                size += header.length * events // header.events
+                size += page.size * events // page.count
         else:  # a portion each
-            count, header = len(portions), portions[-1].page.batch.header
-            size = header.length * count // header.events
+            count, page = len(portions), portions[-1].page
+            size = page.size * count // page.count
         self.sent += count
         self.sent_bytes += size
         number, taken = subscription.number, self._by_subscription

@@ -56,7 +56,7 @@ class Consumer:
         self.outlet = outlet
         self.prefetch = prefetch
         self.ready: dict[Consumer, None] | None = None
-        """Where it is put when there may be something to take, if a session asks."""
+        """Where it is put when there may be something to take, if its outlet looks."""
         self.payer: Payer | None = None
         """On whose account it consumes."""
         self.away = False
@@ -90,6 +90,12 @@ class Consumer:
         elif others > 1:
             limit = min(limit, -(-subscription.credit // others))
         return subscription.take(self, now_s, limit)
+
+    @property
+    def short_of_events(self) -> bool:
+        """Whether it lacks nothing else: then settling lets nothing more go to it."""
+        one = self.subscription
+        return not (self.prefetch or len(one.consumers) > 1) and one.short_of_events
 
     def go_away(self) -> None:
         """Take nothing for now, and keep what is in flight."""

@@ -102,12 +102,12 @@ class Cursor:
             page = self._pages.at(self._topic, place)
             if page is None:
                 return
-            lo = page.batch.index_of(place)
-            size = max(page.batch.header.length // len(page), 1)
+            lo = page.index_of(place)
+            size = page.event_bytes
             hi = min(lo + free, len(page), lo + max(room // size, 1))
             free -= hi - lo
             room -= (hi - lo) * size
-            behind = page.end if hi == len(page) else page.batch.offset_of(hi)
+            behind = page.end if hi == len(page) else page.offset_of(hi)
             # All in front is sent, or gone; of other levels too, whose index went
             # with the last of their events.
             self.places[level], self.sent = behind, behind - self.start
@@ -117,7 +117,7 @@ class Cursor:
 
     def pass_to(self, page: Page, index: int) -> None:
         """Send nothing of what follows, up to an event of the page."""
-        behind = page.end if index == len(page) else page.batch.offset_of(index)
+        behind = page.end if index == len(page) else page.offset_of(index)
         self.places[self.plain_level], self.sent = behind, behind - self.start
 
     def has_passed(self, level: int, offset: int) -> bool:
@@ -140,8 +140,8 @@ class Cursor:
         page = self._pages.at(self._topic, offset)
         if page is None or offset < self._pages.start(self._topic):
             return None
-        index = page.batch.index_of(offset)
-        return (page, index) if page.batch.offset_of(index) == offset else None
+        index = page.index_of(offset)
+        return (page, index) if page.offset_of(index) == offset else None
 
     def seek(self, offset: int) -> None:
         """Begin anew at ``offset``."""

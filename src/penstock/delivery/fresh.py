@@ -163,7 +163,7 @@ class Fresh:
         times, mark = page.not_before, self._mark(self._topic)
         if times is None:
             return
-        offset_of = page.batch.offset_of
+        offset_of = page.offset_of
         while at < len(page) and times[at] and (times[at], offset_of(at)) > mark:
             at += 1
         if at > portion.hi:
@@ -175,7 +175,7 @@ class Fresh:
         times = portion.page.not_before
         if times is None:
             return self._unexpired(portion, now_s)
-        mark, offset_of = self._mark(self._topic), portion.page.batch.offset_of
+        mark, offset_of = self._mark(self._topic), portion.page.offset_of
         late = [
             bool(times[index]) and (times[index], offset_of(index)) > mark
             for index in range(portion.lo, portion.hi)
@@ -201,7 +201,7 @@ class Fresh:
         self.passed = True
         if self.cursor.buries_expired():
             self.lapsed += [
-                (page.batch.offset_of(at), self.cursor.level_of(page.priorities[at]))
+                (page.offset_of(at), self.cursor.level_of(page.priorities[at]))
                 for at, gone in enumerate(over, portion.lo)
                 if gone
             ]

@@ -75,8 +75,7 @@ class Portion:
     @property
     def size(self) -> int:
         """About how many bytes its events have."""
-        page = self.page
-        return (self.hi - self.lo) * max(page.batch.header.length // len(page), 1)
+        return (self.hi - self.lo) * self.page.event_bytes
 
 
 class Payer(Protocol):

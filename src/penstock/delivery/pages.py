@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections import OrderedDict
+from typing import Self
 
-from penstock.log import Batch, BrokerLog, Columns
+from penstock.log import Batch, BrokerLog, Column, Columns, LonePart
 
 # One block of an old backlog.
 READ_BYTES = 1 << 18
@@ -21,29 +22,65 @@ _COST_FACTOR = 3
 
 
 class Page:
-    """All events of one frame; columns are decoded when first asked for."""
+    """All events of one frame; columns are decoded when first asked for.
+
+    Or small events that have just come: their columns are at hand, and it is the frame
+    that is made when it is asked for.
+    """
 
     __slots__ = (
+        "_batch",
         "_common",
         "_expires",
         "_headers",
         "_ids",
         "_keys",
         "_not_before",
+        "_part",
         "_payloads",
         "_priorities",
         "_producers",
         "base",
-        "batch",
+        "count",
+        "dense",
         "end",
         "rendered",
         "singles",
+        "size",
+        "topic",
     )
 
+    _batch: Batch | None
+    _part: LonePart | None
+
     def __init__(self, batch: Batch) -> None:
-        self.batch = batch
-        self.base = batch.header.base_offset
-        self.end = batch.header.end_offset
+        header = batch.header
+        self._begin(batch.topic, header.base_offset, header.end_offset, header.length)
+        self._batch = batch
+        self.count = header.events
+        self.dense = batch.dense
+
+    @classmethod
+    def of_part(cls, topic: str, part: LonePart) -> Self:
+        """A page of small events of a topic that have just come."""
+        page = cls.__new__(cls)
+        page._begin(topic, part.base_offset, part.end_offset, part.size)
+        page._part = part
+        page.count = page.end - page.base
+        page.dense = True
+        columns = part.columns
+        page._expires, page._not_before = columns.expires, columns.not_before
+        page.take_over(columns)
+        return page
+
+    def _begin(self, topic: str, base: int, end: int, size: int) -> None:
+        self._batch = None
+        self._part = None
+        self.topic = topic
+        self.base = base
+        self.end = end
+        self.size = size
+        """About how many bytes its events have."""
         self.rendered: dict[str, list[bytes]] = {}
         """What gateways made of the events, by protocol."""
         self.singles = 0
@@ -59,12 +96,39 @@ class Page:
         self._producers: list[str | None] | None = None
 
     def __len__(self) -> int:
-        return self.batch.header.events
+        return self.count
+
+    @property
+    def batch(self) -> Batch:
+        if self._batch is None:
+            assert self._part is not None, "it is of the one or the other"
+            self._batch = Batch.whole(self.topic, *self._part.frame())
+        return self._batch
+
+    @property
+    def columns(self) -> Columns | None:
+        """All columns, if they are at hand; not to be changed."""
+        return None if self._part is None else self._part.columns
+
+    def offset_of(self, index: int) -> int:
+        return self.base + index if self.dense else self.batch.offset_of(index)
+
+    def index_of(self, offset: int) -> int:
+        """Index of the first event at or behind ``offset``."""
+        if self.dense:
+            return min(max(offset - self.base, 0), self.count)
+        return self.batch.index_of(offset)
+
+    @property
+    def event_bytes(self) -> int:
+        """About how many bytes an event has."""
+        return max(self.size // self.count, 1)
 
     @property
     def ids(self) -> list[str]:
         if self._ids is None:
-            self._ids = self.batch.ids()
+            part = self._part
+            self._ids = self.batch.ids() if part is None else part.ids()
         return self._ids
 
     @property
@@ -73,6 +137,14 @@ class Page:
         if isinstance(self._common, bool):
             self._common = self.batch.common_headers()
         return self._common
+
+    @property
+    def has_headers(self) -> bool:
+        """Whether any event may have headers."""
+        columns = self.columns
+        if columns is None:
+            return Column.HEADERS in self.batch.columns()
+        return columns.headers is not None
 
     @property
     def headers(self) -> list[dict[str, str]]:
@@ -105,7 +177,11 @@ class Page:
     @property
     def priorities(self) -> list[int]:
         if self._priorities is None:
-            self._priorities = self.batch.priorities()
+            columns = self.columns
+            if columns is None:
+                self._priorities = self.batch.priorities()
+            else:
+                self._priorities = columns.priorities or [0] * self.count
         return self._priorities
 
     @property
@@ -130,7 +206,7 @@ class Page:
 
     @property
     def cost(self) -> int:
-        return self.batch.header.length * _COST_FACTOR + _OVERHEAD_BYTES
+        return self.size * _COST_FACTOR + _OVERHEAD_BYTES
 
 
 class Pages:
@@ -155,7 +231,7 @@ class Pages:
         while batches := owner.whole_batches(offset, READ_BYTES):
             pages = [self._keep(topic, Page(batch)) for batch in batches]
             for page in pages:
-                if page.batch.index_of(offset) < len(page):
+                if page.index_of(offset) < len(page):
                     return page
             offset = pages[-1].end
         return None
@@ -168,6 +244,10 @@ class Pages:
         page = self._keep(batch.topic, Page(batch))
         if columns is not None:
             page.take_over(columns)
+
+    def add_part(self, topic: str, part: LonePart) -> None:
+        """The same for small events that shared a frame with those of others."""
+        self._keep(topic, Page.of_part(topic, part))
 
     def end(self, topic: str) -> int:
         """Behind the last event of a topic that can be read."""
@@ -198,7 +278,7 @@ class Pages:
         if at < 0:
             return None
         page = self._pages[topic, bases[at]]
-        if offset >= page.end or page.batch.index_of(offset) >= len(page):
+        if offset >= page.end or page.index_of(offset) >= len(page):
             return None
         return page
 

@@ -183,6 +183,11 @@ class Subscription:
         return self.policy.window - self.owed.in_flight - self.owed.paused
 
     @property
+    def short_of_events(self) -> bool:
+        """Whether neither the window nor any event holds up others."""
+        return self.credit > 0 and self.keyed is None and not self._queue.isolating()
+
+    @property
     def drained(self) -> bool:
         """Nothing is owed and nothing is left to be sent."""
         return not self.owed and not self.fresh.delayed and self.cursor.next() is None
@@ -376,7 +381,7 @@ class Subscription:
         mine: list[Portion] = []
         due_s, page = self._due(now_s), run.page
         for index in range(run.lo, run.hi):
-            offset, key = page.batch.offset_of(index), page.keys[index]
+            offset, key = page.offset_of(index), page.keys[index]
             goes, one = keyed.goes_to(key, consumer), Owed(offset, ALL)
             if not goes:
                 one.unsent = True
@@ -419,12 +424,12 @@ class Subscription:
             return
         page, lo, hi = portion.page, portion.lo, portion.hi
         due_s = self._due(now_s)
-        if page.batch.dense and hi - lo > 1:
+        if page.dense and hi - lo > 1:
             first, end = page.base + lo, page.base + hi
             self.owed.add_run(SentRun(first, end, level, due_s, consumer))
             return
         for offset in (
-            page.batch.offsets()[lo:hi] if hi - lo > 1 else (page.batch.offset_of(lo),)
+            page.batch.offsets()[lo:hi] if hi - lo > 1 else (page.offset_of(lo),)
         ):
             one = Owed(offset, level)
             one.state = SENT

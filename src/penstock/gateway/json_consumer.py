@@ -124,7 +124,7 @@ class JsonConsumerGateway(JsonGateway[ConsumerPacket, JsonShare]):
         sent: list[bytes] = []
         for portion in self._broker.take(share.consumer, now_s, 1):
             page, index = portion.page, portion.lo
-            offset = page.batch.offset_of(index)
+            offset = page.offset_of(index)
             topic = share.consumer.subscription.topic
             msg_id = self._msg_id(share.consumer, offset)
             times = {one.name: getattr(page, one.column) for one in TIMES}

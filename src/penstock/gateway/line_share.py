@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from penstock.broker.broker import Broker
 from penstock.delivery.consumer import Consumer
 from penstock.delivery.owed import Portion
 from penstock.delivery.pages import Page
-from penstock.log import Column
 from penstock.model.event import MESSAGE_FIELD, TIMES
 from penstock.wire.line import render_events, replies
 
@@ -106,7 +105,7 @@ class LineShare:
 
     def _note(self, page: Page, lo: int, hi: int) -> None:
         ids = page.ids[lo:hi]
-        if page.batch.dense:
+        if page.dense:
             offsets: Sequence[int] = range(page.base + lo, page.base + hi)
         else:
             offsets = page.batch.offsets()[lo:hi]
@@ -143,12 +142,10 @@ def _rendered(page: Page) -> list[bytes]:
 
 
 def _render(page: Page, lo: int, hi: int) -> list[bytes]:
-    headers: list[dict[str, str]] = []
-    if Column.HEADERS in page.batch.columns():
-        headers = page.batch.headers()[lo:hi]
+    headers = page.headers[lo:hi] if page.has_headers else []
     times = {one.name: getattr(page, one.column) for one in TIMES}
     return render_events(
-        page.batch.topic,
+        page.topic,
         page.priorities[lo:hi],
         page.payloads[lo:hi],
         page.ids[lo:hi],
@@ -158,7 +155,7 @@ def _render(page: Page, lo: int, hi: int) -> list[bytes]:
     )
 
 
-def _values(headers: list[dict[str, str]], name: str) -> list[str | None] | None:
+def _values(headers: Sequence[Mapping[str, str]], name: str) -> list[str | None] | None:
     """What a header says of each event; None if it says nothing of any."""
     found = [one.get(name) for one in headers]
     return found if any(found) else None

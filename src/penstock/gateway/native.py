@@ -14,6 +14,7 @@ answer; a client that has to know that they count unsubscribes, or asks for ``se
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
 from itertools import count
 from typing import assert_never, cast
@@ -66,6 +67,8 @@ SETTLED = "settled"
 _QUESTIONS = frozenset({Ask, LargeAsk, Subscribe, Unsubscribe})
 # Events that are asked for at once; the window and the bytes limit it first.
 _MANY = 1 << 20
+# Who got this much at once may have been stopped by the bytes, and is asked again.
+MUCH_BYTES = 1 << 16
 # Settings of a policy that a Subscribe says.
 _SAID = tuple(name for name in POLICY if name in Subscribe.__struct_fields__)
 
@@ -75,9 +78,10 @@ _connections = count(1)
 class NativeChannel:
     """A connection's share in one subscription."""
 
-    __slots__ = ("blocked", "consumer")
+    __slots__ = ("blocked", "consumer", "number")
 
-    def __init__(self, consumer: Consumer) -> None:
+    def __init__(self, number: int, consumer: Consumer) -> None:
+        self.number = number
         self.consumer = consumer
         self.blocked = True
         """Until Subscribed, or ChannelMoved, has left."""
@@ -110,6 +114,9 @@ class NativeGateway(Gateway):
         self._publisher = NativePublishing(broker, self._outbox)
         self._fetcher = Fetcher(broker, options)
         self._channels: dict[int, NativeChannel] = {}
+        self._channel_of: dict[Consumer, NativeChannel] = {}
+        self._ready: dict[Consumer, None] = {}
+        """Those for whom there may be something to take."""
         self._last_channel = 0
         self._successors: dict[int, int] = {}
         """Channels that others took the place of, as their subscription was moved."""
@@ -169,60 +176,72 @@ class NativeGateway(Gateway):
             room -= len(data)
             if channel is not None:
                 channel.blocked = False
+                self._ready[channel.consumer] = None
         # With subscribers one at a time, so that neither keeps the other waiting.
         while room > 0 and (fetched := self._fetcher.take()):
             out.append(fetched)
             room -= len(fetched)
             if self._channels:
                 break
-        served = []
-        for number, channel in self._channels.items():
-            if room <= 0:
-                break
-            if not channel.blocked:
-                sent = messages(
-                    number, self._broker.take(channel.consumer, now_s, _MANY)
-                )
-                room -= sum(map(len, sent))
-                out += sent
-                served.append(number)
-        if room <= 0:  # those that were not served come first the next time
-            for number in served:
-                self._channels[number] = self._channels.pop(number)
+        if self._ready:
+            self._serve(out, now_s, room)
         if self._outbox:
             self._broker.waiting[self] = None
         if self._fetcher:
             self._broker.awake[self] = None
         return out
 
+    def _serve(self, out: list[bytes], now_s: float, room: int) -> None:
+        """Add events, about ``room`` bytes; who gets none comes first the next time."""
+        broker, ready = self._broker, self._ready
+        turn, more = deque(ready), list[Consumer]()
+        ready.clear()
+        while turn and room > 0:
+            consumer = turn.popleft()
+            channel = self._channel_of.get(consumer)
+            if channel is None or channel.blocked:
+                continue  # it has ended, or is ready when its answer has left
+            sent = messages(channel.number, broker.take(consumer, now_s, _MANY))
+            if not sent:
+                continue
+            size = sum(map(len, sent))
+            room -= size
+            out += sent
+            if not consumer.subscription.policy.qos:
+                more.append(consumer)  # no answer will ask for what is left
+                broker.awake[self] = None
+            elif size >= MUCH_BYTES:
+                more.append(consumer)
+        if turn or more:
+            again = [*turn, *ready, *more]
+            ready.clear()
+            ready.update(dict.fromkeys(again))
+
     def disconnected(self, now_s: float) -> None:
         for channel in self._channels.values():
             self._broker.detach(channel.consumer)
         self._channels.clear()
+        self._channel_of.clear()
+        self._ready.clear()
         self._held = []
 
     def released(self, consumer: Consumer, owed: list[Owed]) -> None:
         raise AssertionError("this protocol has no PUBREL")
 
     def moved(self, consumer: Consumer) -> None:
-        for number, channel in self._channels.items():
-            if channel.consumer is consumer:
-                del self._channels[number]
-                self._last_channel += 1
-                self._channels[self._last_channel] = channel
-                self._successors[number] = self._last_channel
-                channel.blocked = True
-                self._outbox.now(
-                    encode(ChannelMoved(number, self._last_channel)), channel
-                )
-                return
+        if (channel := self._channel_of.get(consumer)) is not None:
+            number = channel.number
+            del self._channels[number]
+            following = self._last_channel = channel.number = self._last_channel + 1
+            self._channels[following] = channel
+            self._successors[number] = following
+            channel.blocked = True
+            self._outbox.now(encode(ChannelMoved(number, following)), channel)
 
     def ended(self, consumer: Consumer, reason: str) -> None:
-        for number, channel in self._channels.items():
-            if channel.consumer is consumer:
-                del self._channels[number]
-                self._outbox.now(encode(Ended(number, reason)))
-                return
+        if (channel := self._channel_of.pop(consumer, None)) is not None:
+            del self._channels[channel.number]
+            self._outbox.now(encode(Ended(channel.number, reason)))
 
     # Messages
 
@@ -344,7 +363,9 @@ class NativeGateway(Gateway):
         )
         self._last_channel = number
         consumer = broker.attach(subscription, self, message.prefetch)
-        channel = self._channels[number] = NativeChannel(consumer)
+        consumer.ready = self._ready
+        channel = self._channels[number] = NativeChannel(number, consumer)
+        self._channel_of[consumer] = channel
         done = encode(Subscribed(message.seq, number, subscription.position()))
         if temporary:
             self._outbox.now(done, channel)
@@ -357,6 +378,8 @@ class NativeGateway(Gateway):
             return  # it ended while this was on its way
         consumer = channel.consumer
         subscription = consumer.subscription
+        if not consumer.short_of_events:
+            self._ready[consumer] = None
         subscription.settle_all(message.offsets, consumer)
         if len(subscription.consumers) > 1:  # there is room in the window for others
             self._broker.wake(subscription)
@@ -364,11 +387,14 @@ class NativeGateway(Gateway):
     def _finish(self, message: Finish, now_s: float) -> None:
         channel = self._channels.get(message.channel)
         consumer = None if channel is None else channel.consumer
+        if consumer is not None:
+            self._ready[consumer] = None
         self._publisher.finish(message, consumer, now_s)
 
     def _refuse(self, message: Refuse, now_s: float) -> None:
         channel = self._channels.get(message.channel)
         if channel is not None:
+            self._ready[channel.consumer] = None
             failure = Failure(
                 0,
                 0,
@@ -388,6 +414,7 @@ class NativeGateway(Gateway):
         channel = self._channels.pop(number, None)
         if channel is not None:
             consumer = channel.consumer
+            del self._channel_of[consumer]
             if number == message.channel:
                 consumer.subscription.put_back(message.unbegun, consumer)
             self._broker.detach(consumer)

@@ -139,6 +139,16 @@ def _packed(page: Page) -> list[bytes]:
 
 
 def _columns(page: Page, lo: int, hi: int) -> EventsColumns:
+    at_hand = page.columns
+    if at_hand is not None:
+        given = [getattr(at_hand, name) for name in _OPTIONAL]
+        return (
+            list(range(page.base + lo, page.base + hi)),
+            at_hand.timestamps[lo:hi],
+            page.ids[lo:hi],
+            at_hand.payloads[lo:hi],
+            *[None if column is None else column[lo:hi] for column in given],
+        )
     whole = page.batch
     batch = Batch(whole.topic, whole.body, whole.header, lo, hi)
     has = whole.columns()

@@ -118,11 +118,29 @@ class AppendedRows:
         return ids.texts_of(self._low_ids, self._topics, self.offsets, self._times)
 
 
+class LonePart(Protocol):
+    """What one topic has of rows, apart from what came with it."""
+
+    @property
+    def columns(self) -> Columns:
+        """The events; not to be changed."""
+
+    @property
+    def base_offset(self) -> int: ...
+    @property
+    def end_offset(self) -> int: ...
+    @property
+    def size(self) -> int: ...
+    def ids(self) -> list[str]: ...
+    def frame(self) -> TailFrame:
+        """Made when it is asked for."""
+
+
 class SharedPart(Protocol):
     """What one topic has of rows."""
 
     def frame(self) -> TailFrame: ...
-    def columns(self) -> Columns: ...
+    def alone(self) -> LonePart: ...
 
 
 class SharedRows(Protocol):

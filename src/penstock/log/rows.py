@@ -28,6 +28,7 @@ import struct
 from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import cast
 
 from crc32c import crc32c
 
@@ -247,9 +248,51 @@ class RowsPart:
         """The optional columns of the events, and of those that came with them."""
         return self._rows.given
 
+    def alone(self) -> OwnPart:
+        """The same events, which do not hold on to those that they came with."""
+        size = self.size - EVENT_BYTES * self.events
+        return OwnPart(self.columns(), self.base_offset, self.low_id, size, self._frame)
+
     def frame(self) -> TailFrame:
         if self._frame is None:
             self._frame = frame_at(self.columns(), self.base_offset, self.low_id)
+        return self._frame
+
+
+class OwnPart:
+    """Events of one topic as columns; a frame when it is asked for."""
+
+    __slots__ = ("_frame", "base_offset", "columns", "end_offset", "low_id", "size")
+
+    def __init__(
+        self,
+        columns: Columns,
+        base_offset: int,
+        low_id: int,
+        size: int,
+        frame: TailFrame | None,
+    ) -> None:
+        self.columns = columns
+        self.base_offset = base_offset
+        self.end_offset = base_offset + len(columns)
+        self.low_id = low_id
+        self.size = size
+        self._frame = frame
+
+    def ids(self) -> list[str]:
+        """Those that were given, and generated ones."""
+        given, stamps = self.columns.ids, self.columns.timestamps
+        if given is not None and None not in given:
+            return [*cast("list[str]", given)]  # as just seen
+        base = ids.id_base(stamps[0], self.low_id)
+        made = ids.event_ids_at(base, range(len(stamps)), stamps)
+        if given is None:
+            return made
+        return [one or other for one, other in zip(given, made, strict=True)]
+
+    def frame(self) -> TailFrame:
+        if self._frame is None:
+            self._frame = frame_at(self.columns, self.base_offset, self.low_id)
         return self._frame
 
 

@@ -1,0 +1,82 @@
+"""What many topics cost is counted: what is done for each of them, and what for all."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from penstock.delivery.consumer import Consumer
+from penstock.log import rows
+from penstock.log.commit import Commit
+from penstock.log.journal import FileJournal, JournalEntry
+from penstock.wire.native import Events, Settle, Subscribe, Subscribed
+from tests.unit.gateway.native_peer import NativePeer, only
+from tests.unit.gateway.scene import Rules, Scene
+
+TOPICS = 200
+
+
+class Work:
+    """How often each of these is done; whatever it is, it is done."""
+
+    def __init__(self, patch: pytest.MonkeyPatch) -> None:
+        self.done: Counter[str] = Counter()
+        for owner, name in ((rows, "frame_of"), (Consumer, "take"), (Commit, "run")):
+            patch.setattr(owner, name, self._counting(name, getattr(owner, name)))
+        append = FileJournal.append
+
+        def entries(
+            journal: FileJournal,
+            number: int,
+            entries: list[JournalEntry],
+            *rest: Any,
+            **given: Any,
+        ) -> None:
+            self.done["entries"] += len(entries)
+            append(journal, number, entries, *rest, **given)
+
+        patch.setattr(FileJournal, "append", entries)
+
+    def _counting(self, name: str, work: Callable[..., Any]) -> Callable[..., Any]:
+        # Any: whatever the work takes and gives.
+        def counting(*given: Any, **named: Any) -> Any:
+            self.done[name] += 1
+            return work(*given, **named)
+
+        return counting
+
+    def take(self) -> dict[str, int]:
+        """What was done since."""
+        done, self.done = self.done, Counter()
+        return dict(done)
+
+
+@pytest.mark.parametrize("subscriber", [None, "bench"])
+def test_events_of_many_topics_share_all_but_their_delivery(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, subscriber: str | None
+) -> None:
+    scene = Scene(tmp_path, Rules())
+    publisher, reader = scene.connect("line"), NativePeer(scene)
+    names = [f"t{number}" for number in range(TOPICS)]
+    lines = [f'pub {name} {{"msg":"x","id":"i"}}' for name in names]
+    for at in range(0, TOPICS, 50):
+        publisher.say(*lines[at : at + 50])
+    wants = [Subscribe(1, name, subscriber=subscriber) for name in names]
+    assert len(only(Subscribed, reader.say(*wants))) == TOPICS
+    scene.commit()
+    work = Work(monkeypatch)
+
+    publisher.say(*lines)
+
+    got = only(Events, reader.read())
+    assert [one.offsets for one in got] == [[1]] * TOPICS
+    assert work.take() == {"frame_of": 1, "take": TOPICS, "run": 1, "entries": 1}
+
+    reader.say(*[Settle(one.channel, one.offsets) for one in got])
+
+    noted = {} if subscriber is None else {"run": 1, "entries": 1}
+    assert work.take() == noted
