@@ -83,6 +83,8 @@ class LineGateway(HeldLines):
         self._number = next(_connections)
         self._window = options.window
         self._shares: dict[str, LineShare] = {}
+        self._ready: dict[Consumer, None] = {}
+        """Those for whom there may be something to take."""
         self._outbox: Outbox[LineShare] = Outbox(broker.log)
         self._publisher = LinePublishing(broker, self._outbox)
         self._held: list[bytes] = []
@@ -139,21 +141,30 @@ class LineGateway(HeldLines):
                     out += share.next(now_s) or [replies.NO_MESSAGE] * share.asked
                     share.asked = False
         room -= sum(map(len, out))
-        for share in self._shares.values():
-            if room <= 0:
-                break
-            if not share.blocked:
-                sent = share.push(now_s)
-                room -= sum(map(len, sent))
-                out += sent
+        if self._ready:
+            self._serve(out, now_s, room)
         if self._outbox:
             self._broker.waiting[self] = None
         return out
+
+    def _serve(self, out: list[bytes], now_s: float, room: int) -> None:
+        """Add events, about ``room`` bytes; who gets none comes first the next time."""
+        for consumer in list(self._ready):
+            if room <= 0:
+                break
+            share = self._shares.get(consumer.subscription.topic)
+            if share is None or share.consumer is not consumer:
+                del self._ready[consumer]
+            elif not share.blocked:
+                sent = share.push(now_s)
+                room -= sum(map(len, sent))
+                out += sent
 
     def disconnected(self, now_s: float) -> None:
         for share in self._shares.values():
             self._broker.detach(share.consumer)
         self._shares.clear()
+        self._ready.clear()
         self._held = []
 
     def released(self, consumer: Consumer, owed: list[Owed]) -> None:
@@ -308,7 +319,8 @@ class LineGateway(HeldLines):
             return
         end = self._broker.log.topic(topic).next_offset
         consumer = self._broker.attach(self._subscribe(topic), self)
-        share = self._shares[topic] = LineShare(self._broker, consumer, end)
+        share = LineShare(self._broker, consumer, end, self._ready)
+        self._shares[topic] = share
         self._promise(done, share)
 
     def _subscribe(self, topic: str) -> Subscription:
@@ -368,6 +380,11 @@ class LineGateway(HeldLines):
             self._promise(b"", share)
         for share in shares:
             share.asked = True
+            subscription = share.consumer.subscription
+            if (
+                len(subscription.consumers) > 1
+            ):  # there is room in the window for others
+                self._broker.wake(subscription)
 
     def _promise(self, data: bytes, share: LineShare) -> None:
         """An answer that the next event of the share has to follow."""

@@ -15,6 +15,8 @@ from penstock.wire.line import render_events, replies
 _MANY = 1 << 20
 # A page of which single events were wanted this often is rendered as a whole.
 _SINGLES = 4
+# Who got this much at once may have been stopped by the bytes, and is asked again.
+_MUCH_BYTES = 1 << 16
 _FORMAT = "line"
 
 
@@ -22,6 +24,7 @@ class LineShare:
     __slots__ = (
         "_broker",
         "_delivered",
+        "_ready",
         "asked",
         "blocked",
         "consumer",
@@ -30,8 +33,17 @@ class LineShare:
         "topic",
     )
 
-    def __init__(self, broker: Broker, consumer: Consumer, session_start: int) -> None:
+    def __init__(
+        self,
+        broker: Broker,
+        consumer: Consumer,
+        session_start: int,
+        ready: dict[Consumer, None],
+    ) -> None:
+        """``ready``: the connection's consumers that may have something to take."""
         self._broker = broker
+        self._ready = consumer.ready = ready
+        ready[consumer] = None
         self.consumer = consumer
         self.topic = consumer.subscription.topic
         self.session_start = session_start
@@ -50,6 +62,8 @@ class LineShare:
         for place, offset in enumerate(offsets, 1):
             # One may be in flight no more, because the subscription was moved.
             if self.consumer.holds(offset):
+                if not self.consumer.short_of_events:
+                    self._ready[self.consumer] = None
                 self.consumer.subscription.settle(offset)
                 if place < len(offsets):
                     self._delivered[id_] = offsets[place:]
@@ -70,8 +84,11 @@ class LineShare:
         end = first + len(ids)
         if [delivered.get(id_) for id_ in ids] != list(range(first, end)):
             return False
+        short = self.consumer.short_of_events
         if not self.consumer.settle_run(first, end):
             return False
+        if not short:
+            self._ready[self.consumer] = None
         if len(ids) == len(delivered):
             delivered.clear()
         else:
@@ -84,17 +101,19 @@ class LineShare:
 
         Empty only if there is nothing at all, which is what the ack is told.
         """
-        sent = self.push(now_s)
+        sent = self.push(now_s) if self.consumer in self._ready else []
         if sent or not self.consumer.subscription.drained:
             return sent or [b""]
         return []
 
     def push(self, now_s: float) -> list[bytes]:
         """The lines of events that may be sent now."""
-        return [
-            self._lines(portion)
-            for portion in self._broker.take(self.consumer, now_s, _MANY)
-        ]
+        self._ready.pop(self.consumer, None)
+        portions = self._broker.take(self.consumer, now_s, _MANY)
+        sent = [self._lines(portion) for portion in portions]
+        if sum(map(len, sent)) >= _MUCH_BYTES:
+            self._ready[self.consumer] = None
+        return sent
 
     def _lines(self, portion: Portion) -> bytes:
         page, lo, hi = portion.page, portion.lo, portion.hi

@@ -80,3 +80,48 @@ def test_events_of_many_topics_share_all_but_their_delivery(
 
     noted = {} if subscriber is None else {"run": 1, "entries": 1}
     assert work.take() == noted
+
+
+def test_acks_of_many_topics_ask_no_subscription_that_has_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scene = Scene(tmp_path, Rules())
+    publisher, reader = scene.connect("line"), scene.connect("line")
+    names = [f"t{number}" for number in range(TOPICS)]
+    lines = [f'pub {name} {{"msg":"x","id":"i"}}' for name in names]
+    for at in range(0, TOPICS, 50):
+        publisher.say(*lines[at : at + 50])
+    reader.say("window 2", *[f"sub {name}" for name in names])
+    work = Work(monkeypatch)
+
+    publisher.say(*lines)
+
+    assert len(reader.read()) == TOPICS
+    assert work.take() == {"frame_of": 1, "take": TOPICS, "run": 1, "entries": 1}
+
+    said = reader.say(*[f"ack {name} i" for name in names])
+
+    assert Counter(said) == {
+        "acknowledged from current session": TOPICS,
+        "no available message": TOPICS,
+    }
+    assert work.take() == {}
+
+
+@pytest.mark.parametrize("name", ["both", None])
+def test_an_ack_makes_room_for_whoever_waits(tmp_path: Path, name: str | None) -> None:
+    scene = Scene(tmp_path, Rules())
+    publisher = scene.connect("line")
+    readers = [scene.connect("line") for _ in range(2 if name else 1)]
+    publisher.say('pub t {"msg":0,"id":"0"}')
+    for reader in readers:
+        reader.say(*([f"as {name}"] if name else []), "window 1", "sub t")
+
+    publisher.say('pub t {"msg":1,"id":"1"}', 'pub t {"msg":2,"id":"2"}')
+    got = [reader.read() for reader in readers]
+    holder = readers[0] if got[0] else readers[1]
+    assert [len(lines) for lines in got if lines] == [1]
+
+    said = [*holder.say("ack t 1"), *(one for r in readers for one in r.read())]
+
+    assert sum('"id":"2"' in line for line in said) == 1
