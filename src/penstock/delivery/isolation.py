@@ -81,6 +81,11 @@ class SendAgain:
         """Nothing is owed any more."""
         self._ready, self._suspects, self.alone = [], [], None
 
+    @property
+    def waiting(self) -> bool:
+        """Whether anything is to be sent again."""
+        return bool(self._ready or self._suspects)
+
     def isolating(self) -> bool:
         """Whether a suspect waits, or is out."""
         return bool(self._suspects) or self.alone is not None

@@ -299,7 +299,8 @@ class Subscription:
         if self.keyed is not None:
             taken = self._take_by_key(self.keyed, consumer, now_s, free)
         elif self.cursor.plain:
-            taken = self._take_again(consumer, now_s, free) if self.owed else []
+            again = self._queue.waiting
+            taken = self._take_again(consumer, now_s, free) if again else []
             fresh = 0 if self._held_up else free - len(taken)
             level = self.cursor.plain_level
             for portion in self.fresh.runs(fresh, now_s):

@@ -171,6 +171,8 @@ class NativeGateway(Gateway):
 
     def output(self, now_s: float, room: int) -> list[bytes]:
         out: list[bytes] = []
+        if not (self._ready or self._outbox or self._fetcher):
+            return out  # as after most settlements
         for data, channel in self._outbox.take():
             out.append(data)
             room -= len(data)

@@ -97,14 +97,17 @@ def _own(channel: int, portion: Portion) -> bytes:
 
 
 def _shared(channel: int, portions: list[Portion]) -> bytes:
+    if len(portions) == 1:
+        page, lo, hi = portions[0].page, portions[0].lo, portions[0].hi
+        tried = portions[0].tries
+        tries = None if tried == 1 else [tried] * (hi - lo)
+        return _message(channel, tries, _columns(page, lo, hi))
     counts = [portion.hi - portion.lo for portion in portions]
-    tries: list[int] | None = None
+    tries = None
     if any(portion.tries != 1 for portion in portions):
         each = zip(portions, counts, strict=True)
         tries = [one.tries for one, count in each for _ in range(count)]
     parts = [_columns(one.page, one.lo, one.hi) for one in portions]
-    if len(parts) == 1:
-        return _message(channel, tries, parts[0])
     joined = [
         _joined(column, counts, default)
         for column, default in zip(zip(*parts, strict=True), _DEFAULTS, strict=True)
