@@ -10,9 +10,13 @@ from typing import Any
 import pytest
 
 from penstock.delivery.consumer import Consumer
-from penstock.log import rows
+from penstock.delivery.owed import Portion
+from penstock.delivery.pages import Page
+from penstock.gateway import line_share, native_events
+from penstock.log import Batch, Columns, Log, rows
 from penstock.log.commit import Commit
 from penstock.log.journal import FileJournal, JournalEntry
+from penstock.log.rows import Rows
 from penstock.wire.native import Events, Settle, Subscribe, Subscribed
 from tests.unit.gateway.native_peer import NativePeer, only
 from tests.unit.gateway.scene import Rules, Scene
@@ -125,3 +129,57 @@ def test_an_ack_makes_room_for_whoever_waits(tmp_path: Path, name: str | None) -
     said = [*holder.say("ack t 1"), *(one for r in readers for one in r.read())]
 
     assert sum('"id":"2"' in line for line in said) == 1
+
+
+@pytest.mark.parametrize("ids", [None, ["a", "b", "c"], ["a", None, "c"]])
+@pytest.mark.parametrize("times", [[5, 5, 5], [5, 6, 7]])
+def test_a_page_of_columns_says_what_that_of_their_frame_does(
+    tmp_path: Path, ids: list[str | None] | None, times: list[int]
+) -> None:
+    with Log.open(tmp_path) as log:
+        log.create_topic("t")
+        log.create_topic("u")
+        events = Columns([b"1", b"2", b"3"], times, ids=ids)
+        events.take(
+            {
+                "keys": [b"k", None, b""],
+                "headers": [{"fields": "x"}, {}, {"h": "y"}],
+                "priorities": [0, 3, 1],
+                "expires": [0, 10, 0],
+                "not_before": [9, 0, 0],
+            }
+        )
+        log.append("u", Columns([b"other"], 1))
+        appended = log.append("t", events)
+        commit = log.begin_commit()
+        assert commit is not None
+        (shared,) = [one for one in commit.contents() if isinstance(one, Rows)]
+        (part,) = [part for topic, part in shared.parts if topic.name == "t"]
+        page, framed = (
+            Page.of_part("t", part.alone()),
+            Page(Batch.whole("t", *part.frame())),
+        )
+
+        names = "topic base end dense ids keys payloads priorities producers expires"
+        for name in [*names.split(), "not_before", "headers", "has_headers"]:
+            assert getattr(page, name) == getattr(framed, name), name
+        assert page.ids == [
+            one or appended.generated_id(at) for at, one in enumerate(ids or [None] * 3)
+        ]
+        assert len(page) == len(framed) == 3
+        assert [page.index_of(at) for at in range(5)] == [
+            framed.index_of(at) for at in range(5)
+        ]
+        assert page.columns is not None and page.columns.payloads == [b"1", b"2", b"3"]
+        assert line_of(page) == line_of(framed)
+        assert events_of(page) == events_of(framed)
+        commit.run()
+        log.end_commit(commit)
+
+
+def line_of(page: Page) -> list[bytes]:
+    return line_share._render(page, 0, len(page))
+
+
+def events_of(page: Page) -> list[bytes]:
+    return native_events.messages(1, [Portion(page, 1, 3, 1)])
