@@ -147,6 +147,14 @@ class Page:
         return columns.headers is not None
 
     @property
+    def has_priorities(self) -> bool:
+        """Whether any event may have a priority."""
+        columns = self.columns
+        if columns is None:
+            return Column.PRIORITY in self.batch.columns()
+        return columns.priorities is not None
+
+    @property
     def headers(self) -> list[dict[str, str]]:
         if self._headers is None:
             self._headers = self.batch.headers()

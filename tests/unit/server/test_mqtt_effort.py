@@ -13,7 +13,7 @@ import pytest
 from penstock.broker.gathering import Gathering
 from penstock.gateway.mqtt import MqttGateway, MqttHub
 from penstock.gateway.options import MqttOptions
-from penstock.log import Log
+from penstock.log import Log, rows
 from penstock.log.commit import Commit
 from penstock.server.connection import Connection
 from penstock.server.engine import Engine
@@ -40,9 +40,10 @@ READS = {0: 1, 1: 2, 2: 3}
 LOOKS = {0: 1, 1: 1, 2: 2}
 # A machine that has much to do brings what was sent in parts.
 PARTS = 10
-COUNTED: dict[str, list[tuple[type, str]]] = {
+COUNTED: dict[str, list[tuple[Any, str]]] = {
     "appends": [(Log, "append"), (Log, "append_rows")],
     "commits": [(Commit, "run")],
+    "frames": [(rows, "frame_at")],
     "stored": [(Gathering, "_accept")],
     "turns": [(Engine, "_turn")],
     "reads": [(Connection, "buffer_updated")],
@@ -59,7 +60,7 @@ class Counts(Counter[str]):
             for owner, method in places:
                 monkeypatch.setattr(owner, method, self._counted(name, owner, method))
 
-    def _counted(self, name: str, owner: type, method: str) -> Callable[..., Any]:
+    def _counted(self, name: str, owner: Any, method: str) -> Callable[..., Any]:
         plain = getattr(owner, method)
 
         def counted(*args: Any, **how: Any) -> Any:
@@ -188,7 +189,7 @@ def test_connections_that_can_be_read_at_once_are_one_group(
     many = counted(tmp_path / "many", counts, CONNECTIONS, qos)
 
     # What is done for all of them, and not for each.
-    for what in ("appends", "stored", "commits"):
+    for what in ("appends", "stored", "commits", "frames"):
         assert one[what] == 1, (what, one)
         assert many[what] <= PARTS, (what, many)
     assert many["turns"] <= PARTS * one["turns"], (one, many)

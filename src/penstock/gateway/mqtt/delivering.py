@@ -29,7 +29,6 @@ from penstock.gateway.mqtt.headers import (
 from penstock.gateway.mqtt.hub import MqttHub
 from penstock.gateway.mqtt.writing import Form, PacketWriter, PublishMark
 from penstock.gateway.outbox import Outbox
-from penstock.log import Column
 from penstock.sessions import Session, Share, TopicFilter
 from penstock.sessions.retained import TOPIC as RETAINED
 from penstock.sessions.session import DeliveryTerms
@@ -91,7 +90,7 @@ class Delivering:
             or terms.no_local
             or EXPIRES in headers
             or page.expires is not None
-            or (self.writer.version == 5 and Column.PRIORITY in page.batch.columns())
+            or (self.writer.version == 5 and page.has_priorities)
         ):
             return self._mixed(one, lo, hi, now_s)
         form = self._form(one.share.topic, terms, headers, 0, 0, now_s)
@@ -190,7 +189,7 @@ class Delivering:
         page, share = one.page, one.share
         if not share.quiet:
             return [], lo
-        first = min(max(lo, page.batch.index_of(share.quiet)), hi)
+        first = min(max(lo, page.index_of(share.quiet)), hi)
         times, began_ms = page.not_before, self._hub.broker.sessions.began_ms
         if times is None:
             return [], first
@@ -221,10 +220,10 @@ class Delivering:
     # Bookkeeping
 
     def _ids(self, one: SentPage, lo: int, hi: int, qos: int) -> list[int]:
-        batch, base = one.page.batch, one.page.base
-        offsets: Sequence[int] = range(base + lo, base + hi)
-        if not batch.dense:
-            offsets = batch.offsets()[lo:hi]
+        page = one.page
+        offsets: Sequence[int] = range(page.base + lo, page.base + hi)
+        if not page.dense:
+            offsets = page.batch.offsets()[lo:hi]
         self._quota -= hi - lo
         session = self._session
         number = one.share.subscription.number
@@ -236,14 +235,14 @@ class Delivering:
         """No answer comes for these: they are settled by being sent, or left out."""
         subscription = one.share.subscription
         if subscription.policy.qos:
-            offset_of = one.page.batch.offset_of
+            offset_of = one.page.offset_of
             offsets = [offset_of(index) for index in range(lo, hi)]
             subscription.settle_all(offsets, one.consumer, urgent=urgent)
             self._hub.broker.wake_offered(subscription)
 
     def _retained_terms(self, page: Page, index: int) -> DeliveryTerms:
         """As the filter says that asked for it; after a restart, as all of them do."""
-        topic_filter = self._wanted_by.pop(page.batch.offset_of(index), None)
+        topic_filter = self._wanted_by.pop(page.offset_of(index), None)
         if topic_filter is not None:
             return terms_of(topic_filter)
         topic = retained_topic(page, index)

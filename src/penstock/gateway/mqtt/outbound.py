@@ -270,8 +270,8 @@ class Outbound(Delivering):
         page = self._hub.broker.pages.at(RETAINED, offset)
         if page is None:
             return b""
-        index = page.batch.index_of(offset)
-        if page.batch.offset_of(index) != offset:
+        index = page.index_of(offset)
+        if page.offset_of(index) != offset:
             return b""  # another one has taken its place
         if _due_s(page, index) > now_s:
             routes, session = self._hub.broker.sessions.routes, self._session
@@ -284,7 +284,7 @@ class Outbound(Delivering):
         return self.writer.publishes(replace(form, qos=0), [page.payloads[index]])
 
     def _retained(self, one: SentPage, index: int, now_s: float) -> list[bytes]:
-        topic, offset = retained_topic(one.page, index), one.page.batch.offset_of(index)
+        topic, offset = retained_topic(one.page, index), one.page.offset_of(index)
         routes, due_s = self._hub.broker.sessions.routes, _due_s(one.page, index)
         if due_s:  # it is sent as all filters say that there are by then
             self._wanted_by.pop(offset, None)
@@ -312,7 +312,7 @@ class Outbound(Delivering):
         if subscription.owed.paused >= MAX_LATE:
             self._waive(one, index, index + 1)
             return
-        offset = one.page.batch.offset_of(index)
+        offset = one.page.offset_of(index)
         subscription.put_back([offset], one.consumer)
         subscription.put_off_until(offset, due_s)
         self._hub.broker.timers.arm(subscription, due_s)
