@@ -30,6 +30,8 @@ class Upkeep:
         self._maintain_at_s = 0.0
         self._scrub_at_s = 0.0
         self._turns = 0
+        self._written = log.written
+        """The last group at the turn before."""
 
     def step(self, now_s: float, *, idle: bool) -> None:
         """Do a little; called every second or so. Old bytes are for idle moments."""
@@ -44,10 +46,15 @@ class Upkeep:
     def index(self, *, idle: bool) -> None:
         """Index chains; called ten times a second, one busy turn of ten counts.
 
-        So that an idle server catches up fast, and a busy one at all.
+        So that an idle server catches up fast, and a busy one at all. One that commits
+        between all turns is busy, although it may rest whenever it is looked at; and
+        many small groups cost less to index when they have been gathered.
         """
-        self._turns = 0 if idle else self._turns + 1
-        if self._chains is None or not (idle or self._turns % BUSY_TURNS == 0):
+        written = self._log.written
+        quiet = idle and written == self._written
+        self._written = written
+        self._turns = 0 if quiet else self._turns + 1
+        if self._chains is None or not (quiet or self._turns % BUSY_TURNS == 0):
             return
         try:
             self._chains.step()

@@ -125,6 +125,25 @@ def test_chains_are_indexed_at_every_idle_turn_and_at_some_busy_ones(
     assert turns == [0, 1, 2, 2 + BUSY_TURNS, 2 + 2 * BUSY_TURNS]
 
 
+def test_a_server_that_commits_between_all_turns_is_busy(
+    log: Log, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chains = Chains(log)
+    turns: list[int] = []
+    turn = 0
+    monkeypatch.setattr(chains, "step", lambda: turns.append(turn))
+    upkeep = Upkeep(log, chains)
+    log.create_topic("t")
+
+    for turn in range(2 * BUSY_TURNS + 2):
+        if turn < 2 * BUSY_TURNS:
+            log.append("t", Columns([b"x"], 0))
+            log.commit()
+        upkeep.index(idle=True)
+
+    assert turns == [BUSY_TURNS - 1, 2 * BUSY_TURNS - 1, *range(20, 22)]
+
+
 def test_without_chains_nothing_is_indexed(log: Log) -> None:
     Upkeep(log).index(idle=True)
 
