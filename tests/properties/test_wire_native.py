@@ -15,11 +15,15 @@ from penstock.wire.native import (
     FrameSplitter,
     LargeAsk,
     Publish,
+    Published,
     Received,
     ServerMessage,
     decode_client,
+    decode_run,
     decode_server,
     encode,
+    encode_published,
+    is_plain,
 )
 from penstock.wire.native.frames import HEADER_BYTES
 
@@ -61,6 +65,51 @@ def test_messages_come_back_however_the_stream_is_cut(
 
     assert received == sent
     assert splitter.held_bytes == 0
+
+
+plain = st.builds(
+    Publish,
+    numbers,
+    texts,
+    st.lists(st.binary(max_size=20), max_size=3),
+    st.none() | st.lists(texts | st.none(), max_size=3),
+)
+
+
+@given(st.lists(plain | messages, min_size=1))
+def test_a_run_is_what_its_messages_are_one_by_one(sent: list[ClientMessage]) -> None:
+    """Up to where one is something else, or is the fault of the peer."""
+    bodies = [encode(one)[HEADER_BYTES:] for one in sent]
+    expected: list[Publish] = []
+    for body in bodies:
+        try:
+            one = decode_client(body)
+        except RemoteProtocolError:
+            break
+        if not isinstance(one, Publish) or not (one.payloads and is_plain(one)):
+            break
+        expected.append(one)
+
+    run, count = decode_run(bodies)
+
+    assert count == len(expected)
+    assert [Publish(*row) for row in zip(*(run or ()), strict=True)] == expected
+
+
+@given(
+    st.lists(st.tuples(numbers, numbers, st.none() | st.uuids().map(str)), min_size=1)
+)
+def test_answers_to_a_run_are_those_to_each(
+    rows: list[tuple[int, int, str | None]],
+) -> None:
+    seqs, offsets, ids = zip(*rows, strict=True)
+
+    bodies = FrameSplitter(1000).feed(encode_published(seqs, offsets, ids))
+
+    assert [decode_server(body) for body in bodies] == [
+        Published(seq, offset, None if id_ is None else [id_])
+        for seq, offset, id_ in rows
+    ]
 
 
 @given(st.lists(st.binary()))

@@ -49,6 +49,7 @@ from penstock.wire.native import (
     Hello,
     LargeAsk,
     Publish,
+    PublishRun,
     Received,
     Refuse,
     Settle,
@@ -58,6 +59,7 @@ from penstock.wire.native import (
     Unsubscribe,
     Welcome,
     decode_client,
+    decode_run,
     encode,
 )
 
@@ -123,7 +125,7 @@ class NativeGateway(Gateway):
         self._name = ""
         self._user = ""
         """Who has logged in, by the name of the user or of the token."""
-        self._held: list[Received] = []
+        self._held: list[Received | PublishRun] = []
         """What waits for a login, or for its turn, from ``_at`` on."""
         self._at = 0
         self._wrong: RemoteProtocolError | None = None
@@ -134,7 +136,13 @@ class NativeGateway(Gateway):
             return
         received = self._held[self._at :]
         try:
-            for body in self._splitter.feed(data):
+            bodies = self._splitter.feed(data)
+            done = 0
+            if len(bodies) > 1:
+                run, done = decode_run(bodies)
+                if run is not None:
+                    received.append(run)
+            for body in bodies[done:] if done else bodies:
                 received.append(decode_client(body))
         except RemoteProtocolError as error:
             self._wrong = error
@@ -247,7 +255,9 @@ class NativeGateway(Gateway):
 
     # Messages
 
-    def _messages(self, received: list[Received], at: int, now_s: float) -> None:
+    def _messages(
+        self, received: list[Received | PublishRun], at: int, now_s: float
+    ) -> None:
         """Carry out messages from ``at`` on, up to one that has to wait."""
         end = len(received)
         while at < end and not self.closing:
@@ -268,7 +278,7 @@ class NativeGateway(Gateway):
         if self._wrong is not None and self.login is None and not self.closing:
             self._refuse_all(self._wrong)
 
-    def _message(self, message: Received, now_s: float) -> None:
+    def _message(self, message: Received | PublishRun, now_s: float) -> None:
         if isinstance(message, Hello) == self.settled:
             said = "Hello twice" if self.settled else "Hello has to come first"
             self._refuse_all(RemoteProtocolError("native", said))
@@ -280,6 +290,8 @@ class NativeGateway(Gateway):
                 self._guarded(0, lambda: self._refuse(message, now_s))
             case Hello():
                 self._hello(message)
+            case PublishRun():
+                self._publisher.run(message, now_s)
             case Publish():
                 self._publisher.publish([message], now_s)
             case Finish():

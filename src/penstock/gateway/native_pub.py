@@ -1,11 +1,12 @@
-"""Publishing on a native connection: runs of messages become one batch per topic."""
+"""Publishing on a native connection: a run of messages is stored in one step."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import accumulate, chain, repeat
 from operator import itemgetter
-from typing import Any
+from typing import Any, cast
 
 from penstock.access.grants import OPEN
 from penstock.broker.broker import Broker
@@ -25,10 +26,11 @@ from penstock.wire.native import (
     Finish,
     Publish,
     Published,
+    PublishRun,
     RefusedUnit,
     RequestRefused,
     encode,
-    is_plain,
+    encode_published,
 )
 
 # What is told of what was done and then lost.
@@ -48,61 +50,78 @@ class NativePublishing:
         """Publish messages that came one behind the other."""
         at, end = 0, len(messages)
         while at < end:
-            first = messages[at]
-            behind = at + 1
-            if first.payloads and is_plain(first):
-                topic, named = first.topic, first.ids is not None
-                while behind < end:
-                    one = messages[behind]
-                    if one.topic != topic or (one.ids is not None) != named:
-                        break
-                    if not (one.payloads and is_plain(one)):
-                        break
-                    behind += 1
+            behind = at
+            while behind < end and _joins(messages[behind]):
+                behind += 1
             if behind - at > 1:
-                self._run(messages[at:behind], now_s)
+                self._run(_run_of(messages[at:behind]), messages[at:behind], now_s)
+                at = behind
             else:
-                self._one(first, now_s)
-            at = behind
+                self._one(messages[at], now_s)
+                at += 1
 
-    def _run(self, run: list[Publish], now_s: float) -> None:
-        """Payloads, with ids or without, for one topic: one batch, an answer each."""
-        payloads = [payload for one in run for payload in one.payloads]
-        ids = None
-        if run[0].ids is not None:
-            ids = [id_ for one in run for id_ in one.ids or ()]
+    def run(self, run: PublishRun, now_s: float) -> None:
+        """Publish payloads, with ids or without, that came one behind the other."""
+        self._run(run, (), now_s)
+
+    def _run(self, run: PublishRun, messages: Sequence[Publish], now_s: float) -> None:
+        """One batch, whatever topics they are for, and an answer to each message.
+
+        ``messages``: the same, if they have more than ``run`` says.
+        """
         try:
-            self.grants.check_publish(run[0].topic)
-            if ids is not None:
-                check_ids("id", ids)
-            columns = Columns(
-                payloads, int(now_s * 1000), ids=ids, producer=self.producer
-            )
-            units = [len(one.payloads) for one in run]
-            outcome = self._broker.accept(run[0].topic, columns, units=units)
+            outcome = self._store_run(run, messages, now_s)
         except PenstockError:
-            for one in run:  # each gets its own, and the good ones through
-                self._one(one, now_s)
+            for one in messages or map(Publish, *run):
+                self._one(one, now_s)  # each gets its own, and the good ones through
             return
         if not outcome.refused and len(outcome.pieces) == 1:
-            data = b"".join(_published(run, outcome.pieces[0]))
+            (piece,) = outcome.pieces
+            data = encode_published(*_first_of_each(run, piece))
             self._outbox.after(
-                outcome.group, data, lambda: b"".join(not_stored(o.seq) for o in run)
+                piece.group, data, lambda: b"".join(map(not_stored, run.seqs))
             )
             return
         groups = {unit: one.group for one in outcome.pieces for unit in one.units}
         answers = {
-            unit: problem(run[unit].seq, error)
+            unit: problem(run.seqs[unit], error)
             for unit, error in outcome.refused.items()
         }
         for piece in outcome.pieces:
-            answers.update(zip(piece.units, _published(run, piece), strict=True))
-        places = range(len(run))
+            rows = zip(piece.units, *_first_of_each(run, piece), strict=True)
+            for unit, seq, offset, id_ in rows:
+                answers[unit] = encode_published([seq], [offset], [id_])
+        places = range(len(run.seqs))
         self._outbox.each(
             [answers[unit] for unit in places],
             [groups.get(unit, 0) for unit in places],
-            lambda unit: not_stored(run[unit].seq),
+            lambda unit: not_stored(run.seqs[unit]),
         )
+
+    def _store_run(
+        self, run: PublishRun, messages: Sequence[Publish], now_s: float
+    ) -> Accepted:
+        topics, counts = run.topics, list(map(len, run.payloads))
+        one_topic = topics.count(topics[0]) == len(topics)
+        for topic in topics[:1] if one_topic else dict.fromkeys(topics):
+            self.grants.check_publish(topic)
+        columns = Columns(
+            chain.from_iterable(run.payloads), int(now_s * 1000), producer=self.producer
+        )
+        columns.ids = _joined(run.ids, counts, None)
+        for field in SETTABLE if messages else ():
+            given = [getattr(one, field.column) for one in messages]
+            setattr(columns, field.column, _joined(given, counts, field.blank))
+        for field in TEXTS:
+            if (texts := getattr(columns, field.column)) is not None:
+                check_ids(field.name, texts)
+        single = len(columns) == len(counts)
+        units = () if single else counts
+        if one_topic:
+            return self._broker.accept(topics[0], columns, units=units)
+        if not single:
+            topics = list(chain.from_iterable(map(repeat, topics, counts)))
+        return self._broker.accept_rows(topics, columns, units=units)
 
     def _one(self, message: Publish, now_s: float) -> None:
         try:
@@ -198,19 +217,62 @@ class NativePublishing:
         check_given(message)
 
 
-def _published(run: list[Publish], piece: StoredPiece) -> list[bytes]:
-    """The answers to those of a run that were stored together."""
-    appended = piece.appended
+def _joins(message: Publish) -> bool:
+    """Whether it may be stored together with others, and answered like them."""
+    return (
+        message.dedup_ids is None and message.units is None and bool(message.payloads)
+    )
+
+
+def _run_of(messages: Sequence[Publish]) -> PublishRun:
+    rows = [(one.seq, one.topic, one.payloads, one.ids) for one in messages]
+    return PublishRun(*zip(*rows, strict=True))
+
+
+def _joined(
+    given: Sequence[list[Any] | None], counts: list[int], blank: object
+) -> list[Any] | None:
+    """One column of what each message has of it; None if none has any."""
+    # Any: the values of whichever field.
+    missing = given.count(None)
+    if missing == len(given):
+        return None
+    if missing:
+        pairs = zip(given, counts, strict=True)
+        parts = [[blank] * count if one is None else one for one, count in pairs]
+        return list(chain.from_iterable(parts))
+    return list(chain.from_iterable(cast("Sequence[list[Any]]", given)))
+
+
+def _first_of_each(
+    run: PublishRun, piece: StoredPiece
+) -> tuple[Sequence[int], Sequence[int], Sequence[str | None]]:
+    """Of the messages of a piece: seqs, their first offsets, and the ids to be told.
+
+    An id is told where one was generated.
+    """
+    units, offsets, appended = piece.units, piece.offsets, piece.appended
     assert appended is not None, "no ids were given to tell them by"
-    answers, place = [], 0
-    for unit in piece.units:
-        one = run[unit]
-        first = None
-        if one.ids is None or None in one.ids:
-            first = [appended.generated_id(place)]
-        answers.append(encode(Published(one.seq, piece.offsets[place], first)))
-        place += len(one.payloads)
-    return answers
+    places: Sequence[int] = range(len(units))
+    if len(offsets) > len(units):
+        counts = [len(run.payloads[unit]) for unit in units]
+        places = [0, *accumulate(counts)][:-1]
+        offsets = [offsets[place] for place in places]
+    seqs: Sequence[int] = run.seqs
+    given = run.ids
+    if len(units) < len(seqs):
+        seqs = [seqs[unit] for unit in units]
+        given = [given[unit] for unit in units]
+    named = [one is not None and None not in one for one in given]
+    if all(named):
+        return seqs, offsets, [None] * len(units)
+    made = appended.generated_ids()
+    if len(made) > len(units):
+        made = [made[place] for place in places]
+    if not any(named):
+        return seqs, offsets, made
+    told = [None if has else id_ for has, id_ in zip(named, made, strict=True)]
+    return seqs, offsets, told
 
 
 def _of_units(

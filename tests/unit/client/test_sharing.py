@@ -43,6 +43,7 @@ def got(monkeypatch: pytest.MonkeyPatch) -> Got:
         return message
 
     monkeypatch.setattr(native, "decode_client", decode)
+    monkeypatch.setattr(native, "decode_run", lambda bodies: (None, 0))
     return found
 
 
@@ -59,6 +60,7 @@ def before(monkeypatch: pytest.MonkeyPatch) -> Got:
         return message
 
     monkeypatch.setattr(native, "decode_client", decode)
+    monkeypatch.setattr(native, "decode_run", lambda bodies: (None, 0))
     return found
 
 

@@ -6,6 +6,7 @@ from unittest.mock import Mock
 import pytest
 
 from penstock.access.grants import Rule
+from penstock.client.deliveries import Offsets
 from penstock.log import Batch, Columns, LogOptions
 from penstock.wire.native import (
     Answer,
@@ -17,6 +18,7 @@ from penstock.wire.native import (
     RequestRefused,
     ServerMessage,
     Subscribe,
+    encode,
 )
 from tests.unit.gateway.native_peer import NativePeer, only
 from tests.unit.gateway.scene import Rules, Scene, limited
@@ -203,6 +205,95 @@ def test_of_publishes_in_one_read_only_what_does_not_fit_is_refused(
     assert payloads == [b"1", b"3"]
 
 
+# Runs
+
+
+def counted(monkeypatch: pytest.MonkeyPatch, scene: Scene, name: str) -> Mock:
+    found = Mock(wraps=getattr(scene.broker, name))
+    monkeypatch.setattr(scene.broker, name, found)
+    return found
+
+
+@pytest.mark.parametrize("keys", [None, [b"k"]])
+def test_messages_for_many_topics_are_stored_in_one_step(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch, keys: list[bytes | None] | None
+) -> None:
+    """Neither a step, nor an answer of the outbox, for each of them."""
+    peer = NativePeer(scene)
+    rows = counted(monkeypatch, scene, "accept_rows")
+    single = counted(monkeypatch, scene, "accept")
+    answers = Mock(wraps=peer.gateway._outbox.after)
+    monkeypatch.setattr(type(peer.gateway._outbox), "after", answers)
+    answers.side_effect = None
+
+    peer.gateway.receive(
+        b"".join(
+            encode(Publish(n, f"t{n % 10}", [b"%d" % n], keys=keys))
+            for n in range(1000)
+        ),
+        0.0,
+    )
+
+    assert (rows.call_count, single.call_count) == (1, 0)
+    assert answers.call_count == 1
+
+
+def test_messages_for_several_topics_are_answered_each_by_itself(scene: Scene) -> None:
+    answers = NativePeer(scene).say(
+        Publish(1, "a", [b"0"]),
+        Publish(2, "b", [b"1", b"2"]),
+        Publish(3, "a", [b"3"], ids=["mine"]),
+        Publish(1 << 40, "a", [b"4", b"5"], ids=["x", None]),
+        Publish(5, "$no", [b"6"]),
+        Publish(7, "b", [b"8"]),
+    )
+
+    a = [event for batch in stored(scene, "a") for event in batch.events()]
+    b = [event for batch in stored(scene, "b") for event in batch.events()]
+    assert [one.payload for one in a] == [b"0", b"3", b"4", b"5"]
+    assert [one.payload for one in b] == [b"1", b"2", b"8"]
+    assert [one.id for one in a[1:3]] == ["mine", "x"]
+    found = {one.seq: (one.offsets, one.ids) for one in only(Published, answers)}
+    assert found == {
+        1: (0, [a[0].id]),
+        2: (0, [b[0].id]),
+        3: (1, None),
+        1 << 40: (2, found[1 << 40][1]),
+        7: (2, [b[2].id]),
+    }
+    (mixed,) = [one for one in only(Published, answers) if one.seq == 1 << 40]
+    assert Offsets.of(mixed, 2, ["x", None]).ids() == ["x", a[3].id]
+    refused = [(one.seq, one.error) for one in only(RequestRefused, answers)]
+    assert refused == [(5, "ReservedName")]
+    assert [getattr(one, "seq", 0) for one in answers] == [1, 2, 3, 1 << 40, 5, 7]
+
+
+def test_an_id_that_cannot_be_is_refused_and_no_other_message_of_a_run(
+    scene: Scene,
+) -> None:
+    answers = NativePeer(scene).say(
+        Publish(1, "a", [b"0"], ids=["x"]),
+        Publish(2, "b", [b"1"], ids=[" "]),
+        Publish(3, "a", [b"2"], ids=["y"]),
+    )
+
+    assert [one.seq for one in only(Published, answers)] == [1, 3]
+    refused = [(one.seq, one.error) for one in only(RequestRefused, answers)]
+    assert refused == [(2, "InvalidBatch")]
+    assert not scene.broker.log.has_topic("b")
+
+
+def test_a_run_that_a_failed_write_lost_is_a_problem_for_each(scene: Scene) -> None:
+    peer = NativePeer(scene)
+    scene.commits = False
+    peer.say(*[Publish(n, f"t{n}", [b"x"]) for n in range(5)])
+
+    scene.fail_commit()
+
+    found = [(one.seq, one.error) for one in only(RequestRefused, peer.read())]
+    assert found == [(n, "WriteFailed") for n in range(5)]
+
+
 # Units: calls that share a message
 
 
@@ -219,8 +310,7 @@ def test_units_are_stored_in_one_step_and_have_one_answer(
     scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     peer = NativePeer(scene)
-    counted = Mock(wraps=scene.broker.accept)
-    monkeypatch.setattr(scene.broker, "accept", counted)
+    accepts = counted(monkeypatch, scene, "accept")
 
     (answer,) = peer.say(
         Publish(1, "t", [b"%d" % n for n in range(100)], units=[1] * 100)
@@ -229,7 +319,7 @@ def test_units_are_stored_in_one_step_and_have_one_answer(
     assert isinstance(answer, Published)
     assert (answer.seq, answer.offsets, answer.refused) == (1, 0, None)
     assert answer.ids == stored(scene)[0].ids()[:1]
-    assert counted.call_count == 1
+    assert accepts.call_count == 1
 
 
 def test_a_unit_that_does_not_fit_is_refused_and_no_other(scene: Scene) -> None:

@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-from penstock.wire.native.codec import decode_client, decode_server, encode, is_plain
+from penstock.wire.native.codec import (
+    PublishRun,
+    decode_client,
+    decode_run,
+    decode_server,
+    encode,
+    encode_published,
+    is_plain,
+)
 from penstock.wire.native.frames import FrameSplitter
 from penstock.wire.native.messages import (
     EVENTS_COLUMNS,
@@ -50,6 +58,7 @@ __all__ = [
     "ChannelMoved",
     "RequestRefused",
     "Publish",
+    "PublishRun",
     "Published",
     "Received",
     "Refuse",
@@ -62,7 +71,9 @@ __all__ = [
     "Unsubscribe",
     "Welcome",
     "decode_client",
+    "decode_run",
     "decode_server",
     "encode",
+    "encode_published",
     "is_plain",
 ]

@@ -8,15 +8,18 @@ values before there is one, and what has too many costs no more than its bytes.
 
 from __future__ import annotations
 
-from collections.abc import Sized
+from collections.abc import Iterable, Sequence, Sized
+from contextlib import suppress
+from itertools import repeat
 from operator import attrgetter
-from typing import Annotated
+from struct import Struct
+from typing import Annotated, NamedTuple, cast
 
 import msgspec
 from msgspec import Meta, Raw
 
 from penstock.errors import LocalProtocolError, RemoteProtocolError
-from penstock.wire.native.frames import frame
+from penstock.wire.native.frames import HEADER_BYTES, frame
 from penstock.wire.native.messages import (
     EVENTS_COLUMNS,
     PUBLISH_COLUMNS,
@@ -27,7 +30,9 @@ from penstock.wire.native.messages import (
     LargeAsk,
     LargePublish,
     Plain,
+    PlainPublish,
     Publish,
+    Published,
     Received,
     ServerMessage,
     Stage,
@@ -114,7 +119,14 @@ def _count(value: Raw) -> int:
 # What is not longer is taken apart at once.
 LARGE_BYTES = 1 << 16
 
+# In front of a Published: an array of its number and fields. Of a list of one id.
+_PUBLISHED = bytes([0x90 + 1 + len(Published.__struct_fields__), 65])
+_ONE_ID = b"\x91\xd9\x24"
+_NIL_BYTE = b"\xc0"
+
 _encode = msgspec.msgpack.Encoder().encode
+_decode_plain = msgspec.msgpack.Decoder(PlainPublish).decode
+_columns_of = attrgetter("seq", "topic", "payloads", "ids")
 _decode_client = msgspec.msgpack.Decoder(
     Plain | Publish | LargeAsk | Finish | Stage
 ).decode
@@ -157,6 +169,87 @@ def decode_client(body: bytes | memoryview) -> Received:
     elif type(message) is Stage:
         _check_publish(message.publish)
     return message
+
+
+class PublishRun(NamedTuple):
+    """Plain publishes one behind the other, in columns: entry ``i`` is of message i."""
+
+    seqs: Sequence[int]
+    topics: Sequence[str]
+    payloads: Sequence[list[bytes]]
+    ids: Sequence[list[str | None] | None]
+
+
+def decode_run(bodies: Sequence[bytes | memoryview]) -> tuple[PublishRun | None, int]:
+    """Plain publishes that these begin with, and how many they are.
+
+    Whatever is no such thing is left to ``decode_client``.
+    """
+    run: list[PlainPublish] = []
+    with suppress(ValueError, RecursionError):
+        # What was decoded before one that is no plain publish stays in the list.
+        run.extend(map(_decode_plain, _small(bodies)))
+    if not run:
+        return None, 0
+    seqs, topics, payloads, ids = zip(*map(_columns_of, run), strict=True)
+    columns = PublishRun(seqs, topics, payloads, ids)
+    if ids.count(None) == len(ids) or _fit(ids, payloads):
+        return columns, len(run)
+    fits = [one is None or len(one) == len(payloads[at]) for at, one in enumerate(ids)]
+    if (end := [*fits, False].index(False)) == 0:
+        return None, 0
+    return PublishRun(seqs[:end], topics[:end], payloads[:end], ids[:end]), end
+
+
+def _fit(
+    ids: Sequence[list[str | None] | None], payloads: Sequence[list[bytes]]
+) -> bool:
+    """Whether each has as many ids as payloads; a look at all of them together."""
+    try:
+        counts = list(map(len, cast("Sequence[list[str | None]]", ids)))
+    except TypeError:  # some have none
+        return False
+    return counts == list(map(len, payloads))
+
+
+def _small(bodies: Sequence[bytes | memoryview]) -> Sequence[bytes | memoryview]:
+    """Those in front of the first that has to be looked at before it is decoded."""
+    if max(map(len, bodies)) <= LARGE_BYTES:
+        return bodies
+    return bodies[: next(at for at, one in enumerate(bodies) if len(one) > LARGE_BYTES)]
+
+
+def encode_published(
+    seqs: Sequence[int], offsets: Sequence[int], ids: Sequence[str | None]
+) -> bytes:
+    """A Published for each seq with the first offset, and the id that is told, if any.
+
+    Numbers may take more bytes than they need, so that all take the same. Ids are
+    generated ones, which have 36 characters.
+    """
+    told = len(ids) - ids.count(None)
+    if min(seqs) < 0 or 0 < told < len(ids):
+        rows = zip(seqs, offsets, ids, strict=True)
+        return b"".join(
+            encode(Published(seq, offset, None if id_ is None else [id_]))
+            for seq, offset, id_ in rows
+        )
+    (seq_tag, seq_code), (tag, code) = _width(max(seqs)), _width(max(offsets))
+    layout = Struct(f">4s2sB{seq_code}B{code}" + ("3s36s" if told else "s") + "s")
+    head = frame(bytes(layout.size - HEADER_BYTES))[:HEADER_BYTES]
+    columns: list[Iterable[object]] = [repeat(head), repeat(_PUBLISHED)]
+    columns += [repeat(seq_tag), seqs, repeat(tag), offsets]
+    if told:
+        columns += [repeat(_ONE_ID), map(str.encode, cast("Sequence[str]", ids))]
+    else:
+        columns.append(repeat(_NIL_BYTE))
+    columns.append(repeat(_NIL_BYTE))  # no unit was refused
+    return b"".join(map(layout.pack, *columns))
+
+
+def _width(largest: int) -> tuple[int, str]:
+    """The tag of a number of MessagePack that may be so large, and its struct code."""
+    return (0xCE, "I") if largest < 1 << 32 else (0xCF, "Q")
 
 
 def _ask(message: LargeAsk) -> Ask | LargeAsk:

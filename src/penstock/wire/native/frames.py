@@ -38,11 +38,18 @@ class FrameSplitter:
         frames: list[bytes | memoryview] = []
         view = memoryview(data)
         at = self._gather(view, frames) if self._held else 0
-        while len(view) - at >= HEADER_BYTES:
-            end = at + HEADER_BYTES + self._length(view[at:])
-            if end > len(view):
+        # Once for each message, and there may be thousands: nothing is called that
+        # need not be.
+        size, limit, length_at = len(data), self.max_bytes, _LENGTH.unpack_from
+        while size - at >= HEADER_BYTES:
+            (length,) = length_at(data, at)
+            if length > limit:
+                raise _too_long(length, limit)
+            begin = at + HEADER_BYTES
+            end = begin + length
+            if end > size:
                 break
-            frames.append(view[at + HEADER_BYTES : end])
+            frames.append(view[begin:end])
             at = end
         self._held += view[at:]
         return frames
@@ -70,10 +77,12 @@ class FrameSplitter:
     def _length(self, frame: memoryview | bytearray) -> int:
         length: int = _LENGTH.unpack_from(frame)[0]
         if length > self.max_bytes:
-            raise RemoteProtocolError(
-                "native", f"message of {length} bytes exceeds {self.max_bytes}"
-            )
+            raise _too_long(length, self.max_bytes)
         return length
+
+
+def _too_long(length: int, limit: int) -> RemoteProtocolError:
+    return RemoteProtocolError("native", f"message of {length} bytes exceeds {limit}")
 
 
 def frame(message: bytes) -> bytes:

@@ -75,6 +75,23 @@ class LargePublish(msgspec.Struct, array_like=True, frozen=True, tag=2):
     units: msgspec.Raw = _NIL
 
 
+class PlainPublish(msgspec.Struct, array_like=True, frozen=True, tag=2, gc=False):
+    """A Publish that has payloads, perhaps ids, and nothing else, as most have."""
+
+    seq: int
+    topic: str
+    payloads: Annotated[list[bytes], Meta(min_length=1)]
+    ids: list[str | None] | None = None
+    keys: None = None
+    priorities: None = None
+    headers: None = None
+    parents: None = None
+    dedup_ids: None = None
+    expires: None = None
+    not_before: None = None
+    units: None = None
+
+
 class Subscribe(msgspec.Struct, array_like=True, frozen=True, tag=3):
     """Answered by Subscribed; then Events follow. No subscriber: a temporary one."""
 
