@@ -34,7 +34,7 @@ publishes = st.builds(Publish, numbers, texts, st.lists(st.binary(max_size=20)))
 messages = st.one_of(
     publishes,
     st.builds(Finish, numbers, numbers, st.lists(numbers), st.lists(publishes)),
-    st.tuples(st.sampled_from(range(1, 11)), st.lists(numbers | texts | st.none())).map(
+    st.tuples(st.sampled_from(range(1, 12)), st.lists(numbers | texts | st.none())).map(
         lambda pair: _from_array([pair[0], *pair[1]])
     ),
 ).filter(lambda message: message is not None)

@@ -123,7 +123,9 @@ class AsyncClient:
         self._writer = writer
         self._timeout_s = timeout_s
         self._session = NativeSession(str(where))
-        self._sharing = Sharing(self._session, self._flush, str(where), timeout_s)
+        self._loop = asyncio.get_running_loop()
+        self._flushing = False
+        self._sharing = Sharing(self._session, self.flush_soon, str(where), timeout_s)
         self._answers: dict[int, asyncio.Future[None]] = {}
         self._arrivals: dict[Inbox, asyncio.Event] = {}
         """An event for each subscription: something came, or it is over."""
@@ -306,8 +308,15 @@ class AsyncClient:
             self._check()
             await arrived.wait()
 
+    def flush_soon(self) -> None:
+        """Have what was said sent, once for all of this turn of the loop."""
+        if not self._flushing:
+            self._flushing = True
+            self._loop.call_soon(self._flush)
+
     def _flush(self) -> None:
         """Send what was said; whether it arrives is seen by its answers."""
+        self._flushing = False
         if self._error is None:
             self._session.flush_acks()
             if data := self._session.output():

@@ -124,6 +124,18 @@ class AsyncSubscription:
         """These were not begun: when this leaves, that is no try of them."""
         self._inbox.put_back.extend(offsets)
 
+    def prefetch(self, events: int) -> None:
+        """Have so many events on their way, or at hand, from now on.
+
+        A server of before goes on as it was.
+        """
+        if self._client._session.prefetch(self._inbox.channel, events):
+            self._client.flush_soon()
+
+    def flush_soon(self) -> None:
+        """Have the acks of this turn of the loop sent, once for all of them."""
+        self._client.flush_soon()
+
     async def flush(self) -> None:
         """Send the acks so far."""
         self._client._session.flush_acks()

@@ -29,6 +29,7 @@ from penstock.wire.native import (
     Finish,
     FrameSplitter,
     Hello,
+    Prefetch,
     Publish,
     Published,
     Refuse,
@@ -95,6 +96,8 @@ class NativeSession:
         self._output: list[bytes | Callable[[], bytes]] = []
         self.said = 0
         """Goes up with all that is put or leaves: nothing joins what is in front."""
+        self._tells_limit = False
+        """Whether the server says what it takes, as those do that know Prefetch."""
         self.max_frame_bytes = MAX_MESSAGE_BYTES
         """A server may close the connection for more, if it says so."""
         self._answers: dict[int, ServerMessage] = {}
@@ -178,6 +181,12 @@ class NativeSession:
 
     def settle(self, channel: int, offsets: Sequence[int]) -> None:
         self._put(Settle(channel, list(offsets)))
+
+    def prefetch(self, channel: int, events: int) -> bool:
+        """Let a channel have so many unsettled events; False if that is not known."""
+        if self._tells_limit:
+            self._put(Prefetch(channel, events))
+        return self._tells_limit
 
     def refuse(
         self,
@@ -293,6 +302,7 @@ class NativeSession:
             case Welcome():
                 self.version = message.version
                 if message.max_message_bytes:
+                    self._tells_limit = True
                     self.max_frame_bytes = message.max_message_bytes
                 self._answers[HELLO] = message
                 answered.append(HELLO)

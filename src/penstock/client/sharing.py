@@ -140,21 +140,23 @@ class SharedPublish(Generic[Call, Result]):
 
 
 class Sharing:
-    """What calls of one connection share; ``flush`` sends what the session has."""
+    """What calls of one connection share.
+
+    ``flush_soon`` has sent, at the end of the turn, what the session has.
+    """
 
     def __init__(
         self,
         session: NativeSession,
-        flush: Callable[[], None],
+        flush_soon: Callable[[], None],
         where: str,
         timeout_s: float,
     ) -> None:
         self._loop = asyncio.get_running_loop()
         self._session = session
-        self._flush = flush
+        self._flush_soon = flush_soon
         self._where = where
         self._timeout_s = timeout_s
-        self._flushing = False
         # Any: calls of each manner, as the manner is a part of the key.
         self._open: dict[tuple[Any, ...], SharedPublish[Any, Any]] = {}
         self._said = -1
@@ -222,15 +224,9 @@ class Sharing:
     # On its way out
 
     def _put(self, shared: SharedPublish[Any, Any]) -> None:
-        if not self._flushing:
-            self._flushing = True
-            self._loop.call_soon(self._send)
+        self._flush_soon()
         self._session.put_later(lambda: self._message(shared))
         self._wait_for(shared)
-
-    def _send(self) -> None:
-        self._flushing = False
-        self._flush()
 
     def _message(self, shared: SharedPublish[Any, Any]) -> bytes:
         """The bytes of it, now that it leaves."""

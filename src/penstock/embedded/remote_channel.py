@@ -12,6 +12,7 @@ from penstock.client.aio import AsyncClient
 from penstock.client.aio_subscription import AsyncSubscription
 from penstock.client.outgoing import Outgoing
 from penstock.embedded.job import Job, events_of, lane_of
+from penstock.embedded.options import MAX_AT_HAND
 from penstock.embedded.outgoing import Intent, by_topic, columns_of
 from penstock.embedded.queued_channel import TAKEN_S, say_waiting
 from penstock.embedded.runner import LANES, Runner
@@ -38,6 +39,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+# On its way to one program at most: others may take part in the window.
+MAX_AHEAD = MAX_AT_HAND // 4
 # Between two tries, if the server has too much to write.
 _BUSY_S = 0.05
 
@@ -52,10 +55,11 @@ class RemoteChannel:
         self._subscription: AsyncSubscription
         self._reader: asyncio.Task[None] | None = None
         self._tasks: set[asyncio.Task[None]] = set()
-        self._flushing = False
         self._up = False
         """Whether there is a connection that knows of the events at hand."""
         self._by_key = runner.handler.options.order == "key"
+        self._ahead = self._prefetch()
+        """How many events may be on their way, or at hand."""
         self._last: int | None = None
         """The event that came last."""
         self._moves = 0
@@ -83,6 +87,7 @@ class RemoteChannel:
                 raise
             self._say_alone()
             subscription = await self._subscribed(client, replace(policy, order="log"))
+        self._ahead = self._prefetch()
         subscription.when_moved(self._moved)
         self._subscription = subscription
         self._client = client
@@ -118,10 +123,28 @@ class RemoteChannel:
     def _moved(self) -> None:
         self._moves += 1
         self._last = None
+        self._ahead = self._prefetch()  # what was said meanwhile counts for nothing
         self.runner.moved()
 
+    def _look_ahead(self) -> None:
+        """Have as much on its way as the handler gets through in a moment.
+
+        That is said seldom, not with each change of it. What has an order stays as it
+        is: more of it could not be begun.
+        """
+        if self.runner.handler.options.ordered:
+            return
+        least = self._prefetch()
+        wanted = max(least, min(self.runner.most(), MAX_AHEAD))
+        if wanted >= 2 * self._ahead or wanted <= self._ahead // 4:
+            self._ahead = wanted
+            self._subscription.prefetch(wanted)
+
     def _prefetch(self) -> int:
-        """What is on its way has its try counted, so it is what can be begun."""
+        """What is on its way has its try counted, so it is what can be begun.
+
+        A handler that has shown to be fast gets more, see above.
+        """
         options = self.runner.handler.options
         if options.order == "strict":
             return 1
@@ -140,6 +163,7 @@ class RemoteChannel:
                 self._up = False
             else:
                 self._last = batch.offsets[-1]
+                self._look_ahead()
                 self.runner.arrived(self._jobs(batch))
 
     async def _resubscribed(self) -> bool:
@@ -197,16 +221,18 @@ class RemoteChannel:
             self._spawn(self._finish(jobs, intents, self._moves))
             return
         self._subscription.settle([job.offset for job in jobs])
-        self._flush_soon()
+        self._subscription.flush_soon()
 
     def refuse(self, job: Job, failure: Failure, *, final: bool) -> bool:
         if self._up:
             self._subscription.refuse(job.offset, failure, final=final)
-            self._flush_soon()
+            self._subscription.flush_soon()
         return False
 
     def put_back(self, jobs: list[Job]) -> None:
-        if self._up and jobs:
+        if self._up:
+            if self._ahead > self._prefetch():
+                self._subscription.prefetch(1)  # no more is to come
             self._subscription.put_back([job.offset for job in jobs])
 
     def wake(self) -> None:
@@ -268,22 +294,6 @@ class RemoteChannel:
             await asyncio.sleep(_BUSY_S)
         if moves == self._moves:
             self.runner.let_go(jobs)  # the events come again
-
-    def _flush_soon(self) -> None:
-        """Have acks sent, once for all of this turn of the loop."""
-        if not self._flushing:
-            self._flushing = True
-            self._loop.call_soon(self._flush)
-
-    def _flush(self) -> None:
-        self._flushing = False
-        self._spawn(self._sent())
-
-    async def _sent(self) -> None:
-        try:
-            await self._subscription.flush()
-        except PenstockError:
-            return  # the reader notices it too, and sees to it
 
     def _spawn(self, work: Any) -> None:
         task: asyncio.Task[None] = self._loop.create_task(work)

@@ -95,10 +95,11 @@ class Runner(TracedCalls):
             return 0
         if self.at_hand and self.at_hand == self._lanes.held:
             # All of them wait for others that went back, and come as one more.
-            return max(self._most() - self.at_hand, 1)
-        return self._most() - self.at_hand
+            return max(self.most() - self.at_hand, 1)
+        return self.most() - self.at_hand
 
-    def _most(self) -> int:
+    def most(self) -> int:
+        """How many events it may have at hand: what it gets through in a moment."""
         options = self._options
         ahead = self._concurrency
         if self._mean_s < AHEAD_S:
@@ -395,6 +396,8 @@ class Runner(TracedCalls):
         await self._pool.stop()
         if self._tasks:
             await asyncio.wait(self._tasks)
+        if late := self._drain():  # it was on its way from a server
+            self.channel.put_back(late)
         await self.channel.close()
 
     def _drain(self) -> list[Job]:

@@ -29,7 +29,12 @@ from penstock.delivery.owed import Owed
 from penstock.desk.access import check_verb, owner_of
 from penstock.desk.desk import Desk
 from penstock.desk.verbs import Promise, Verb, call, unpacked
-from penstock.errors import LoginRefused, PenstockError, RemoteProtocolError
+from penstock.errors import (
+    InvalidOption,
+    LoginRefused,
+    PenstockError,
+    RemoteProtocolError,
+)
 from penstock.gateway.gateway import LOGIN_BYTES, Gateway, LoginRequest
 from penstock.gateway.native_events import messages, stage
 from penstock.gateway.native_fetch import Fetcher
@@ -48,6 +53,7 @@ from penstock.wire.native import (
     FrameSplitter,
     Hello,
     LargeAsk,
+    Prefetch,
     Publish,
     PublishRun,
     Received,
@@ -286,6 +292,8 @@ class NativeGateway(Gateway):
         match message:
             case Settle():
                 self._settle(message)
+            case Prefetch():
+                self._guarded(0, lambda: self._prefetch(message))
             case Refuse():
                 self._guarded(0, lambda: self._refuse(message, now_s))
             case Hello():
@@ -397,6 +405,15 @@ class NativeGateway(Gateway):
         subscription.settle_all(message.offsets, consumer)
         if len(subscription.consumers) > 1:  # there is room in the window for others
             self._broker.wake(subscription)
+
+    def _prefetch(self, message: Prefetch) -> None:
+        channel = self._channels.get(message.channel)
+        if channel is None:
+            return  # it ended, or was moved, while this was on its way
+        if message.events < 1:
+            raise InvalidOption("prefetch", message.events, "at least 1")
+        channel.consumer.prefetch = message.events
+        self._broker.wake(channel.consumer.subscription)
 
     def _finish(self, message: Finish, now_s: float) -> None:
         channel = self._channels.get(message.channel)

@@ -14,7 +14,9 @@ from penstock.embedded import Context, Domain, Event
 from penstock.embedded.outgoing import Intent
 from penstock.embedded.remote_channel import RemoteChannel, outgoing
 from penstock.errors import ConnectionLost, InvalidOption
+from penstock.gateway import native
 from penstock.model.remote_errors import remote_error
+from penstock.wire.native import Received, Welcome, decode_client
 from tests.local_server import LocalServer, local_server
 from tests.unit.embedded.scene import Stage, job, until
 
@@ -266,3 +268,153 @@ def test_intents_become_columns() -> None:
         "headers": [{"a": "b"}, {}],
     }
     assert made.dedup_ids is None
+
+
+# How much is on its way
+
+
+def counting(
+    monkeypatch: pytest.MonkeyPatch, *, knows_prefetch: bool
+) -> dict[str, int]:
+    """How many messages of a kind a server gets, which may be one of before."""
+    counts: dict[str, int] = {}
+
+    def decode(body: bytes | memoryview) -> Received:
+        message = decode_client(body)
+        name = type(message).__name__
+        counts[name] = counts.get(name, 0) + 1
+        return message
+
+    monkeypatch.setattr(native, "decode_client", decode)
+    if not knows_prefetch:
+        monkeypatch.setattr(native, "Welcome", lambda version, limit: Welcome(version))
+    return counts
+
+
+@pytest.mark.parametrize("knows_prefetch", [True, False])
+def test_a_fast_handler_gets_more_at_once_and_settles_it_at_once(
+    server: LocalServer, monkeypatch: pytest.MonkeyPatch, knows_prefetch: bool
+) -> None:
+    counts = counting(monkeypatch, knows_prefetch=knows_prefetch)
+    handled: list[int] = []
+    domain = Domain("me")
+
+    @domain.on("t", concurrency=4)
+    async def take(event: Event[bytes]) -> None:
+        handled.append(event.offset)
+
+    async def run() -> None:
+        async with penstock.open(url(server)) as broker:
+            await broker.publish_many("t", [b"x"] * 10_000)
+            await broker.start(domain)
+            await broker.wait_until_settled()
+
+    go(run)
+
+    assert handled == list(range(10_000))
+    if knows_prefetch:
+        assert counts["Settle"] < 10_000 / 20
+        assert 1 <= counts["Prefetch"] <= 10
+    else:
+        assert counts["Settle"] >= 10_000 / 4
+        assert "Prefetch" not in counts
+
+
+@pytest.mark.parametrize("options", [{"order": "strict"}, {"order": "key"}])
+def test_what_has_an_order_is_not_looked_ahead_for(
+    server: LocalServer, monkeypatch: pytest.MonkeyPatch, options: Any
+) -> None:
+    counts = counting(monkeypatch, knows_prefetch=True)
+    domain = Domain("me")
+
+    @domain.on("t", **options)
+    async def take(event: Event[bytes]) -> None: ...
+
+    async def run() -> None:
+        async with penstock.open(url(server)) as broker:
+            await broker.publish_many("t", [b"x"] * 500)
+            await broker.start(domain)
+            await broker.wait_until_settled()
+
+    go(run)
+
+    assert counts["Settle"] > 1
+    assert "Prefetch" not in counts
+
+
+def test_a_handler_that_becomes_slow_gets_less_again() -> None:
+    async def run() -> None:
+        stage = Stage(handle, concurrency=4)
+        link: Any = None
+        channel = RemoteChannel(link, stage.runner)
+        said: list[int] = []
+        subscription: Any = FakeSubscription()
+        subscription.prefetch = said.append
+        channel._subscription = subscription
+
+        for mean_s in (10.0, 0.0, 0.0001, 0.002, 0.003, 1.0):
+            stage.runner._mean_s = mean_s
+            channel._look_ahead()
+
+        assert said == [1024, 40, 4]
+
+    go(run)
+
+
+def test_what_a_fast_handler_had_not_begun_is_no_try_when_it_leaves(
+    server: LocalServer,
+) -> None:
+    tries: list[int] = []
+    first, second = Domain("me"), Domain("me")
+    handled: list[int] = []
+
+    async def run() -> None:
+        gate = asyncio.Event()
+
+        @first.on("t", concurrency=4)
+        async def take(event: Event[bytes]) -> None:
+            handled.append(event.offset)
+            if event.offset >= 5000:
+                gate.set()
+                await asyncio.Event().wait()
+
+        @second.on("t", concurrency=4)
+        async def take_rest(event: Event[bytes], context: Context) -> None:
+            handled.append(event.offset)
+            tries.append(context.tries)
+
+        async with penstock.open(url(server)) as broker:
+            await broker.publish_many("t", [b"x"] * 8000)
+            await broker.start(first)
+            await gate.wait()
+            await broker.close(0.01)
+        async with penstock.open(url(server)) as broker:
+            await broker.start(second)
+            await broker.wait_until_settled()
+
+    go(run)
+
+    assert set(handled) == set(range(8000))
+    begun = len(handled) - 8000
+    assert 1 <= begun <= 4
+    assert sorted(tries) == [1] * (len(tries) - begun) + [2] * begun
+
+
+def test_what_is_done_needs_no_task_to_be_told() -> None:
+    async def run() -> None:
+        stage = Stage(handle)
+        link: Any = None
+        channel = RemoteChannel(link, stage.runner)
+        settled: list[int] = []
+        subscription: Any = FakeSubscription()
+        subscription.settle, subscription.flush_soon = settled.extend, lambda: None
+        channel._subscription = subscription
+        channel._up = True
+
+        for number in range(100):
+            channel.finish([job(number)], [])
+
+        assert settled == list(range(100))
+        assert not channel._tasks
+
+    go(run)

@@ -13,6 +13,7 @@ from penstock.desk.desk import Desk
 from penstock.desk.figures import Figures
 from penstock.gateway.gateway import LOGIN_BYTES
 from penstock.gateway.options import NativeOptions
+from penstock.log import Columns
 from penstock.model.failure import MAX_MESSAGE_BYTES
 from penstock.wire.native import (
     Answer,
@@ -23,10 +24,12 @@ from penstock.wire.native import (
     Events,
     Finish,
     Hello,
+    Prefetch,
     Publish,
     Published,
     Refuse,
     RequestRefused,
+    ServerMessage,
     Settle,
     Subscribe,
     Subscribed,
@@ -893,3 +896,30 @@ def test_other_tokens_do_not(scene: Scene, hello: Hello, said: str) -> None:
     assert answers == [RequestRefused(0, "LoginRefused", text, "", {"reason": said})]
     assert peer.peer.closed
     assert scene.broker.log.topics() == []
+
+
+def test_a_channel_may_have_more_or_less_on_its_way_from_now_on(scene: Scene) -> None:
+    scene.broker.publish("t", Columns([b"%d" % n for n in range(20)], 0))
+    scene.commit()
+    peer = NativePeer(scene)
+
+    def offsets(answers: list[ServerMessage]) -> list[int]:
+        return [offset for one in only(Events, answers) for offset in one.offsets]
+
+    assert offsets(
+        peer.say(Subscribe(1, "t", "me", "earliest", prefetch=2)) + peer.read()
+    ) == [0, 1]
+    assert offsets(peer.say(Prefetch(1, 8))) == [2, 3, 4, 5, 6, 7]
+    assert offsets(peer.say(Prefetch(1, 3), Settle(1, [0, 1, 2, 3]))) == []
+    assert offsets(peer.say(Settle(1, [4, 5]))) == [8]
+    assert peer.say(Prefetch(9, 5)) == []
+
+
+def test_nothing_on_its_way_is_no_prefetch(scene: Scene) -> None:
+    scene.broker.publish("t", Columns([b"0"], 0))
+    peer = NativePeer(scene)
+    peer.say(Subscribe(1, "t", "me", "earliest", prefetch=2))
+
+    (refused,) = only(RequestRefused, peer.say(Prefetch(1, 0)))
+
+    assert (refused.seq, refused.error) == (0, "InvalidOption")

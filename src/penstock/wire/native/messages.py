@@ -201,6 +201,16 @@ class Fetch(msgspec.Struct, array_like=True, frozen=True, tag=10):
     max_bytes: int
 
 
+class Prefetch(msgspec.Struct, array_like=True, frozen=True, tag=11):
+    """From now on the channel may have so many unsettled events. No answer.
+
+    For servers that say ``max_message_bytes``: those of before do not know it.
+    """
+
+    channel: int
+    events: int
+
+
 class Welcome(msgspec.Struct, array_like=True, frozen=True, tag=64):
     """The client may go on. ``version`` is the server's."""
 
@@ -312,7 +322,7 @@ class Fetched(msgspec.Struct, array_like=True, frozen=True, tag=71):
 
 
 # What holds no events, and nothing of any shape.
-Plain = Hello | Subscribe | Settle | Refuse | Unsubscribe | Fetch
+Plain = Hello | Subscribe | Settle | Refuse | Unsubscribe | Fetch | Prefetch
 ClientMessage = Plain | Publish | Ask | Finish | Stage
 # What a server makes of it.
 Received = ClientMessage | LargeAsk

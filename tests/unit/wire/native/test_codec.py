@@ -19,6 +19,7 @@ from penstock.wire.native import (
     FrameSplitter,
     Hello,
     LargeAsk,
+    Prefetch,
     Publish,
     Published,
     Refuse,
@@ -96,9 +97,10 @@ SERVER: list[ServerMessage] = [
     Fetched(9, [b"\x00frame", b""], 45, 7, 50),
     ChannelMoved(1, 2),
 ]
-# Of calls that share a message.
+# Of calls that share a message, and of handlers that are fast.
 CLIENT_UNITS: list[ClientMessage] = [
     Publish(10, "t", [b"x", b"y", b"z"], units=[1, 2]),
+    Prefetch(1, 1024),
 ]
 SERVER_UNITS: list[ServerMessage] = [
     Welcome("1.0", 1 << 26),

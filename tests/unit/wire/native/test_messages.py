@@ -24,6 +24,7 @@ def test_numbers_of_messages_are_fixed_for_ever() -> None:
         "Finish": 8,
         "Stage": 9,
         "Fetch": 10,
+        "Prefetch": 11,
         "Welcome": 64,
         "Published": 65,
         "Subscribed": 66,
