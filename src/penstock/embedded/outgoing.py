@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime, timedelta
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 import msgspec
@@ -118,6 +119,11 @@ def _time(field: Field, given: Time) -> int:
     return found
 
 
+# What an intent says besides its payload, and that of one that says nothing.
+_settable = attrgetter(*(field.name for field in SETTABLE))
+_NOTHING = _settable(Intent("", b""))
+
+
 class Stored(msgspec.Struct, frozen=True, gc=False):
     """Where a published event is. It is on disk."""
 
@@ -129,6 +135,9 @@ class Stored(msgspec.Struct, frozen=True, gc=False):
 def columns_of(intents: Sequence[Intent], now_ms: int, producer: str | None) -> Columns:
     """Events of one topic in columns; those that all leave out stay out."""
     columns = Columns([one.payload for one in intents], now_ms, producer=producer)
+    # A look at all of them together: most say nothing but their payload.
+    if [*map(_settable, intents)].count(_NOTHING) == len(intents):
+        return columns
     for field in SETTABLE:
         values = [getattr(one, field.name) for one in intents]
         some = [value for value in values if value is not None]
