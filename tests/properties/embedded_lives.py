@@ -21,6 +21,7 @@ from penstock.embedded import AsyncBroker, Context, Event, LocalOptions
 from penstock.embedded.local import LocalLink
 from penstock.embedded.local_broker import open_broker
 from penstock.errors import PenstockError
+from penstock.server.sync_pace import SyncPace
 from penstock.testing import CrashDisk
 
 PATH = "/data"
@@ -231,6 +232,7 @@ class Lives:
         for name in ("_syncer", "_writer"):
             getattr(engine, name).stop()
             setattr(engine, name, Inline(loop))
+        engine._pace = SyncPace(0)  # what time it takes decides nothing here
         return link
 
     async def _abandon(

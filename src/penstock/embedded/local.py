@@ -35,6 +35,7 @@ from penstock.server.engine import TICK_S, Engine
 from penstock.server.listeners import Listeners, Port, bind_local
 from penstock.server.options import ServerOptions
 from penstock.server.process_info import ServerProcessInfo
+from penstock.server.sync_pace import SYNC_WAIT_S
 from penstock.server.upkeep import Upkeep
 
 logger = logging.getLogger(__name__)
@@ -51,7 +52,7 @@ class LocalLink:
     ) -> None:
         self.broker = broker
         self.clock = clock
-        self.engine = Engine(broker, clock, loop)
+        self.engine = Engine(broker, clock, loop, sync_wait_s=SYNC_WAIT_S)
         self.producer: str | None = None
         """Who publishes, unless it is a handler."""
         self._loop = loop

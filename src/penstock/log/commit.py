@@ -158,6 +158,16 @@ class Commit:
         """Whether it may take long: then no thread but a worker's runs it."""
         return self.sync or self._journal.blocks
 
+    @property
+    def brief(self) -> bool:
+        """Whether it is no more than one small write and one sync of a disk."""
+        return bool(self._entries) and self._journal.is_brief(self.size)
+
+    @property
+    def size(self) -> int:
+        """Its bytes, about."""
+        return self.group.size
+
     def run(self) -> None:
         doubted, self.doubt = self.doubt is not None, None
         try:

@@ -183,6 +183,14 @@ class GroupCommit(Protocol):
     def blocks(self) -> bool:
         """Whether ``run`` may take long, and is for another thread."""
 
+    @property
+    def brief(self) -> bool:
+        """Whether it then is one small write and one sync of a disk."""
+
+    @property
+    def size(self) -> int:
+        """Its bytes, about."""
+
     def run(self) -> None: ...
     def counts(self) -> Iterator[tuple[StoredTopic, int, int]]:
         """Topics, and how many events and bytes each got; a topic may come again."""

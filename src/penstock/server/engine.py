@@ -15,7 +15,8 @@ connections stop reading until it is less.
 
 Syncs and segment writes, which would hold up the event loop, run in threads: one piece
 of work at a time each, and no queue grows, as the engine waits for the answer before it
-hands over again.
+hands over again. A small commit is synced on the spot where the disk is fast
+(``sync_pace.py``).
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ from penstock.delivery.consumer import Member
 from penstock.errors import InDoubt
 from penstock.gateway.gateway import Gateway
 from penstock.log import GroupCommit, StoreWork
+from penstock.server.sync_pace import SyncPace
 
 if TYPE_CHECKING:
     from penstock.server.connection import Connection
@@ -92,7 +94,12 @@ PART_S = 1.0
 
 class Engine:
     def __init__(
-        self, broker: Broker, clock: Clock, loop: asyncio.AbstractEventLoop
+        self,
+        broker: Broker,
+        clock: Clock,
+        loop: asyncio.AbstractEventLoop,
+        *,
+        sync_wait_s: float = 0.0,
     ) -> None:
         self.broker = broker
         self.loop = loop
@@ -106,9 +113,12 @@ class Engine:
         self._log = broker.log
         self._syncer = Worker(loop, "penstock-sync")
         self._writer = Worker(loop, "penstock-write")
+        self._pace = SyncPace(sync_wait_s)
         self._commit: GroupCommit | None = None
         self._doubted = False
         """Whether that commit waits for being looked after again."""
+        self._took_s = 0.0
+        """How long the last brief commit has taken."""
         self._began_s = 0.0
         """When the commit that is under way was begun, by a clock of no date."""
         self._store: StoreWork | None = None
@@ -311,12 +321,29 @@ class Engine:
         if commit is not None:
             self._commit = commit
             self._lazy_since_s = 0.0
-            if commit.blocks:
-                self._began_s = time.perf_counter()
-                self._syncer.submit(commit.run, self._commit_done)
-            else:  # a write to the page cache takes less time than the way to a thread
+            self._began_s = time.perf_counter()
+            if not commit.blocks:  # what takes less time than the way to a thread
                 commit.run()
                 self._commit_done()
+            elif not commit.brief:
+                self._syncer.submit(commit.run, self._commit_done)
+            elif self._pace.is_short(commit.size):
+                self._run_brief()
+                self._brief_done()
+            else:
+                self._syncer.submit(self._run_brief, self._brief_done)
+
+    def _run_brief(self) -> None:
+        """Run the commit, and measure it; in any thread."""
+        assert self._commit is not None
+        began_s = time.perf_counter()
+        self._commit.run()
+        self._took_s = time.perf_counter() - began_s
+
+    def _brief_done(self) -> None:
+        assert self._commit is not None
+        self._pace.took(self._commit.size, self._took_s)
+        self._commit_done()
 
     def _wanted(self, now_s: float) -> bool:
         log = self._log

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from penstock.errors import InvalidOption
 from penstock.gateway.gateway import LOGIN_BYTES
 from penstock.model.option import check_options, option
+from penstock.server.sync_pace import MAX_SYNC_WAIT_S, SYNC_WAIT_S
 
 KIB = 1 << 10
 MIB = 1 << 20
@@ -66,6 +67,13 @@ class ServerOptions:
         MIB, "output kept for a connection that does not read; no more is made", least=1
     )
     read_bytes: int = option(256 * KIB, "most bytes of one read of a socket", least=1)
+    sync_wait_s: float = option(
+        SYNC_WAIT_S,
+        "a small commit is synced without a thread if that is expected to take no "
+        "longer; 0 is never",
+        least=0,
+        most=MAX_SYNC_WAIT_S,
+    )
     drain_s: float = option(
         10.0, "time to finish what was begun when the server is told to stop", least=0
     )

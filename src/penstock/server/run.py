@@ -193,7 +193,7 @@ class Server:
         options = self._settings.server
         loop = asyncio.get_running_loop()
         clock = SystemClock()
-        engine = Engine(self._broker, clock, loop)
+        engine = Engine(self._broker, clock, loop, sync_wait_s=options.sync_wait_s)
         users = None if options.users_file is None else Users.load(options.users_file)
         accounts = self._broker.accounts
         accounts.defaults = self._settings.quota

@@ -87,6 +87,9 @@ class MemoryJournal:
 
     blocks = True
 
+    def is_brief(self, size: int) -> bool:
+        return False
+
     def __init__(self) -> None:
         self._store = _Store()
         self._store.writer = self

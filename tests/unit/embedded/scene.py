@@ -15,6 +15,7 @@ from penstock.embedded.outgoing import Intent
 from penstock.embedded.runner import Runner
 from penstock.embedded.topic import Topic
 from penstock.model.failure import Failure
+from penstock.server.sync_pace import SyncPace
 
 
 def event(offset: int = 0, payload: bytes = b"x", **more: Any) -> Event[bytes]:
@@ -130,6 +131,7 @@ class HeldSyncs:
         self.holding = True
         engine._syncer.stop()
         engine._syncer = self
+        engine._pace = SyncPace(0)  # so that all commits come here
 
     def submit(self, work: Callable[[], None], done: Callable[[], None]) -> None:
         self._held.append((work, done))

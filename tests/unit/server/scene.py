@@ -95,6 +95,7 @@ class House:
         users: Users | None,
         log: LogOptions | None,
         journal: Journal | None = None,
+        sync_wait_s: float = 0.0,
     ) -> None:
         self.clock = ManualClock()
         self.files = FaultyFiles()
@@ -102,7 +103,8 @@ class House:
             Log.open, folder, log, files=self.files, clock=self.clock, journal=journal
         )
         self.broker = Broker(open_log)
-        self.engine = Engine(self.broker, self.clock, asyncio.get_running_loop())
+        loop = asyncio.get_running_loop()
+        self.engine = Engine(self.broker, self.clock, loop, sync_wait_s=sync_wait_s)
         self.listeners = Listeners(self.engine, options, users)
         self.gateways: list[Gateway] = []
         self.addresses: list[tuple[str, int]] = []
@@ -204,8 +206,10 @@ async def house(
     users: Users | None = None,
     log: LogOptions | None = None,
     journal: Journal | None = None,
+    sync_wait_s: float = 0.0,
 ) -> AsyncIterator[House]:
-    one = House(folder, options or ServerOptions(), users, log, journal)
+    options = options or ServerOptions()
+    one = House(folder, options, users, log, journal, sync_wait_s)
     try:
         yield one
     finally:

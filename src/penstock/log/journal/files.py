@@ -174,6 +174,15 @@ class FileJournal:
 
     # Writing
 
+    def is_brief(self, size: int) -> bool:
+        """Whether such a group finds its blocks in a file that is open."""
+        return (
+            self._handle is not None
+            and size <= MIN_ZEROS_BYTES
+            and self._length + size <= self._ready
+            and not (self._unsynced or self._doubtful)
+        )
+
     def append(
         self,
         number: int,

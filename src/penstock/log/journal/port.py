@@ -75,6 +75,12 @@ class Journal(Protocol):
         Then it is never done by a thread that others wait for.
         """
 
+    def is_brief(self, size: int) -> bool:
+        """Whether a synced append of so many bytes is one small write and one sync.
+
+        Of a disk of this machine, that is; what takes more is never called brief.
+        """
+
     @property
     def position(self) -> int:
         """Where the next group goes; rising, and told by checkpoints."""

@@ -236,6 +236,36 @@ def test_disk_without_room_for_zeros_is_journalled_to(
         assert size_of(layout) == HEADER_BYTES + 3 * GROUP_BYTES
 
 
+def test_group_is_brief_if_it_finds_its_blocks_in_an_open_file(
+    roomy: FileJournal,
+) -> None:
+    room = journal.MIN_ZEROS_BYTES
+    before = roomy.is_brief(1)
+    write(roomy, 1)
+
+    found = [roomy.is_brief(size) for size in (1, room, room + 1)]
+    roomy.append(2, [JournalEntry(256, 0, bytes(room // 2))], 0, sync=True)
+    later = [roomy.is_brief(size) for size in (1, room // 4, room)]
+
+    assert before is False
+    assert found == [True, True, False]
+    assert later == [True, True, False]
+
+
+def test_nothing_is_brief_after_a_file_that_ended_unsynced_or_in_doubt(
+    writer: FileJournal, disk: FaultyFiles
+) -> None:
+    write(writer, *range(1, 5), sync=False)
+    unsynced = writer.is_brief(1)
+    writer.sync()
+    synced = writer.is_brief(1)
+    disk.fail("sync", "/journal", error=errno.EIO)
+    with pytest.raises(WriteFailed):
+        write(writer, 5)
+
+    assert (unsynced, synced, writer.is_brief(1)) == (False, True, False)
+
+
 def test_zeros_behind_the_groups_are_cut_off_in_the_end(
     roomy: FileJournal, layout: Layout
 ) -> None:
