@@ -38,7 +38,7 @@ from penstock.log.checkpoint import KEPT
 from penstock.log.commit import Commit
 from penstock.log.cutting import Erase
 from penstock.log.damage import DamageRegister, RecoveryReport
-from penstock.log.flusher import Flusher
+from penstock.log.flusher import MAX_TOPICS, Flusher
 from penstock.log.intake import Intake
 from penstock.log.interface import GroupCommit, GroupOutcome, StoreWork
 from penstock.log.journal import FileJournal, Journal
@@ -87,6 +87,8 @@ class LogCore:
         """How many checkpoints are to be kept with one that a caller waits for."""
         self.checkpoint_error: WriteFailed | None = None
         """Why the last one that a caller waited for failed, if it did."""
+        self._thins_out = False
+        """Whether a checkpoint waits for fewer topics that are to be written out."""
         self._steps: UpkeepSteps | None = None
         """The round of retention and compaction that is under way."""
         self._upkeep: StoreWork | None = None
@@ -306,7 +308,9 @@ class LogCore:
             return None
         flusher = self.flusher
         writes = (
-            flusher.unwritten_bytes > self.options.write_out_bytes or flusher.rolling
+            flusher.unwritten_bytes > self.options.write_out_bytes
+            or flusher.rolling
+            or (self._thins_out and flusher.crowded)
         )
         if not writes and not flusher.erasing:
             return None
@@ -315,7 +319,9 @@ class LogCore:
         self._erases = not (writes and self._erases)
         if self._erases and (work := flusher.begin_erasing(self.now_ms())) is not None:
             return work
-        return flusher.begin_write_out(self.now_ms()) if writes else None
+        if not writes:
+            return None
+        return flusher.begin_write_out(self.now_ms(), most=MAX_TOPICS)
 
     def store(self) -> None:
         """Do the work that is due on the segments here and now."""
@@ -424,8 +430,14 @@ class LogCore:
         return {kind: owner.snapshot() for kind, owner in self._owners.items()}
 
     def _checkpoint_due(self) -> bool:
+        """Whether one comes now: it writes out all topics that wait, so there should
+        be few, unless it is overdue."""
         behind = self.intake.journal.position - self._checkpoint_position
-        due = behind >= self.options.checkpoint_bytes or self.checkpoint_wanted
+        limit = self.options.checkpoint_bytes
+        self._thins_out = limit <= behind < 2 * limit and not self.checkpoint_wanted
+        if self._thins_out and self.flusher.crowded:
+            return False
+        due = behind >= limit or self.checkpoint_wanted
         return due and self.flusher.nothing_to_erase()
 
     def _begin_checkpoint(self, snapshots: dict[int, bytes]) -> TakeCheckpoint:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import islice
 
 from penstock.errors import Backlogged, WriteFailed
 from penstock.files import FileSystem, replace_file
@@ -37,6 +38,10 @@ logger = logging.getLogger(__name__)
 
 StoreStep = WriteOut | TakeCheckpoint | Erase
 
+# Topics of one write-out of a log at work. Each may need a folder and a file: up to 0.5
+# ms of the file system, and some 10 us of the owner's thread. A commit that
+# comes meanwhile waits for no more than that in the file system's own journal.
+MAX_TOPICS = 256
 # Writes whose frames stay in memory for readers: each takes some 1.5 KiB besides, with
 # what its topic gives back when it is quiet.
 MAX_CACHED = 5_000
@@ -179,12 +184,23 @@ class Flusher:
             limit = 2 * self._options.write_out_bytes
             raise Backlogged(self.unwritten_bytes, limit)
 
+    @property
+    def crowded(self) -> bool:
+        """Whether more topics wait than are written out at once."""
+        return len(self._waiting) > MAX_TOPICS
+
     def begin_write_out(
-        self, now_ms: int, *, roll: Iterable[TopicLog] = ()
+        self,
+        now_ms: int,
+        *,
+        roll: Iterable[TopicLog] = (),
+        most: int | None = None,
     ) -> WriteOut:
+        """Plan to write out what is in memory alone; of ``most`` topics, if that is
+        said, those that have waited for longest."""
         assert self.idle, "one piece of work at a time"
         rolled = {**self._rolling, **{topic.id: topic for topic in roll}}
-        work = self._write_out(self._plan(now_ms, rolled))
+        work = self._write_out(self._plan(now_ms, rolled, most))
         if self._rolling:
             self._rolling, self._rolls = {}, work
         self._work = work
@@ -288,8 +304,10 @@ class Flusher:
         self._report(work.error)
         self._evict()
 
-    def _plan(self, now_ms: int, rolled: Mapping[int, TopicLog]) -> list[TopicPlan]:
-        topics = {**self._waiting, **rolled}
+    def _plan(
+        self, now_ms: int, rolled: Mapping[int, TopicLog], most: int | None = None
+    ) -> list[TopicPlan]:
+        topics = {**dict(islice(self._waiting.items(), most)), **rolled}
         return [
             plan_writes(topic, now_ms, roll=topic.id in rolled)
             for topic in topics.values()
@@ -306,8 +324,9 @@ class Flusher:
         self.unwritten_bytes -= sum(part.size for part in write.parts)
         self._cached.append((topic, len(write.frames)))
         self._cached_bytes += sum(frame.size for frame in write.frames)
-        if topic.tail.all_written:
-            self._waiting.pop(topic.id, None)
+        waited = self._waiting.pop(topic.id, None)
+        if waited is not None and not topic.tail.all_written:
+            self._waiting[topic.id] = waited  # others have waited for longer by now
 
     def _seal(self, topic: TopicLog, segment: Segment) -> None:
         if segment.index is not None:

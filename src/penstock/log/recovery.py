@@ -26,7 +26,7 @@ from penstock.log.cutting import (
     tidy,
 )
 from penstock.log.damage import Damage, DamageRegister, RecoveryReport
-from penstock.log.flusher import Flusher
+from penstock.log.flusher import MAX_TOPICS, Flusher
 from penstock.log.journal import (
     FIRST_OWNED,
     EntryKind,
@@ -163,8 +163,9 @@ class Recovery:
         self.number = max(self.number, found.number)
         self.report.groups += 1
         self.report.journal_bytes += found.size
+        # As much as publishers may fill memory with: a start should not wait for files.
         if (
-            self._flusher.unwritten_bytes > self._options.write_out_bytes
+            self._flusher.unwritten_bytes > 2 * self._options.write_out_bytes
             and self._flusher.error is None
         ):
             self._write_out()
@@ -271,6 +272,6 @@ class Recovery:
             self.report.damages.append(damage)
 
     def _write_out(self) -> None:
-        work = self._flusher.begin_write_out(self._now_ms)
+        work = self._flusher.begin_write_out(self._now_ms, most=MAX_TOPICS)
         work.run()
         self._flusher.finish(work)

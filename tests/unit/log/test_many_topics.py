@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.log import Columns, Log, LogOptions, Reader, TopicOptions
+from penstock.log import Columns, Log, LogOptions, Reader, TopicOptions, core, flusher
 from penstock.log.layout import segment_file
 from penstock.log.scrub import SEGMENT_BYTES
 from tests.effort import DEEP
@@ -155,6 +155,96 @@ def test_round_of_upkeep_visits_topics_that_ask_for_it(directory: Path) -> None:
     log.commit()
     assert not log.wants_upkeep
     log.close()
+
+
+# Writing out, some topics at a time
+
+
+@pytest.fixture
+def few(monkeypatch: pytest.MonkeyPatch) -> int:
+    """How many topics are written out at once."""
+    monkeypatch.setattr(flusher, "MAX_TOPICS", 3)
+    monkeypatch.setattr(core, "MAX_TOPICS", 3)
+    return 3
+
+
+def test_write_out_is_of_some_topics_that_waited_for_longest(
+    tmp_path: Path, few: int
+) -> None:
+    log = Log.open(tmp_path, LogOptions(write_out_bytes=30_000))
+    made(log, 200)  # its commit has written out the first of them
+    first, second = (log.topic(name_of(number)) for number in (few, few + 1))
+    work = log.begin_store()
+    assert work is not None
+    log.append(first.name, Columns([b"a"]))  # while that is under way
+    commit = log.begin_commit()
+    assert commit is not None
+    commit.run()
+    log.end_commit(commit)
+    work.run()
+    log.end_store(work)
+
+    assert first.unwritten_bytes > 0
+    assert list(log.flusher._waiting)[-1] == first.id
+    assert second.unwritten_bytes == 0
+    assert log.flusher.crowded
+    while (work := log.begin_store()) is not None:
+        work.run()
+        log.end_store(work)
+    assert log.unwritten_bytes <= 30_000
+    log.close()
+
+
+def test_checkpoint_waits_until_few_topics_do_but_not_for_ever(
+    tmp_path: Path, few: int
+) -> None:
+    options = LogOptions(checkpoint_bytes=100_000, write_out_bytes=1 << 20)
+    log = Log.open(tmp_path, options)
+    made(log, 200)  # of 100 bytes each, and about 250 of their making
+    while log.position < 100_000:
+        log.append(name_of(1), Columns([bytes(5000)]))
+        log.commit()
+    before = log.report.checkpoint_position, checkpoints_of(tmp_path)
+    turns = 0
+    while not checkpoints_of(tmp_path):
+        log.append(name_of(1), Columns([b"a"]))
+        log.commit()
+        turns += 1
+
+    # Three topics a turn, and then the checkpoint.
+    assert before == (0, 0)
+    assert 200 // few - 10 < turns < 200 // few + 10
+    assert log.position < 2 * 100_000
+
+    made_again = Columns([b"b"] * 200)
+    log.append_rows([name_of(number) for number in range(200)], made_again)
+    log.append(name_of(1), Columns([bytes(300_000)]))
+    log.commit()
+    log.append(name_of(1), Columns([b"c"]))
+    log.commit()
+
+    assert checkpoints_of(tmp_path) == 2  # overdue: all are written out at once
+    assert not log.flusher.crowded
+    log.close()
+
+
+def checkpoints_of(directory: Path) -> int:
+    return len(list(directory.glob("checkpoints/*.ckp")))
+
+
+def test_start_after_a_crash_writes_out_nothing_that_memory_may_hold(
+    tmp_path: Path,
+) -> None:
+    log = Log.open(tmp_path, LogOptions(write_out_bytes=1 << 20))
+    made(log, 200)
+    log.abandon()
+    files = FaultyFiles()
+
+    log = Log.open(tmp_path, LogOptions(write_out_bytes=20_000), files=files)
+
+    assert 20_000 < log.unwritten_bytes < 40_000
+    assert files.count("create", "/topics/") == 0
+    log.abandon()
 
 
 # What a crash left in the folder of a topic that nobody has looked into since
