@@ -181,6 +181,8 @@ class Page:
             self._common = {}
         elif headers.count(headers[0]) == len(headers):
             self._common = dict(headers[0])
+        else:
+            self._common, self._headers = None, [dict(one) for one in headers]
 
     @property
     def priorities(self) -> list[int]:

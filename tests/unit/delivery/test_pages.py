@@ -1,10 +1,21 @@
 from __future__ import annotations
 
+import gc
+from types import ModuleType
+
 import pytest
 
 from penstock.delivery import pages as pages_module
 from penstock.delivery.pages import Page, Pages
-from penstock.log import Columns, LogOptions, TopicOptions
+from penstock.log import (
+    Columns,
+    CommittedFrame,
+    GroupCommit,
+    LogOptions,
+    SharedRows,
+    TopicOptions,
+)
+from penstock.model.columns import PublishColumns
 from tests.unit.delivery.scene import Scene
 
 
@@ -225,3 +236,91 @@ def test_frames_that_were_gathered_since_they_were_read_are_one_page(
     assert pages._bases == {"t": [0]}
     assert list(pages._pages.values()) == [whole]
     assert pages._bytes == whole.cost
+
+
+GIVEN: list[PublishColumns] = [
+    {},
+    {"ids": ["own", None], "keys": [b"k", None], "priorities": [3, 0]},
+    {"headers": [{"a": "1"}, {"a": "1"}], "expires": [10**13, None]},
+    {"headers": [{"a": "1"}, {}], "not_before": [None, 5]},
+]
+
+
+@pytest.mark.parametrize("given", GIVEN)
+def test_a_page_of_events_that_came_with_those_of_others_is_as_one_of_a_frame(
+    given: PublishColumns,
+) -> None:
+    scene = Scene()
+    scene.broker.create_topic("u")
+    pages = Pages(scene.log, 1 << 20)
+    parts: list[SharedRows] = []
+    scene.log.on_commit = lambda commit: parts.extend(_rows(commit))
+    scene.broker.publish_rows(["u", "t", "t"], Columns([b"1", b"2", b"3"], [5, 6, 7]))
+    scene.commit()
+    scene.broker.publish_rows(
+        ["t", "u", "t"],
+        Columns([b"4", b"5", b"6"], [8, 9, 10], **_spread(given)),
+    )
+    scene.commit()
+    ((topic, part),) = [one for one in parts[-1].parts if one[0].name == "t"]
+
+    pages.add_part(topic.name, part.alone())
+
+    page, (batch,) = page_at(pages, 2), scene.log.read("t", 2)
+    plain = Page(batch)
+    assert (page.base, page.end, len(page)) == (plain.base, plain.end, len(plain))
+    assert page._batch is None  # nobody has asked for a frame
+    assert page.payloads == plain.payloads == [b"4", b"6"]
+    assert page.common_headers == plain.common_headers
+    assert page.has_priorities == plain.has_priorities
+    assert [bool(one) for one in page.expires or ()] == [
+        bool(one) for one in plain.expires or ()
+    ]
+    assert (page.not_before or [0, 0]) == (plain.not_before or [0, 0])
+    for offset in range(1, 5):
+        assert page.index_of(offset) == plain.index_of(offset)
+    assert [page.offset_of(at) for at in (0, 1)] == [2, 3]
+    assert page._batch is None
+    for name in ("ids", "keys", "priorities", "headers", "producers"):
+        assert getattr(page, name) == getattr(plain, name), name
+    assert page.batch.frame() == plain.batch.frame()
+
+
+def _rows(commit: GroupCommit) -> list[SharedRows]:
+    return [one for one in commit.contents() if not isinstance(one, CommittedFrame)]
+
+
+def _spread(given: PublishColumns) -> PublishColumns:
+    """What two events have, for the first and the last of three."""
+    blank = {"priorities": 0, "headers": {}}
+    return {  # type: ignore[return-value]
+        name: [column[0], blank.get(name), column[1]]  # type: ignore[index]
+        for name, column in given.items()
+    }
+
+
+def test_a_page_holds_on_to_nothing_of_other_topics() -> None:
+    scene = Scene()
+    scene.broker.create_topic("u")
+    pages = Pages(scene.log, 1 << 20)
+    shared: list[SharedRows] = []
+    scene.log.on_commit = lambda commit: shared.extend(_rows(commit))
+    scene.broker.publish_rows(["t", "u"], Columns([b"mine", b"x" * 4000]))
+    scene.commit()
+    for topic, part in shared[0].parts:
+        pages.add_part(topic.name, part.alone())
+    page = page_at(pages, 0)
+
+    seen: set[int] = set()
+    found: list[object] = [page]
+    held: list[bytes] = []
+    while found:
+        one = found.pop()
+        if id(one) in seen or isinstance(one, type):
+            continue
+        seen.add(id(one))
+        held += [one] if isinstance(one, bytes) else []
+        found += [x for x in gc.get_referents(one) if not isinstance(x, ModuleType)]
+
+    assert b"mine" in held
+    assert all(len(one) < 4000 for one in held)
