@@ -141,7 +141,7 @@ def test_file_size_limit_in_files_behind_the_journal_heals(
         for number in range(3000):
             log.create_topic(f"a topic with quite a long name, number {number}")
         log.sync()
-    limit = {"segment": 60_000, "checkpoint": 200_000}[where]
+    limit = {"segment": 60_000, "checkpoint": 120_000}[where]
 
     with file_size_limit(limit):
         confirmed += append(log, confirmed, 20)

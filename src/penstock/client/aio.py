@@ -34,7 +34,7 @@ from penstock.client.deliveries import Inbox, Offsets
 from penstock.client.fetching import FETCH_BYTES, Range, checked
 from penstock.client.outgoing import Outgoing, Publishable, traced
 from penstock.client.session import NativeSession, SubscribeOptions, refusal
-from penstock.client.sharing import Call, Manner, Result, Sharing
+from penstock.client.sharing import Manner, PublishCall, Result, Sharing
 from penstock.client.tls import Tls, failed
 from penstock.errors import ConnectionLost, PenstockError, ServerRefused
 from penstock.model.columns import PublishColumns
@@ -192,9 +192,9 @@ class AsyncClient:
 
     def publish_shared(
         self,
-        manner: Manner[Call, Result],
+        manner: Manner[PublishCall, Result],
         topic: str,
-        call: Call,
+        call: PublishCall,
         count: int,
         size: int,
         *,

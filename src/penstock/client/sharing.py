@@ -45,23 +45,23 @@ RETRY_S = 0.01
 # What a server of before may refuse all calls for, and is the fault of some.
 _OF_SOME = (InvalidPayload, InvalidBatch, LimitReached)
 
-Call = TypeVar("Call")
+PublishCall = TypeVar("PublishCall")
 Result = TypeVar("Result")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Manner(Generic[Call, Result]):
+class Manner(Generic[PublishCall, Result]):
     """What calls of one kind are made of, and what they return.
 
     pack: their events, one behind the other.
     results: of each, by the topic, the calls, how many events each has, and the answer.
     """
 
-    pack: Callable[[list[Call]], Outgoing]
-    results: Callable[[str, list[Call], list[int], Published], Iterable[Result]]
+    pack: Callable[[list[PublishCall]], Outgoing]
+    results: Callable[[str, list[PublishCall], list[int], Published], Iterable[Result]]
 
 
-class SharedPublish(Generic[Call, Result]):
+class SharedPublish(Generic[PublishCall, Result]):
     """Some calls that publish to one topic."""
 
     __slots__ = (
@@ -77,12 +77,12 @@ class SharedPublish(Generic[Call, Result]):
     )
 
     def __init__(
-        self, manner: Manner[Call, Result], topic: str, deadline_s: float
+        self, manner: Manner[PublishCall, Result], topic: str, deadline_s: float
     ) -> None:
         self.manner = manner
         self.topic = topic
         self.deadline_s = deadline_s
-        self.calls: list[Call] = []
+        self.calls: list[PublishCall] = []
         self.counts: list[int] = []
         """How many events each call has."""
         self.waiters: list[asyncio.Future[Result]] = []
@@ -105,13 +105,13 @@ class SharedPublish(Generic[Call, Result]):
         self.counts = list(compress(self.counts, kept))
         self.waiters = list(compress(self.waiters, kept))
 
-    def without(self, places: Container[int]) -> SharedPublish[Call, Result]:
+    def without(self, places: Container[int]) -> SharedPublish[PublishCall, Result]:
         """The calls but some."""
         rest = self.part(0, len(self.calls))
         rest._keep(at not in places for at in range(len(self.calls)))
         return rest
 
-    def part(self, lo: int, hi: int) -> SharedPublish[Call, Result]:
+    def part(self, lo: int, hi: int) -> SharedPublish[PublishCall, Result]:
         """Some of the calls, in a message of their own."""
         part = SharedPublish(self.manner, self.topic, self.deadline_s)
         part.calls, part.counts = self.calls[lo:hi], self.counts[lo:hi]
@@ -168,9 +168,9 @@ class Sharing:
 
     def publish(
         self,
-        manner: Manner[Call, Result],
+        manner: Manner[PublishCall, Result],
         topic: str,
-        call: Call,
+        call: PublishCall,
         count: int,
         size: int,
         *,

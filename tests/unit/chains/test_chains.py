@@ -166,7 +166,7 @@ def test_a_log_that_cannot_be_read_leaves_the_index_behind(
         raise OSError(5, "cannot be read")
 
     with monkeypatch.context() as broken:
-        broken.setattr(scene.log.topic("a"), "read", read)
+        broken.setattr(type(scene.log.topic("a")), "read", read)
         assert not scene.chains.step()
     assert actions(caplog) == ["chains_behind"]
 

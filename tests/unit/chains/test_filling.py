@@ -139,7 +139,7 @@ def test_damage_to_the_end_does_not_stop_it(
 ) -> None:
     scene.publish("a", 5)
     topic = scene.log.topic("a")
-    monkeypatch.setattr(topic, "read", lambda offset, size: [])
+    monkeypatch.setattr(type(topic), "read", lambda self, offset, size: [])
 
     scene.fill()
 
