@@ -84,8 +84,8 @@ class LogOptions:
     group_bytes: a commit is due when this much waits; twice as much is refused.
     write_out_bytes: confirmed events kept in memory before they go to segments.
     tail_cache_bytes: recent events kept in memory for readers after that.
-    start_check_bytes: newest part of the segments verified on start; each of them
-        counts for 64 KiB at least.
+    start_check_bytes: newest part of the segments verified on start; each counts for
+        64 KiB at least.
     max_event_bytes: largest payload of an event.
     max_topics: how many topics there may be.
     group: a group of this machine whose members may read the directory and its files;

@@ -69,6 +69,8 @@ class Recovery:
         self._owners = owners
         self._damages = damages
         self._now_ms = now_ms
+        self._folders: list[str] = []
+        """Those that are there while the journal has everything."""
         self.report = RecoveryReport()
         self.number = 0
 
@@ -83,6 +85,7 @@ class Recovery:
             logger.warning(
                 "torn tail: %s", cut, extra={"action": "tail_cut", "file": cut.file}
             )
+        self._remove_strangers()
         self.report.cuts = list(replay.cuts)
         self.report.end_position = replay.end
         self._journal.begin()
@@ -132,8 +135,7 @@ class Recovery:
         ]
         start = self._journal.first
         if start == 0 or not folders:
-            for folder in folders:
-                self._files.remove_tree(folder)
+            self._folders = folders
             return start or 0
         self._note(
             Damage(
@@ -149,6 +151,13 @@ class Recovery:
             if record is not None:
                 self._tidy(self._catalog.adopt(record))
         return start or 0
+
+    def _remove_strangers(self) -> None:
+        """Folders that belong to no topic; what others hold goes before they grow."""
+        known = {topic.directory for topic in self._catalog} if self._folders else ()
+        for folder in self._folders:
+            if folder not in known and self._files.exists(folder):
+                self._files.remove_tree(folder)
 
     def _tidy(self, topic: TopicLog) -> None:
         tidy(self._files, topic)
@@ -227,7 +236,7 @@ class Recovery:
     def _add_topic(self, record: TopicRecord) -> None:
         known = self._catalog.by_id(record.id)
         if known is None:
-            self._tidy(self._catalog.adopt(record))
+            self._catalog.adopt(record)
         else:
             self._catalog.set_options(known, record.options)
 

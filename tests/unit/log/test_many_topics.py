@@ -295,6 +295,30 @@ def test_segment_that_is_lost_does_not_grow(tmp_path: Path) -> None:
     log.close()
 
 
+def test_start_on_a_whole_journal_leaves_folders_for_whoever_writes(
+    tmp_path: Path,
+) -> None:
+    log = Log.open(tmp_path, LogOptions(write_out_bytes=1000))
+    made(log, 200)
+    while (work := log.begin_store()) is not None:
+        work.run()
+        log.end_store(work)
+    log.abandon()
+    (tmp_path / "topics" / "stranger-9999").mkdir()
+    before = {path.name for path in (tmp_path / "topics").iterdir()}
+    files = FaultyFiles()
+
+    log = Log.open(tmp_path, files=files)
+
+    left = {path.name for path in (tmp_path / "topics").iterdir()}
+    assert before - left == {"stranger-9999"}
+    assert files.count("list", "/topics/") == 1  # of all folders
+    log.checkpoint()
+    for number in range(0, 200, 7):
+        assert payloads(log, name_of(number)) == [b"%-100d" % number]
+    log.close()
+
+
 def test_folder_that_cannot_be_looked_into_holds_up_its_write_out_alone(
     tmp_path: Path,
 ) -> None:
