@@ -23,6 +23,8 @@ class Catalog:
         """Those of the last topic: most have the same."""
         self._kept_up: dict[int, TopicLog] = {}
         """Topics that retention and compaction have to look at."""
+        self.may_gather: bool | None = None
+        """Whether there may be segments of small frames; None: nobody has looked."""
         self._by_id: dict[int, TopicLog] = {}
         self._by_name: dict[str, TopicLog] = {}
         self.next_id = 1

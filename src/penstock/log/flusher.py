@@ -329,6 +329,7 @@ class Flusher:
             self._waiting[topic.id] = waited  # others have waited for longer by now
 
     def _seal(self, topic: TopicLog, segment: Segment) -> None:
+        self.catalog.may_gather = True
         if segment.index is not None:
             segment.max_timestamp_ms = segment.index.max_timestamp_ms
         logger.info(

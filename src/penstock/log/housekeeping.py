@@ -226,17 +226,31 @@ def _compaction(log: LogCore, topics: Sequence[TopicLog]) -> UpkeepSteps:
     return freed
 
 
+def may_gather(log: LogCore) -> bool:
+    """Whether there may be segments of small frames that nobody has looked at."""
+    catalog = log.catalog
+    if catalog.may_gather is None:
+        catalog.may_gather = any(map(_is_large, catalog))
+    return catalog.may_gather
+
+
+def _is_large(topic: TopicLog) -> bool:
+    return topic.segment_count > 1 or topic.place[2] >= LEAST_ACTIVE_BYTES
+
+
 def _gathered(log: LogCore) -> UpkeepSteps:
     """Have small frames gathered, in some of the sealed segments that have them."""
     unknown = [
         (topic, segment)
-        for topic in log.catalog
+        for topic in (log.catalog if may_gather(log) else ())
         if topic.segment_count > 1 and not topic.going
         if not topic.options.compact  # done where they are compacted
         for segment in _sealed(topic)
         if not segment.gathered
     ]
     unknown += _grown_before(log)
+    # If it is done with these, the next round finds none.
+    log.catalog.may_gather = bool(unknown)
     small: list[tuple[TopicLog, Segment]] = []
     left = GATHERED_IN_A_ROUND_BYTES
     for first in range(0, len(unknown), LOOKED_AT_AT_ONCE):
@@ -272,7 +286,7 @@ def _grown_before(log: LogCore) -> list[tuple[TopicLog, Segment]]:
     have all of its small frames there. They are sealed where that is so."""
     return [
         (topic, active)
-        for topic in log.catalog
+        for topic in (log.catalog if may_gather(log) else ())
         if topic.place[2] >= LEAST_ACTIVE_BYTES and not topic.going
         if (active := topic.active) is not None and not topic.options.compact
         if active.created_ms is None and not (active.sealed or active.gathered)

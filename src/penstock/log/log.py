@@ -362,7 +362,7 @@ class Log(LogCore):
     @property
     def wants_upkeep(self) -> bool:
         """Whether there is a topic that a round of ``maintain`` would look at."""
-        return bool(self.catalog.kept_up)
+        return bool(self.catalog.kept_up) or housekeeping.may_gather(self)
 
     def maintain_soon(self) -> None:
         """Have a round of ``maintain`` done, unless one is under way."""

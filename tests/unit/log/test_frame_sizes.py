@@ -175,3 +175,21 @@ def test_a_compacted_topic_is_gathered_where_it_is_compacted(log: Log) -> None:
 
     assert offsets(log, "t") == [n for n in range(65) if n != 3]
     assert frames(log)[0] == 2  # in front of the gap, and behind it
+
+
+def test_a_round_is_wanted_until_all_is_looked_at(tmp_path: Path) -> None:
+    asked: list[bool] = []
+    with Log.open(tmp_path) as log:
+        log.create_topic("t", TopicOptions(durability="os"))
+        asked.append(log.wants_upkeep)
+        sealed(log, 32)
+    with Log.open(tmp_path) as log:
+        asked.append(log.wants_upkeep)
+        log.maintain()
+        log.maintain()
+        assert frames(log) == [1]
+        asked.append(log.wants_upkeep)
+        sealed(log, 32)
+        asked.append(log.wants_upkeep)
+
+    assert asked == [False, True, False, True]
