@@ -1,6 +1,6 @@
 """A process that appends as fast as it can and reports each confirmation.
 
-    python appender.py DIRECTORY inline|threaded|gathering
+    python -m tests.process.appender DIRECTORY inline|threaded|gathering
 
 Every event of a topic is its own offset as text. A line ``topic end`` on standard
 output says: everything of this topic in front of ``end`` is confirmed. It never ends

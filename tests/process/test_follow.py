@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from penstock.log import Reader
 from tests.effort import effort
-from tests.process.test_kill import APPENDER, texts
+from tests.process.test_kill import appending, texts
 
 # That it confirms; all that is there is read fifty times meanwhile.
 LINES = effort(1000, 2000)
@@ -21,10 +20,9 @@ LINES = effort(1000, 2000)
 def test_reader_follows_a_living_log_and_sees_only_whole_synced_events(
     tmp_path: Path, mode: str
 ) -> None:
-    command = [sys.executable, str(APPENDER), str(tmp_path), mode]
     looks = 0
     with (
-        subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as child,
+        appending(tmp_path, mode) as child,
         Reader.open(ready(child, tmp_path)) as reader,
     ):
         try:

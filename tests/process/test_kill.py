@@ -14,7 +14,7 @@ from penstock.log import Log, Reader, verify
 from tests.effort import effort
 from tests.process.appender import OPTIONS, TOPICS
 
-APPENDER = Path(__file__).with_name("appender.py")
+ROOT = Path(__file__).parents[2]
 KILLS = effort(4, 50)
 
 
@@ -34,11 +34,15 @@ def test_every_confirmed_event_survives_a_kill_once_and_in_order(
         check_log(tmp_path, confirmed, f"kill {number}")
 
 
+def appending(directory: Path, mode: str) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "tests.process.appender", str(directory), mode]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT)
+
+
 def run_and_kill(directory: Path, mode: str, lines: int) -> dict[str, int]:
     """Let the appender confirm so many groups, kill it, and hear it out."""
-    command = [sys.executable, str(APPENDER), str(directory), mode]
     confirmed: dict[str, int] = {}
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as child:
+    with appending(directory, mode) as child:
         try:
             assert child.stdout is not None
             assert child.stdout.readline() == "ready\n"
