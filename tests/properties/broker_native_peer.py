@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from penstock.desk.desk import Desk
@@ -170,6 +171,11 @@ class NativePeer(Peer):
             qos=0 if r.random() < 0.1 else 1,
             in_order=order == "log" and r.random() < 0.3,
         )
+        other = self.sim.world.subs.get((name or "", topic))
+        if other is not None and other.holders and other.policy.order == "log":
+            # Who wants in order what somebody has is refused, but for its quality.
+            wanted = replace(other.policy, in_order=True)
+            policy = r.choice([policy, wanted])
         self.subscribe_as(topic, name, r.choice(starts), policy)
 
     def subscribe_as(
