@@ -294,7 +294,12 @@ def _grown_before(log: LogCore) -> list[tuple[TopicLog, Segment]]:
 
 
 def _sealed(topic: TopicLog) -> list[Segment]:
-    return [segment for segment in topic.segments[:-1] if segment.sealed]
+    """Those that are read from: of one in front of the start the file may be gone."""
+    return [
+        segment
+        for segment in topic.segments[:-1]
+        if segment.sealed and segment.end_offset > topic.start_offset
+    ]
 
 
 def _secured(log: LogCore) -> UpkeepSteps:

@@ -235,3 +235,15 @@ def test_compaction_that_fails_loses_nothing(
     log = Log.open(tmp_path)
     assert offsets(log, "t") == [2, 3]
     log.close()
+
+
+def test_segment_in_front_of_the_start_is_left_alone(tmp_path: Path) -> None:
+    """After two accidents a topic may know of one whose file was removed before."""
+    log = filled(tmp_path, [b"a", b"b", b"c", b"a", b"c", b"c"], per_segment=3)
+    topic = log.topic("t")
+    topic.start_offset = 3
+    Path(topic.segments[0].path).unlink()
+
+    assert log.compact("t") > 0
+
+    assert offsets(log, "t") == [3, 5]
