@@ -232,6 +232,8 @@ class Recovery:
         topic.next_offset = topic.end_offset
         if kept is not None:
             self._append(topic, TailFrame.of(kept))
+            # Compaction may have left a gap between the beginning and the end.
+            topic.next_offset = topic.end_offset = max(topic.end_offset, end)
 
     def _add_topic(self, record: TopicRecord) -> None:
         known = self._catalog.by_id(record.id)
