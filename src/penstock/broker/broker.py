@@ -181,6 +181,8 @@ class Broker:
         self.sessions.closing()
 
     def _on_commit(self, commit: GroupCommit) -> None:
+        if commit.error is not None:
+            self.gathering.lose(commit.number)
         self.awake.update(self.waiting)
         self.waiting.clear()
         self.traffic.committed(commit)

@@ -32,6 +32,8 @@ MAX_EVENTS = 16
 MAX_BYTES = 1 << 12
 # What is gathered at most before it is stored: until then no limit of the log knows it.
 GATHERED_BYTES = 1 << 18
+# What an event takes besides its payload, its topic and its headers.
+EVENT_BYTES = 256
 
 
 class GatheringPublisher(Protocol):
@@ -84,6 +86,8 @@ class Gathering:
     def add(self, publish: SmallPublish) -> None:
         """Take what is ``is_small``, of a publisher who is on nobody's account."""
         self._publishes.append(publish)
+        each = EVENT_BYTES + len(publish.topic) + _size(publish.headers)
+        self._size += each * len(publish.payloads)
         for payload in publish.payloads:
             self._size += len(payload)
         if self._size > GATHERED_BYTES:
@@ -117,6 +121,12 @@ class Gathering:
             mine = {number: outcome.refused[unit] for number, unit in found.get(at, ())}
             one.publisher.stored(one.said, group, mine)
 
+    def lose(self, group: int) -> None:
+        """A group has failed, and takes along what came behind it."""
+        publishes, self._publishes, self._size = self._publishes, [], 0
+        for one in publishes:
+            one.publisher.stored(one.said, group, {})
+
     def _accept(self, publishes: list[SmallPublish]) -> Accepted:
         topics, events = _batch(publishes)
         broker, topic = self._broker, topics[0]
@@ -138,8 +148,14 @@ class Gathering:
                 return Accepted([], dict.fromkeys(range(len(topics)), error))
 
 
-def is_small(payloads: Sequence[bytes]) -> bool:
-    return len(payloads) <= MAX_EVENTS and sum(map(len, payloads)) <= MAX_BYTES
+def is_small(payloads: Sequence[bytes], headers: Mapping[str, str]) -> bool:
+    """``headers``: of each."""
+    size = _size(headers) * len(payloads) if headers else 0
+    return len(payloads) <= MAX_EVENTS and size + sum(map(len, payloads)) <= MAX_BYTES
+
+
+def _size(headers: Mapping[str, str]) -> int:
+    return sum([len(name) + len(value) for name, value in headers.items()])
 
 
 def _batch(publishes: list[SmallPublish]) -> tuple[list[str], Columns]:

@@ -76,7 +76,8 @@ class LevelBook(Kept):
             if not has_priorities(batch):
                 return
             assert self._pages is not None, "events come after wire"
-            index = Levels(topic, self._pages, batch.header.base_offset)
+            # A start may look at the end of a frame that begins before.
+            index = Levels(topic, self._pages, batch.base_offset)
             self._indexes[topic] = index
         index.add(batch)
 

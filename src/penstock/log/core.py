@@ -310,7 +310,7 @@ class LogCore:
         writes = (
             flusher.unwritten_bytes > self.options.write_out_bytes
             or flusher.rolling
-            or (self._thins_out and flusher.crowded)
+            or (self._thins_out and flusher.crowded and not self._is_overdue)
         )
         if not writes and not flusher.erasing:
             return None
@@ -432,13 +432,21 @@ class LogCore:
     def _checkpoint_due(self) -> bool:
         """Whether one comes now: it writes out all topics that wait, so there should
         be few, unless it is overdue."""
-        behind = self.intake.journal.position - self._checkpoint_position
-        limit = self.options.checkpoint_bytes
-        self._thins_out = limit <= behind < 2 * limit and not self.checkpoint_wanted
+        due = self._behind >= self.options.checkpoint_bytes
+        self._thins_out = due and not (self._is_overdue or self.checkpoint_wanted)
         if self._thins_out and self.flusher.crowded:
             return False
-        due = behind >= limit or self.checkpoint_wanted
+        due = due or self.checkpoint_wanted
         return due and self.flusher.nothing_to_erase()
+
+    @property
+    def _behind(self) -> int:
+        """How much of the journal a start would have to replay."""
+        return self.intake.journal.position - self._checkpoint_position
+
+    @property
+    def _is_overdue(self) -> bool:
+        return self._behind >= 2 * self.options.checkpoint_bytes
 
     def _begin_checkpoint(self, snapshots: dict[int, bytes]) -> TakeCheckpoint:
         journal, keep = self.intake.journal, self._keep

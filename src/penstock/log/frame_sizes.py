@@ -6,10 +6,11 @@ looked at once is not looked at again before the next start.
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterable, Iterator, Sequence
 from math import inf
 
-from penstock.errors import WriteFailed
+from penstock.errors import PenstockError, WriteFailed
 from penstock.files import FileSystem
 from penstock.log.frame import HEADER_BYTES, TABLE_ENTRY, Column, peek
 from penstock.log.gather import most_bytes, runs
@@ -67,7 +68,7 @@ class LookAtFrames:
             try:
                 if self._is_small(topic, segment):
                     self.small.append((topic, segment))
-            except OSError:
+            except (OSError, struct.error, PenstockError):
                 continue  # gone by now, or damaged: its reader meets that too
             except Exception as error:
                 # A mistake of ours: the thread has other work to do.

@@ -25,7 +25,10 @@ class SegmentCache:
         if handle is None:
             handle = self._handles[path] = self._files.open(path)
             if len(self._handles) > self._limit:
-                self._files.close(self._handles.popitem(last=False)[1])
+                oldest, old = self._handles.popitem(last=False)
+                self._files.close(old)
+                # It may be another file by the time when it is opened again.
+                self._indexes.pop(oldest, None)
         else:
             self._handles.move_to_end(path)
         return handle

@@ -165,6 +165,9 @@ class WriteOut:
                     write.done = True
         except OSError as error:
             self.error = write_error(name, "writing segment", error)
+        except Exception as error:
+            # A mistake of ours: it is in the journal, and nothing is done with it yet.
+            self.error = WriteFailed(name, "writing segment", repr(error))
 
     def _looked_into(self, plan: TopicPlan) -> TopicPlan:
         """The plan for a topic whose folder has been tidied once since the start."""

@@ -12,6 +12,7 @@ import pytest
 
 from penstock.broker.broker import Broker
 from penstock.broker.gathering import (
+    EVENT_BYTES,
     GATHERED_BYTES,
     MAX_BYTES,
     MAX_EVENTS,
@@ -225,13 +226,27 @@ def test_much_does_not_wait(tmp_path: Path) -> None:
         broker.create_topic("a")
         payload = bytes(MAX_BYTES)
 
-        for _ in range(GATHERED_BYTES // MAX_BYTES):
+        fit = GATHERED_BYTES // (MAX_BYTES + EVENT_BYTES + 1)
+        for _ in range(fit):
             anna.add("a", payload)
         assert anna.told == []
-        anna.add("a", b"x")
+        anna.add("a", payload)
 
-        assert len(anna.told) == GATHERED_BYTES // MAX_BYTES + 1
-        assert broker.log.pending_bytes > GATHERED_BYTES
+        assert len(anna.told) == fit + 1
+        assert broker.log.pending_bytes > fit * MAX_BYTES
+
+
+@pytest.mark.parametrize("headers", [{}, {"name": "v" * 1000}])
+def test_what_has_no_payload_does_not_wait_for_ever(
+    broker: Broker, anna: Publisher, headers: dict[str, str]
+) -> None:
+    publish = anna.publish("a", b"", headers=headers)
+    most = GATHERED_BYTES // (1000 if headers else EVENT_BYTES)
+
+    for _ in range(most + 1):
+        broker.gathering.add(publish)
+
+    assert len(anna.told) > 0
 
 
 def test_a_group_that_is_full_is_stored_first(broker: Broker, anna: Publisher) -> None:
@@ -261,6 +276,30 @@ def test_if_the_commit_fails_the_group_says_so(
     assert broker.log.topic("a").end_offset == 0
 
 
+def test_a_group_that_fails_takes_along_what_was_gathered_behind_it(
+    broker: Broker, anna: Publisher, disk: FaultyFiles
+) -> None:
+    """Or the last of a publisher would be in front when it repeats the first."""
+    anna.add("a", b"1", said="first", noted=True)
+    commit = broker.log.begin_commit()
+    assert commit is not None
+    anna.add("a", b"2", said="second", noted=True)
+    disk.fail("write", "journal")
+    commit.run()
+    broker.log.end_commit(commit)
+
+    broker.log.commit()
+
+    failed = commit.number
+    assert anna.told[-2:] == [
+        ("stored", "first", failed, {}),
+        ("stored", "second", failed, {}),
+    ]
+    assert ("in", "second") not in [told[:2] for told in anna.told]
+    assert broker.log.outcome(failed) == "failed"
+    assert broker.log.topic("a").end_offset == 0
+
+
 def test_a_mistake_of_ours_costs_the_publishers_and_not_the_group(
     broker: Broker,
     anna: Publisher,
@@ -283,10 +322,12 @@ def test_a_mistake_of_ours_costs_the_publishers_and_not_the_group(
 
 
 def test_what_is_small() -> None:
-    assert is_small([b"x"] * MAX_EVENTS)
-    assert not is_small([b"x"] * (MAX_EVENTS + 1))
-    assert is_small([bytes(MAX_BYTES)])
-    assert not is_small([bytes(MAX_BYTES), b"x"])
+    assert is_small([b"x"] * MAX_EVENTS, {})
+    assert not is_small([b"x"] * (MAX_EVENTS + 1), {})
+    assert is_small([bytes(MAX_BYTES)], {})
+    assert not is_small([bytes(MAX_BYTES), b"x"], {})
+    assert is_small([b""], {"n": "v" * (MAX_BYTES - 1)})
+    assert not is_small([b""] * 2, {"n": "v" * (MAX_BYTES - 1)})
 
 
 def events(size: int) -> Columns:

@@ -156,3 +156,19 @@ def test_index_takes_what_a_group_has_in_rows_and_frames_in_its_order() -> None:
 
     last = MAX_EVENTS + 3
     assert scene.drain(taker) == [0, 1, *range(2, last), last]
+
+
+def test_first_priority_comes_with_the_group_of_a_checkpoint() -> None:
+    """Its frame is gathered with events that the checkpoint was looked at before."""
+    scene = Scene()
+    scene.publish(0)
+    scene.publish(0)
+    scene.broker.publish("t", Columns([b"", b""], 0, priorities=[0, 4]))
+    scene.log.checkpoint_soon(keep=2)
+    scene.commit()
+    scene.log.store()
+
+    scene.restart("kill")
+
+    assert not scene.log.checkpoint_wanted
+    assert found(scene) == {4: [3], 0: [0, 1, 2]}

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from penstock.log import Columns, Log, TopicOptions, frame_sizes, housekeeping, store
+from penstock.log.frame import HEADER_BYTES
 from penstock.log.frame_sizes import FEWER, GAIN, LookAtFrames
 from tests.ungathered import as_they_came
 from tests.unit.log.faults import FaultyFiles, offsets
@@ -193,3 +194,19 @@ def test_a_round_is_wanted_until_all_is_looked_at(tmp_path: Path) -> None:
         asked.append(log.wants_upkeep)
 
     assert asked == [False, True, False, True]
+
+
+def test_damage_to_one_segment_leaves_the_others_to_be_gathered(log: Log) -> None:
+    """Whatever a header says that has no checksum yet."""
+    for _ in range(2):
+        sealed(log, FEWER * 2)
+    first = Path(log.topic("t").segments[0].path)
+    whole = first.read_bytes()
+    start = whole.index(b"PNSB")
+
+    for at in range(start, start + HEADER_BYTES):
+        damaged = bytearray(whole)
+        damaged[at] ^= 0xFF
+        first.write_bytes(damaged)
+
+        assert FEWER * 2 in looked_at(log), at

@@ -87,3 +87,16 @@ def test_index_is_made_once_until_it_is_dropped_or_crowded_out() -> None:
     segment_cache.close()
     index("b")
     assert made[-1] == "b"
+
+
+def test_index_of_a_file_goes_when_it_is_closed_for_others(paths: list[str]) -> None:
+    """Another file may have its name by the time when it is opened again."""
+    segment_cache = SegmentCache(FaultyFiles(), limit=2)
+    first, second = (Index(length=at, end_offset=0) for at in (1, 2))
+    segment_cache.index(paths[0], lambda: first)
+
+    for path in paths:
+        segment_cache.handle(path)
+
+    assert segment_cache.index(paths[0], lambda: second) is second
+    segment_cache.close()

@@ -8,7 +8,7 @@ import pytest
 
 from penstock.errors import WriteFailed
 from penstock.files import Files
-from penstock.log import Log, LogOptions, TopicOptions, frame_of
+from penstock.log import Log, LogOptions, TopicOptions, frame_of, store
 from penstock.log.frame import HEADER_BYTES, peek
 from penstock.log.layout import Layout
 from penstock.log.store import (
@@ -262,3 +262,21 @@ def test_a_failed_sync_of_everything_is_made_good_by_the_next_checkpoint():
     log.abandon()
     again = Log.open("/data", files=disk.crashed(Random(7)))
     assert [b.payloads() for b in again.read("t0", 0)] == [[b"x"]]
+
+
+def test_mistake_of_ours_is_a_write_that_failed(
+    tmp_path: Path, topic: TopicLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its thread goes on, and what was to be written stays where it is."""
+
+    def fail(*_: object) -> None:
+        raise RuntimeError("as planned")
+
+    add(topic, 10)
+    monkeypatch.setattr(store, "gathered", fail)
+    work = write_out(tmp_path, plan_writes(topic, NOW_MS))
+
+    work.run()
+
+    assert "as planned" in str(work.error)
+    assert [write.done for write in work.writes] == []

@@ -157,7 +157,6 @@ class Inbound:
         broker, payloads, ids = self._hub.broker, packet.payloads, packet.packet_ids
         if (
             packet.retain
-            or not is_small(payloads)
             or broker.accounts.payer is not None
             or not broker.sessions.routes.is_led(topic)
             or not grants.may_publish(topic)
@@ -172,7 +171,7 @@ class Inbound:
             if not (known.isdisjoint(ids) and waiting.isdisjoint(ids)):
                 return False
         headers, fields = self._said(packet, int(now_s * 1000))
-        if fields:
+        if fields or not is_small(payloads, headers):
             return False
         if twice:
             self._gathered_ids.update(ids or ())
