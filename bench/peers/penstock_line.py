@@ -43,7 +43,8 @@ class Line(Adapter):
 
     def confirmed(self, data: bytes) -> int:
         if b"error" in data:
-            raise Refused(data[:300].decode(errors="replace"))
+            at = data.index(b"error")
+            raise Refused(data[max(at - 50, 0) : at + 250].decode(errors="replace"))
         return data.count(b"\n")
 
     def consumer(self, window: int, topic: int = 0) -> Consumer:

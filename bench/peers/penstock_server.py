@@ -19,8 +19,10 @@ GATEWAYS = (
     *("http", "mqtt"),
 )
 TOPIC = "t0"
-# All thousand readers come from one address here.
+# All thousand readers come from one address here, and a hundred thousand topics are the
+# limit, those of the broker itself included.
 ENVIRONMENT = {
+    "PENSTOCK_BROKER_MAX_TOPICS": "200000",
     "PENSTOCK_SERVER_MAX_CONNECTIONS_PER_ADDRESS": "0",
     "PENSTOCK_SERVER_MAX_CONNECTIONS": "11000",
 }
