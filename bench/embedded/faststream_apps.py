@@ -82,9 +82,8 @@ class Redis(Player):
         port = self.task.place.ports["redis"]
         key = f"s{self.turn}"
         countdown = Countdown(self.task.events)
-        broker = RedisBroker(
-            f"redis://127.0.0.1:{port}", apply_types=False, logger=None
-        )
+        quiet: dict[str, Any] = {"logger": None}  # as it says of itself elsewhere
+        broker = RedisBroker(f"redis://127.0.0.1:{port}", apply_types=False, **quiet)
         more: dict[str, Any] = {}
         if self.option("workers", 1) > 1:
             more["max_workers"] = self.option("workers", 1)

@@ -30,11 +30,11 @@ class Server:
     place: Place
     processes: list[subprocess.Popen[bytes]] = field(default_factory=list)
 
-    def stop(self) -> None:
+    def stop(self, patience_s: float = STOP_S) -> None:
         for process in self.processes:
             process.terminate()
             try:
-                process.wait(STOP_S)
+                process.wait(patience_s)
             except subprocess.TimeoutExpired:
                 for pid in [*descendants(process.pid), process.pid]:
                     _kill(pid)

@@ -1,7 +1,8 @@
 """Many topics that nothing happens in: made, kept, and there again after a start.
 
 Each gets one event of 100 bytes, so many in flight as elsewhere, all synced. Memory is
-what the server's processes have grown by, resident, by the time the last is made.
+what the server's processes have resident when they are started with all of them, beyond
+what they had without: so long as they are made, their events are in memory as well.
 """
 
 from __future__ import annotations
@@ -65,6 +66,7 @@ def rows_of(samples: Mapping[str, Sample], *, quick: bool) -> list[Row]:
                 case=f"{sample.events} made",
                 contender=name,
                 rate=f"{sample.events_per_s:.0f} topics/s, {each / 1024:.2f} KiB each, "
+                f"stops in {sample.facts['stop_s']:.1f} s, "
                 f"starts in {start_s:.1f} s",
                 cpu_s_per_million=sample.cpu_s_per_million,
                 target=f"at least {LEAST_PER_S}/s, at most {MOST_BYTES // 1024} KiB, "
@@ -98,19 +100,22 @@ def _sample(bench: Bench, name: str) -> Sample:
                 client.ready()
                 before = resident_bytes(server.place.pids)
                 sample = client.run()
-                grown = resident_bytes(server.place.pids) - before
             finally:
                 client.close()
         finally:
-            server.stop()
+            begin = time.perf_counter()
+            server.stop(START_S)  # which may write a file for each
+            stop_s = time.perf_counter() - begin
         begin = time.perf_counter()
         server = contender.start(folder, contender.variant)
         try:
             _first_answer(contender.adapter, server.place)
             start_s = time.perf_counter() - begin
+            grown = resident_bytes(server.place.pids) - before
         finally:
             server.stop()
-    facts = {**sample.facts, "bytes_each": grown / sample.events, "start_s": start_s}
+    facts = {**sample.facts, "bytes_each": grown / sample.events}
+    facts |= {"start_s": start_s, "stop_s": stop_s}
     return dataclasses.replace(sample, facts=facts)
 
 
