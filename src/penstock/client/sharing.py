@@ -94,8 +94,8 @@ class SharedPublish(Generic[PublishCall, Result]):
     def has_room(self, count: int, size: int) -> bool:
         return self.events + count <= SHARED_EVENTS and self.size + size <= SHARED_BYTES
 
-    def leave_out_cancelled(self) -> None:
-        here = [not waiter.cancelled() for waiter in self.waiters]
+    def leave_out_ended(self) -> None:
+        here = [not waiter.done() for waiter in self.waiters]
         if not all(here):
             self._keep(here)
 
@@ -231,7 +231,7 @@ class Sharing:
     def _message(self, shared: SharedPublish[Any, Any]) -> bytes:
         """The bytes of it, now that it leaves."""
         self._waiting.pop(shared, None)
-        shared.leave_out_cancelled()
+        shared.leave_out_ended()
         if not shared.calls:
             return b""
         units = shared.counts if len(shared.calls) > 1 else None

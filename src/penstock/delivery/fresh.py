@@ -59,7 +59,7 @@ class Fresh:
         self.passed = False
         """Whether events were passed over that were not sent."""
         self.unfinished = False
-        """Whether the search has stopped before it came to the end."""
+        """Whether it has stopped before it came to the end, for its own reasons."""
 
     def wire(self, pages: Pages, levels: GetLevels, mark: GetMark) -> None:
         """Say where events come from."""
@@ -130,10 +130,10 @@ class Fresh:
                 if not sent:
                     self._pass_late(portion)
             looks += skipped
-            if not skipped:
-                return
-            if looks >= MAX_LOOKS or room <= 0:
+            if free > 0 and (looks >= MAX_LOOKS or room <= 0):
                 self.unfinished = True
+                return
+            if not skipped:
                 return
 
     def let_due(self, offset: int, priority: int) -> bool:

@@ -326,8 +326,11 @@ class Subscription:
         self, consumer: Consumer, now_s: float, free: int
     ) -> list[Portion]:
         taken: list[Portion] = []
-        room, looked = TAKE_BYTES, 0
-        while len(taken) < free and room > 0:
+        room, missed = TAKE_BYTES, 0
+        while len(taken) < free:
+            if room <= 0 or missed >= MAX_LOOKS:
+                self.fresh.unfinished = True
+                break
             fresh, queue = self.fresh.first(), self._next_again()
             if queue and (fresh is None or queue[0] <= fresh):
                 portion = self._send_again(heappop(queue)[1], consumer, now_s)
@@ -337,13 +340,11 @@ class Subscription:
                     self._send_first(portion, -fresh[0], consumer, now_s)
             else:
                 break
-            looked += 1
-            if portion is not None:
-                taken.append(portion)
-                room -= len(portion.page.payloads[portion.lo])
-            elif looked >= MAX_LOOKS:
-                self.fresh.unfinished = True
-                break
+            if portion is None:
+                missed += 1
+                continue
+            taken.append(portion)
+            room -= len(portion.page.payloads[portion.lo])
         return taken
 
     def let_due(self, offset: int, priority: int) -> bool:

@@ -107,6 +107,7 @@ class OpenGroup:
         self,
         topics: Sequence[TopicLog],
         events: Columns,
+        row_bytes: Sequence[int],
         low_id: Callable[[TopicLog], int],
     ) -> list[int]:
         """Add small events, each to the topic at its place; the offsets they get."""
@@ -120,7 +121,7 @@ class OpenGroup:
             behind.clear()
             self.items.append(rows)
         self.size += events.size
-        return rows.add(topics, events)
+        return rows.add(topics, events, row_bytes)
 
     def roll_back(self) -> None:
         """Undo what this group did to the state in memory."""

@@ -310,7 +310,12 @@ class LogCore:
         writes = (
             flusher.unwritten_bytes > self.options.write_out_bytes
             or flusher.rolling
-            or (self._thins_out and flusher.crowded and not self._is_overdue)
+            or (
+                self._thins_out
+                and flusher.crowded
+                and flusher.error is None
+                and not self._is_overdue
+            )
         )
         if not writes and not flusher.erasing:
             return None

@@ -50,27 +50,30 @@ def runs(
     Of a frame that is no part of rows only the header and the column table are read.
     """
     run: list[P] = []
-    size = events = 0
+    # ``kept``: events whose generated ids would have to be written out otherwise.
+    size = kept = 0
     line: int | None = None
     for part in parts:
         small = is_small(part)
         mine = _line_of(part) if small else None
+        if mine is None and part.events >= _WORTH_A_FRAME:
+            small = False  # its ids would have to be written out
         more = _body_bytes(part)
         if run and not (
             small
             and size + more <= max_bytes
             and part.base_offset == run[-1].end_offset
-            and (line is None or mine == line or events < _WORTH_A_FRAME)
+            and (mine == line or max(part.events, kept) < _WORTH_A_FRAME)
         ):
             yield run, line
-            run, size, events = [], 0, 0
+            run, size, kept = [], 0, 0
         if not small:
             yield [part], None
             continue
         line = mine if not run or mine == line else None
+        kept = 0 if line is None else kept + part.events
         run.append(part)
         size += more
-        events += part.events
     if run:
         yield run, line
 

@@ -73,7 +73,7 @@ class Intake:
             return Appended(topic.name, base, count, group.number, frame.header.id_base)
         open_frame = group.open_frames.get(topic.id)
         if open_frame is None and is_small(events):
-            group.share([topic] * count, events, self._low_id)
+            group.share([topic] * count, events, events.row_bytes(), self._low_id)
         else:
             if open_frame is None or open_frame.size + events.size > MAX_BATCH_BYTES:
                 open_frame = group.open(topic, base, self._low_id(topic) + base)
@@ -98,12 +98,32 @@ class Intake:
         group = self.group
         once = dict.fromkeys(topics)
         group.touch_each(once, relaxed=relaxed)
-        if group.open_frames:
-            for topic in once:
-                group.open_frames.pop(topic.id, None)
-        offsets = group.share(topics, events, self._low_id)
+        row_bytes = events.row_bytes()
+        if max(row_bytes) > rows.MAX_BYTES:
+            offsets = self._append_apart(topics, events, relaxed=relaxed)
+        else:
+            if group.open_frames:
+                for topic in once:
+                    group.open_frames.pop(topic.id, None)
+            offsets = group.share(topics, events, row_bytes, self._low_id)
         lows = {topic: topic.low_id or self._low_id(topic) for topic in once}
         return AppendedRows(group.number, offsets, topics, lows, events.timestamps)
+
+    def _append_apart(
+        self, topics: Sequence[TopicLog], events: Columns, *, relaxed: bool
+    ) -> list[int]:
+        """The same, topic by topic, as some events are large; the offsets they get."""
+        of_topic: dict[TopicLog, list[int]] = {}
+        for row, topic in enumerate(topics):
+            of_topic.setdefault(topic, []).append(row)
+        offsets = [0] * len(topics)
+        for topic, mine in of_topic.items():
+            some = events.pick(mine)
+            some.check()
+            first = self.append(topic, some, relaxed=relaxed).base_offset
+            for offset, row in enumerate(mine, first):
+                offsets[row] = offset
+        return offsets
 
     def put_back(self, topic: TopicLog, frame: bytearray) -> None:
         """Add a frame that keeps its offsets and ids, which end the topic."""

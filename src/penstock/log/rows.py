@@ -65,7 +65,8 @@ class Rows:
     """Events of several topics, collected in the open group."""
 
     __slots__ = (
-        *("_bases", "_events", "_low_id", "_low_ids", "_size", "counts", "parts"),
+        *("_bases", "_events", "_low_id", "_low_ids", "_row_bytes", "_size"),
+        *("counts", "parts"),
         "topics",
     )
 
@@ -75,6 +76,7 @@ class Rows:
         self._events = RowEvents(Columns(), [])
         self._bases: list[int] = []
         self._low_ids: list[int] = []
+        self._row_bytes: list[int] = []
         self._size = 0
         self.topics: dict[TopicLog, int] = {}
         """In the order of the table, each with its place there."""
@@ -94,7 +96,9 @@ class Rows:
         columns = self._events.columns
         return columns.priorities is None and columns.not_before is None
 
-    def add(self, topics: Sequence[TopicLog], events: Columns) -> list[int]:
+    def add(
+        self, topics: Sequence[TopicLog], events: Columns, row_bytes: Sequence[int]
+    ) -> list[int]:
         """Take events, each of the topic at its place; the offsets they get."""
         known, offsets = self.topics, []
         for topic in topics:
@@ -107,17 +111,20 @@ class Rows:
             offsets.append(offset)
         self._events.places.extend(map(known.__getitem__, topics))
         self._events.columns.extend(events)
+        self._row_bytes += row_bytes
         self._size += events.size
         return offsets
 
     def close(self) -> None:
         """No more come."""
         counts = self.counts = [*Counter(self._events.places).values()]
-        each, latest = self.size // len(self._events.places), self._events.latest()
+        latest, sizes = self._events.latest(), self._events.sizes(self._row_bytes)
         rows = zip(self.topics, self._bases, counts, latest, self._low_ids, strict=True)
         self.parts = [
-            (topic, RowsPart(self._events, place, each, base, count, stamp, low_id))
-            for place, (topic, base, count, stamp, low_id) in enumerate(rows)
+            (topic, RowsPart(self._events, place, size, base, count, stamp, low_id))
+            for place, (size, (topic, base, count, stamp, low_id)) in enumerate(
+                zip(sizes, rows, strict=True)
+            )
         ]
 
     def sizes(self) -> Iterator[tuple[TopicLog, int, int]]:
@@ -171,6 +178,13 @@ class RowEvents:
         latest = dict(rows)
         return [latest[place] for place in range(len(latest))]
 
+    def sizes(self, row_bytes: Sequence[int]) -> list[int]:
+        """What the events of each topic take in memory, about."""
+        sizes = [0] * (max(self.places) + 1)
+        for place, size in zip(self.places, row_bytes, strict=True):
+            sizes[place] += size + EVENT_BYTES
+        return sizes
+
     @property
     def given(self) -> tuple[str, ...]:
         """The optional columns that there are, when no more events come."""
@@ -207,7 +221,7 @@ class RowsPart:
         self,
         rows: RowEvents,
         place: int,
-        event_bytes: int,
+        size: int,
         base_offset: int,
         events: int,
         latest_ms: int,
@@ -223,7 +237,7 @@ class RowsPart:
         self.latest_ms = latest_ms
         self.low_id = low_id
         """What the id of the first event has below its time."""
-        self.size = event_bytes * events
+        self.size = size
 
     @property
     def body_bytes(self) -> int:
@@ -317,8 +331,8 @@ def part_of(columns: Columns, base_offset: int, low_id: int) -> TailFrame | Rows
         return frame
     # Its columns are kept as well: they are wanted when it is gathered with others.
     rows, latest_ms = RowEvents(columns, [0] * count), frame.latest_ms
-    each = 2 * frame.size // count + EVENT_BYTES
-    return RowsPart(rows, 0, each, base_offset, count, latest_ms, low_id, frame)
+    size = 2 * frame.size + EVENT_BYTES * count
+    return RowsPart(rows, 0, size, base_offset, count, latest_ms, low_id, frame)
 
 
 def frame_at(columns: Columns, base_offset: int, low_id: int) -> TailFrame:
@@ -357,7 +371,8 @@ def parts_of(data: Buffer) -> Iterator[tuple[int, RowsPart]]:
     frame = memoryview(bytes(view[end:]))
     columns = Batch.received("", frame).to_columns()
     rows = RowEvents(columns, view[start : start + length].cast("I").tolist())
-    each = len(frame) // len(rows.places) + EVENT_BYTES
+    sizes = rows.sizes(columns.row_bytes())
     for place, (topic_id, base, count, latest_ms, low) in enumerate(table):
         low_id = int.from_bytes(low, "big")
-        yield topic_id, RowsPart(rows, place, each, base, count, latest_ms, low_id)
+        size = sizes[place]
+        yield topic_id, RowsPart(rows, place, size, base, count, latest_ms, low_id)

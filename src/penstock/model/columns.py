@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import chain
+from itertools import chain, repeat
+from operator import add
 from typing import Any, TypedDict, TypeVar, Unpack
 
 from penstock.errors import InvalidBatch
@@ -204,6 +205,19 @@ class Columns:
         self.size = size
         return size
 
+    def row_bytes(self) -> list[int]:
+        """About how many bytes each event has."""
+        rows = [*map(len, self.payloads)]
+        for name, column in self.given().items():
+            weight_of = _WEIGHTS.get(_FIELD_OF[name].kind)
+            if weight_of is None:
+                continue
+            once = distinct(column)
+            weights = map(weight_of, once)
+            every = repeat(next(weights)) if len(once) == 1 else weights
+            rows = [*map(add, rows, every)]
+        return rows
+
     def distinct_timestamps(self) -> list[int]:
         """The timestamps, or the only one there is: a batch tends to have one."""
         first = self.timestamps[0]
@@ -306,4 +320,16 @@ _CHECKS: dict[str, tuple[str, str, Callable[[list[Any]], int]]] = {
     "text": ("", "valid Unicode text or None", _bytes_of_texts),
     "map": ("headers", "", _bytes_of_maps),
     "time": ("", "", _bytes_of_times),
+}
+
+
+def _weight_of_map(headers: Headers) -> int:
+    return _bytes_of_maps([headers])
+
+
+# What one value has in bytes, of the kinds of which it may be many.
+_WEIGHTS: dict[str, Callable[[Any], int]] = {  # Any: the values of whichever field
+    "bytes": lambda value: len(value or b""),
+    "text": lambda value: len((value or "").encode()),
+    "map": _weight_of_map,
 }

@@ -382,6 +382,8 @@ class FileJournal:
         end = min(start + more, self._file_bytes)
         # Groups that brought none may reach beyond the last zeros.
         begin = max(self._ready, self._length)
+        if begin >= end:
+            return
         try:
             self._files.write(self._handle, [bytes(end - begin)], begin)
         except OSError as error:
