@@ -24,6 +24,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from penstock.direct_write import BLOCK_BYTES, Source, write_blocks
 from penstock.errors import DiskFull, InvalidOption, WriteFailed
 
 Buffer = bytes | bytearray | memoryview
@@ -71,6 +72,9 @@ class FileSystem(Protocol):
     def size(self, handle: int) -> int: ...
     def read(self, handle: int, length: int, position: int) -> bytes: ...
     def write(self, handle: int, buffers: Sequence[Buffer], position: int) -> int: ...
+    def write_direct(
+        self, handle: int, buffers: Sequence[Buffer], position: int
+    ) -> None: ...
     def sync(self, handle: int) -> None: ...
     def truncate(self, handle: int, length: int) -> None: ...
     def exists(self, path: str) -> bool: ...
@@ -130,6 +134,24 @@ class Files:
             while written < total:
                 written += os.pwrite(handle, rest[written:], position + written)
         return total
+
+    def write_direct(
+        self, handle: int, buffers: Sequence[Buffer], position: int
+    ) -> None:
+        """The same, past the page cache where that is possible: for much at once."""
+        length = sum(map(len, buffers))
+        begin = position + -position % BLOCK_BYTES
+        blocks = position + length - begin
+        blocks -= blocks % BLOCK_BYTES
+        source = Source(buffers)
+        if blocks > 0:
+            if begin > position:
+                self.write(handle, source.take(begin - position), position)
+            if write_blocks(handle, source, begin, blocks):
+                if rest := source.take(length):
+                    self.write(handle, rest, begin + blocks)
+                return
+        self.write(handle, buffers, position)
 
     def sync(self, handle: int) -> None:
         os.fdatasync(handle)

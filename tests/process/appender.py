@@ -33,6 +33,7 @@ OPTIONS = LogOptions(
     journal_file_bytes=200_000,
     checkpoint_bytes=300_000,
     write_out_bytes=50_000,
+    direct_write_bytes=0,  # every write of a segment goes past the page cache
     tail_cache_bytes=50_000,
     group_bytes=100_000,
 )

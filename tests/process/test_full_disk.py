@@ -20,7 +20,10 @@ from penstock.errors import DiskFull
 from penstock.log import Columns, Log, LogOptions, TopicOptions
 
 OPTIONS = LogOptions(
-    journal_file_bytes=1 << 30, checkpoint_bytes=1 << 30, write_out_bytes=1 << 16
+    journal_file_bytes=1 << 30,
+    checkpoint_bytes=1 << 30,
+    write_out_bytes=1 << 16,
+    direct_write_bytes=0,
 )
 SMALL_JOURNAL = replace(OPTIONS, journal_file_bytes=1 << 15)
 KIB = bytes(1024)

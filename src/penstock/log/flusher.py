@@ -271,7 +271,13 @@ class Flusher:
             self._unsynced.close()
 
     def _write_out(self, plans: list[TopicPlan]) -> WriteOut:
-        return WriteOut(self._files, self._layout, plans, self._unsynced)
+        return WriteOut(
+            self._files,
+            self._layout,
+            plans,
+            self._unsynced,
+            direct_bytes=self._options.direct_write_bytes,
+        )
 
     def finish(self, work: StoreStep) -> None:
         """Take note of what a piece of work has done."""

@@ -84,6 +84,8 @@ class LogOptions:
     group_bytes: a commit is due when this much waits; twice as much is refused.
     write_out_bytes: confirmed events kept in memory before they go to segments.
     tail_cache_bytes: recent events kept in memory for readers after that.
+    direct_write_bytes: what a topic is written at once goes past the page cache if it
+        is as much as this; None: never.
     start_check_bytes: newest part of the segments verified on start; each counts for
         64 KiB at least.
     max_event_bytes: largest payload of an event.
@@ -97,6 +99,7 @@ class LogOptions:
     group_bytes: int = 8 * MIB
     write_out_bytes: int = 8 * MIB
     tail_cache_bytes: int = 16 * MIB
+    direct_write_bytes: int | None = MIB
     start_check_bytes: int = 64 * MIB
     max_event_bytes: int = 64 * MIB
     max_topics: int = 1_000_000
@@ -107,6 +110,8 @@ class LogOptions:
             _at_least(name, getattr(self, name), MIN_FILE_BYTES)
         for name in ("write_out_bytes", "tail_cache_bytes", "start_check_bytes"):
             _at_least(name, getattr(self, name), 0)
+        if self.direct_write_bytes is not None:
+            _at_least("direct_write_bytes", self.direct_write_bytes, 0)
         if self.group_bytes > MAX_GROUP_BYTES:
             limit = f"at most {MAX_GROUP_BYTES}"
             raise InvalidOption("group_bytes", self.group_bytes, limit)

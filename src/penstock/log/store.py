@@ -145,6 +145,8 @@ class WriteOut:
         layout: Layout,
         plans: Sequence[TopicPlan],
         unsynced: Unsynced,
+        *,
+        direct_bytes: int | None = None,
     ) -> None:
         self.writes: list[SegmentWrite] = []
         self._plans = plans
@@ -152,6 +154,7 @@ class WriteOut:
         self._files = files
         self._layout = layout
         self._unsynced = unsynced
+        self._direct_bytes = direct_bytes
 
     def run(self) -> None:
         name = self._layout.relative(self._layout.topics)
@@ -198,7 +201,10 @@ class WriteOut:
                 position = 0
             for frame in write.frames:
                 buffers += (pack(frame.header), frame.body)
-            if buffers:
+            size = write.end - write.position
+            if self._direct_bytes is not None and size >= self._direct_bytes:
+                self._files.write_direct(handle, buffers, position)
+            elif buffers:
                 self._files.write(handle, buffers, position)
         except BaseException:
             self._files.close(handle)

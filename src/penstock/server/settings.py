@@ -34,6 +34,10 @@ LOG_HELP = {
         "confirmed events kept in memory before they go to segments"
     ),
     "log.tail_cache_bytes": "recent events kept in memory for readers after that",
+    "log.direct_write_bytes": (
+        "what a topic is written at once goes past the page cache if it is as much "
+        "as this; `off`: never"
+    ),
     "log.start_check_bytes": "part of the segments verified on start",
     "log.max_event_bytes": "largest payload of an event",
     "log.max_topics": "how many topics the log may hold",

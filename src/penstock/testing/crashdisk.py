@@ -144,6 +144,11 @@ class CrashDisk:
         self._apply(inode, _PendingWrite(position, data))
         return len(data)
 
+    def write_direct(
+        self, handle: int, buffers: Sequence[Buffer], position: int
+    ) -> None:
+        self.write(handle, buffers, position)
+
     def sync(self, handle: int) -> None:
         inode = self._handles[handle]
         self._changing("sync", self._path_of(inode))

@@ -94,6 +94,11 @@ class FaultyDisk:
             raise
         return self.under.write(handle, buffers, position)
 
+    def write_direct(
+        self, handle: int, buffers: Sequence[Buffer], position: int
+    ) -> None:
+        self.write(handle, buffers, position)
+
     def sync(self, handle: int) -> None:
         self._changing("sync", "")
         self.under.sync(handle)

@@ -68,6 +68,7 @@ class CommandWords:
 WORDS: Final = CommandWords()
 MAX_PARTS = 3
 _FIRST_LINES = 16
+_LONG_LINE = 400
 _FIRST_BYTE = itemgetter(slice(0, 1))
 
 # Elixir shows as text what it can print (String.printable?), with these escapes,
@@ -105,8 +106,9 @@ def command_run(
     """Command, topic and the rest of lines that all begin like the first; or None.
 
     Only for commands of three parts. Nothing is said of the rests: if any of them is
-    not good, ``split`` knows what its line really is. Two searches in all, nothing per
-    line.
+    not good, ``split`` knows what its line really is. Short lines are found by two
+    searches in all, nothing per line; long ones by their ends alone, as a search for
+    more than one byte costs several times what it is to copy them.
     """
     if not block.startswith(words.of_runs):
         return None
@@ -115,9 +117,15 @@ def command_run(
     if end < begin + 2:
         return None
     prefix = block[:end]
-    rests = block[end:-1].split(b"\n" + prefix)
-    if len(rests) != block.count(b"\n"):
-        return None
+    if block.find(b"\n", 0, _LONG_LINE) < 0:
+        lines = block.split(b"\n")
+        if lines.pop() or {line[:end] for line in lines} != {prefix}:
+            return None
+        rests = [line[end:] for line in lines]
+    else:
+        rests = block[end:-1].split(b"\n" + prefix)
+        if len(rests) != block.count(b"\n"):
+            return None
     return words.meant[prefix[: begin - 1]], prefix[begin:-1], rests
 
 

@@ -7,6 +7,7 @@ from penstock.wire.line.commands import (
     ARITY,
     MAX_PARTS,
     Command,
+    command_run,
     publishes,
     split,
     text,
@@ -72,6 +73,23 @@ def test_text_that_is_not_utf8_is_the_fault_of_the_peer() -> None:
     with pytest.raises(RemoteProtocolError) as caught:
         text("topic", b"a\xff")
     assert caught.value.text == "topic is not valid UTF-8 (byte 1)"
+
+
+@pytest.mark.parametrize("length", [3, 300, 3000])
+def test_lines_that_begin_alike_are_a_run(length: int) -> None:
+    rests = [b"%d" % number * length for number in range(10, 20)]
+    block = b"".join(b"pub t " + rest + b"\n" for rest in rests)
+
+    assert command_run(block) == (Command.PUB, b"t", rests)
+
+
+@pytest.mark.parametrize("length", [3, 300, 3000])
+@pytest.mark.parametrize("other", [b"pub u x\n", b"ack t x\n", b"pub t\n", b"\n"])
+def test_another_line_among_them_is_no_part_of_a_run(length: int, other: bytes) -> None:
+    line = b"pub t " + bytes(length) + b"\n"
+
+    assert command_run(line + line + other) is None
+    assert command_run(line + other + line) is None
 
 
 def test_a_run_of_publishes_is_taken_at_once() -> None:
