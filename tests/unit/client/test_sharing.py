@@ -423,6 +423,24 @@ def test_who_gets_no_answer_is_told_so_in_time_and_one_timer_is_enough(
     asyncio.run(run())
 
 
+def test_what_was_given_up_before_it_leaves_is_not_sent_later(
+    server: LocalServer, got: Got, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def test(client: AsyncClient) -> None:
+        monkeypatch.setattr(client._sharing, "_timeout_s", 0.0)
+        tasks = [asyncio.create_task(client.publish("t", b"x")) for _ in range(3)]
+        await asyncio.sleep(0)
+        client._sharing._late()
+        done = await asyncio.gather(*tasks, return_exceptions=True)
+        await client.ask("topics")
+
+        assert [type(one) for one in done] == [ConnectionLost] * 3
+        assert got == []
+        assert not client._sharing._waiting
+
+    go(server, test)
+
+
 def test_a_connection_that_is_lost_ends_every_call(
     server: LocalServer, got: Got
 ) -> None:

@@ -11,6 +11,7 @@ from penstock.access.grants import Rule
 from penstock.delivery.consumer import Consumer
 from penstock.gateway.line import LineGateway
 from penstock.gateway.options import LineOptions
+from penstock.log import Columns
 from tests.transcripts import byte_by_byte, play, transcripts, whole
 from tests.unit.gateway.scene import Peer, Rules, Scene, limited
 
@@ -246,6 +247,33 @@ def test_nothing_and_what_is_too_long_is_no_half_line(
     assert peer.read() == []
     assert peer.closed
     scene.close()
+
+
+# A backlog
+
+LONG = [f"{n:04}" * 1000 for n in range(300)]
+
+
+@pytest.mark.parametrize(
+    "events",
+    [
+        Columns([b"1"] * 300, headers=[{"trace": text} for text in LONG]),
+        Columns([b"1"] * 300, keys=[text.encode() for text in LONG]),
+        Columns([b"[\n%4000d]" % n for n in range(300)], priorities=[3] * 300),
+    ],
+    ids=["headers", "keys", "spaces, by priority"],
+)
+def test_all_of_a_backlog_comes_however_little_of_it_a_line_shows(
+    scene: Scene, writer: Peer, events: Columns
+) -> None:
+    reader = connect(scene, "as anna", "window 1000", "sub t")
+
+    scene.broker.publish("t", events)
+    scene.pump()
+
+    lines = reader.read()
+    assert len(lines) == 300
+    assert max(map(len, lines)) < 100
 
 
 # Promises

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from penstock import __version__
 from penstock.access.grants import ADMINISTRATOR, Grants, Rule
 from penstock.broker.options import BrokerOptions
+from penstock.delivery import fresh, subscription
 from penstock.desk.desk import Desk
 from penstock.desk.figures import Figures
 from penstock.gateway.gateway import LOGIN_BYTES
@@ -416,6 +417,21 @@ def test_priority_goes_first_and_shares_a_message(scene: Scene) -> None:
     )
 
     assert (events.offsets, events.priorities) == ([1, 2, 0], [9, 3, 0])
+
+
+@pytest.mark.parametrize("order", ["log", "priority"])
+def test_all_of_a_backlog_comes_however_little_is_taken_at_once(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch, order: str
+) -> None:
+    for module in (fresh, subscription):
+        monkeypatch.setattr(module, "TAKE_BYTES", 100)
+    peer = NativePeer(scene)
+    peer.say(Publish(1, "t", [bytes(40)] * 50, priorities=[3] * 50))
+
+    got = only(Events, peer.say(Subscribe(1, "t", "me", "earliest", order=order)))
+
+    assert offsets(got) == [*range(50)]
+    assert len(got) > 10
 
 
 def test_unsubscribing_keeps_the_position_of_a_name(scene: Scene) -> None:

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from operator import add
+from typing import Any
 
 import pytest
 
@@ -65,6 +67,36 @@ def everything() -> Columns:
 
 def test_bytes_of_all_columns_are_those_of_the_table() -> None:
     assert frame_of(everything(), 7, bytes(range(16))) == EVERYTHING
+
+
+@pytest.mark.parametrize(
+    ("given", "more"),
+    [
+        ({}, [0, 0, 0]),
+        ({"keys": [None, b"kk", b""]}, [0, 2, 0]),
+        ({"keys": [b"kk"] * 3}, [2, 2, 2]),
+        ({"ids": [None, "é", "abc"]}, [0, 2, 3]),
+        ({"ids": ["é"] * 3}, [2, 2, 2]),
+        ({"parents": ["p", None, "é"]}, [1, 0, 2]),
+        ({"producers": ["m", "me", None]}, [1, 2, 0]),
+        ({"headers": [{}, {"h": "é"}, {"a": "", "b": "c"}]}, [0, 8 + 3, 2 * 8 + 3]),
+        ({"headers": [{"h": "é"}] * 3}, [8 + 3] * 3),
+        ({"keys": [None, b"k", None], "ids": ["é"] * 3}, [2, 3, 2]),
+        (
+            {"priorities": [1, 2, 3], "expires": [0, 5, 9], "not_before": [1] * 3},
+            [0] * 3,
+        ),
+    ],
+)
+def test_bytes_of_each_event_are_those_of_what_it_may_have_much_of(
+    given: dict[str, list[Any]], more: list[int]
+) -> None:
+    columns = Columns([b"", b"abc", bytes(5000)], 1)
+    for name, column in given.items():
+        setattr(columns, name, column)
+
+    assert columns.row_bytes() == [*map(add, [0, 3, 5000], more)]
+    assert sum(columns.row_bytes()) <= columns.check()
 
 
 def test_bytes_of_a_frame_with_gaps_are_those_of_the_table() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import accumulate
 from random import Random
 
 import pytest
@@ -133,3 +134,41 @@ def test_frames_of_single_events_become_large(kind: str, size: int) -> None:
 
     assert all(frame.size > GATHERED_BYTES / 3 for frame in frames[:-1])
     assert all(frame.size < 1.1 * GATHERED_BYTES for frame in frames)
+
+
+@pytest.mark.parametrize(
+    ("counts", "frames"),
+    [
+        ([63, 63], [[63, 63]]),
+        ([64, 63], [[64], [63]]),
+        ([1, 64], [[1], [64]]),
+        ([1, 1, 64, 1], [[1, 1], [64], [1]]),
+    ],
+)
+def test_frames_with_another_line_of_ids_join_while_few_ids_are_written_out(
+    counts: list[int], frames: list[list[int]]
+) -> None:
+    topic = Topic(Random(1))
+    parts: list[TailPart] = []
+    for base, count in zip(accumulate(counts, initial=0), counts, strict=False):
+        columns = Columns([b"x"] * count, NOW_MS)
+        columns.check()
+        parts.append(topic.earlier(columns, base))
+
+    assert [[one.events for one in of] for _, of in gathered("t", parts)] == frames
+
+
+@pytest.mark.parametrize(("count", "joins"), [(63, True), (64, False), (200, False)])
+def test_frames_of_publishers_with_several_times_are_let_alone_if_they_have_many(
+    count: int, joins: bool
+) -> None:
+    """Their ids count from the base, so they would have to be written out."""
+    parts: list[TailPart] = []
+    for base in (0, count, 2 * count):
+        columns = Columns([b"x"] * count, [NOW_MS + at for at in range(count)])
+        parts.append(TailFrame.of(frame_of(columns, base, bytes(16))))
+
+    found = list(gathered("t", parts))
+
+    assert events(frame for frame, _ in found) == events(parts)
+    assert [of for _, of in found] == ([parts] if joins else [[one] for one in parts])

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from penstock.errors import DiskFull
 from penstock.log import Columns, Log, LogOptions, Reader, TopicOptions, core, flusher
 from penstock.log.layout import segment_file
 from penstock.log.scrub import SEGMENT_BYTES
@@ -225,6 +226,39 @@ def test_checkpoint_waits_until_few_topics_do_but_not_for_ever(
 
     assert checkpoints_of(tmp_path) == 2  # overdue: all are written out at once
     assert not log.flusher.crowded
+    log.close()
+
+
+def test_write_out_that_failed_is_not_begun_anew_as_many_topics_wait(
+    tmp_path: Path, few: int
+) -> None:
+    options = LogOptions(checkpoint_bytes=100_000, write_out_bytes=1 << 20)
+    files = FaultyFiles()
+    log = Log.open(tmp_path, options, files=files)
+    made(log, 200)
+    files.fail("create", "/topics/", times=1 << 30)
+    while files.count("create", "/topics/") == 0:
+        log.append(name_of(1), Columns([bytes(5000)]))
+        log.commit()
+    tried = files.count("create", "/topics/")
+    for _ in range(10):
+        log.append(name_of(1), Columns([b"a"]))
+        log.commit()
+    state = log.flusher.error, log.flusher.crowded
+
+    assert (type(state[0]), state[1]) == (DiskFull, True)
+    assert tried == files.count("create", "/topics/") <= few
+    assert log.begin_store() is None
+
+    files.heal()
+    log.append(name_of(1), Columns([bytes(300_000)]))
+    log.commit()
+    log.append(name_of(1), Columns([b"c"]))
+    log.commit()
+
+    assert log.flusher.error is None
+    assert not log.flusher.crowded
+    assert payloads(log, name_of(7)) == [b"%-100d" % 7]
     log.close()
 
 

@@ -350,6 +350,23 @@ def test_retired_files_are_used_again_and_their_old_groups_are_not_seen(
     assert scanned(disk, layout, 3 * GROUP_BYTES) == [4, 5, 6, 7]
 
 
+def test_a_retired_file_that_is_longer_than_new_ones_is_used_again(
+    writer: FileJournal, disk: FaultyFiles, layout: Layout
+) -> None:
+    large = [JournalEntry(256, 0, bytes(size)) for size in (2048, 4096)]
+    write(writer, 1)
+    writer.append(2, large[:1], 0, sync=True)
+    start = writer.position
+    write(writer, 3)
+    writer.retire(start)
+
+    writer.append(4, large[1:], 0, sync=True)
+
+    assert scanned(disk, layout, start) == [3, 4]
+    # The large one is the file that begins last now, the other is a spare.
+    assert names(layout) == [0, start, start + GROUP_BYTES]
+
+
 def test_old_content_of_a_recycled_file_is_no_torn_tail(
     writer: FileJournal, disk: FaultyFiles, layout: Layout
 ) -> None:
