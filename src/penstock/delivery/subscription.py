@@ -344,7 +344,7 @@ class Subscription:
                 missed += 1
                 continue
             taken.append(portion)
-            room -= len(portion.page.payloads[portion.lo])
+            room -= max(portion.size, len(portion.page.payloads[portion.lo]))
         return taken
 
     def let_due(self, offset: int, priority: int) -> bool:
