@@ -42,6 +42,8 @@ StoreStep = WriteOut | TakeCheckpoint | Erase
 # ms of the file system, and some 10 us of the owner's thread. A commit that
 # comes meanwhile waits for no more than that in the file system's own journal.
 MAX_TOPICS = 256
+# If one of so many files of a write-out was new, those of the next may be, too.
+NEW_OF = 16
 # Writes whose frames stay in memory for readers: each takes some 1.5 KiB besides, with
 # what its topic gives back when it is quiet.
 MAX_CACHED = 5_000
@@ -59,6 +61,8 @@ class Flusher:
         self._waiting: dict[int, TopicLog] = {}
         self._cached: deque[tuple[TopicLog, int]] = deque()
         self._cached_bytes = 0
+        self._made = MAX_TOPICS
+        """New files of the last write-out; before the first, nobody knows."""
         self._work: StoreStep | None = None
         self.catalog = catalog
         self.dirty = Dirty()
@@ -186,8 +190,11 @@ class Flusher:
 
     @property
     def crowded(self) -> bool:
-        """Whether more topics wait than are written out at once."""
-        return len(self._waiting) > MAX_TOPICS
+        """Whether many topics wait, of which many may have no file yet.
+
+        Those that have one cost little, and wait again with their next events.
+        """
+        return len(self._waiting) > MAX_TOPICS and self._made * NEW_OF >= MAX_TOPICS
 
     def begin_write_out(
         self,
@@ -302,6 +309,7 @@ class Flusher:
     def _finish_writing(self, work: WriteOut | TakeCheckpoint) -> None:
         write_out = work if isinstance(work, WriteOut) else work.write_out
         synced = isinstance(work, TakeCheckpoint) and work.synced
+        self._made = sum([write.new for write in write_out.writes])
         for write in write_out.writes:
             if write.done:
                 self._finish_write(write, synced=synced)

@@ -73,7 +73,8 @@ class Intake:
             return Appended(topic.name, base, count, group.number, frame.header.id_base)
         open_frame = group.open_frames.get(topic.id)
         if open_frame is None and is_small(events):
-            group.share([topic] * count, events, events.row_bytes(), self._low_id)
+            sizes = events.row_bytes() if count > 1 else [events.size]
+            group.share([topic] * count, events, sizes, self._low_id)
         else:
             if open_frame is None or open_frame.size + events.size > MAX_BATCH_BYTES:
                 open_frame = group.open(topic, base, self._low_id(topic) + base)

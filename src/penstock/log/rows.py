@@ -28,6 +28,7 @@ import struct
 from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import accumulate, chain
 from typing import cast
 
 from crc32c import crc32c
@@ -158,15 +159,21 @@ class Rows:
 
 
 class RowEvents:
-    """Events as they came, and the place in the table of each event's topic."""
+    """Events of several topics, and the place in the table of each event's topic.
 
-    __slots__ = ("_given", "_rows", "columns", "places")
+    As they came at first. Once somebody asks for those of one topic, the events of each
+    topic lie side by side: most are asked for when all of them are written out.
+    """
+
+    __slots__ = ("_given", "_lie", "columns", "places")
 
     def __init__(self, columns: Columns, places: list[int]) -> None:
         self.columns = columns
+        """As they came."""
         self.places = places
         self._given: tuple[str, ...] | None = None
-        self._rows: list[list[int]] | None = None
+        self._lie: tuple[Columns, list[int]] | None = None
+        """Those of each topic side by side, and where they begin; read by threads."""
 
     def latest(self) -> list[int]:
         """The latest timestamp of each topic."""
@@ -192,21 +199,26 @@ class RowEvents:
             self._given = (*self.columns.given(),)
         return self._given
 
-    def rows(self, place: int) -> list[int]:
-        """Where the events of one topic are, when no more come."""
-        if self._rows is None:
-            rows: list[list[int]] = [[] for _ in range(max(self.places) + 1)]
-            for row, at in enumerate(self.places):
-                rows[at].append(row)
-            self._rows = rows
-        return self._rows[place]
+    def by_topic(self) -> tuple[Columns, list[int]]:
+        """The events of each topic side by side, and at its place where they begin;
+        when no more come."""
+        if self._lie is None:
+            places, columns = self.places, self.columns
+            counts = Counter(places)
+            begins = [0, *accumulate(counts[at] for at in range(max(counts) + 1))]
+            if len(counts) > 1:
+                columns = columns.pick(
+                    sorted(range(len(places)), key=places.__getitem__)
+                )
+            self._lie = columns, begins
+        return self._lie
 
     def of(self, place: int) -> Columns:
         """The events of one topic, when no more come."""
-        rows = self.rows(place)
-        if len(rows) == len(self.places):
-            return self.columns
-        return self.columns.pick(rows)
+        columns, begins = self.by_topic()
+        if len(begins) == 2:
+            return columns
+        return columns.part(begins[place], begins[place + 1])
 
 
 class RowsPart:
@@ -250,12 +262,10 @@ class RowsPart:
         """The events; not to be changed."""
         return self._rows.of(self._place)
 
-    def add_to(self, columns: Columns) -> None:
-        """Append the events to others, with the same optional columns."""
-        rows, mine = self._rows.rows(self._place), self._rows.columns
-        for name in (*_ALWAYS, *self._rows.given):
-            column = getattr(mine, name)
-            getattr(columns, name).extend(map(column.__getitem__, rows))
+    def place(self) -> tuple[Columns, int, int]:
+        """Columns in which the events are, with others, and from where to where."""
+        columns, begins = self._rows.by_topic()
+        return columns, begins[self._place], begins[self._place + 1]
 
     @property
     def given(self) -> tuple[str, ...]:
@@ -313,14 +323,14 @@ class OwnPart:
 def joined(parts: Sequence[RowsPart]) -> Columns:
     """The events of neighbours, as columns of their own."""
     columns, given = Columns(), parts[0].given
-    if any(part.given != given for part in parts):
+    if any([part.given != given for part in parts]):
         for part in parts:
             columns.extend(part.columns())
         return columns
-    for name in given:
-        setattr(columns, name, [])
-    for part in parts:
-        part.add_to(columns)
+    places = [part.place() for part in parts]
+    for name in (*_ALWAYS, *given):
+        lists = [getattr(mine, name)[lo:hi] for mine, lo, hi in places]
+        setattr(columns, name, [*chain.from_iterable(lists)])
     return columns
 
 

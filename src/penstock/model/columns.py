@@ -10,7 +10,7 @@ from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, repeat
 from operator import add
-from typing import Any, TypedDict, TypeVar, Unpack
+from typing import Any, TypedDict, TypeVar, Unpack, cast
 
 from penstock.errors import InvalidBatch
 from penstock.model.event import FIELDS, OPTIONAL, SETTABLE, TIMES, Event, Field
@@ -209,13 +209,11 @@ class Columns:
         """About how many bytes each event has."""
         rows = [*map(len, self.payloads)]
         for name, column in self.given().items():
-            weight_of = _WEIGHTS.get(_FIELD_OF[name].kind)
-            if weight_of is None:
-                continue
-            once = distinct(column)
-            weights = map(weight_of, once)
-            every = repeat(next(weights)) if len(once) == 1 else weights
-            rows = [*map(add, rows, every)]
+            weigh = _WEIGHTS.get(_FIELD_OF[name].kind)
+            if weigh is not None:
+                once = weigh(distinct(column))
+                more = once if len(once) == len(rows) else repeat(once[0])
+                rows = [*map(add, rows, more)]
         return rows
 
     def distinct_timestamps(self) -> list[int]:
@@ -323,13 +321,26 @@ _CHECKS: dict[str, tuple[str, str, Callable[[list[Any]], int]]] = {
 }
 
 
-def _weight_of_map(headers: Headers) -> int:
-    return _bytes_of_maps([headers])
+# The bytes of each value, of the kinds of which it may be many.
 
 
-# What one value has in bytes, of the kinds of which it may be many.
-_WEIGHTS: dict[str, Callable[[Any], int]] = {  # Any: the values of whichever field
-    "bytes": lambda value: len(value or b""),
-    "text": lambda value: len((value or "").encode()),
-    "map": _weight_of_map,
+def _each_binary(values: Sequence[bytes | None]) -> list[int]:
+    return [0 if value is None else len(value) for value in values]
+
+
+def _each_text(texts: Sequence[str | None]) -> list[int]:
+    if None not in texts and "".join(cast("Sequence[str]", texts)).isascii():
+        return [*map(len, cast("Sequence[str]", texts))]
+    return [0 if text is None else len(text.encode()) for text in texts]
+
+
+def _each_map(headers: Sequence[Headers]) -> list[int]:
+    return [_bytes_of_maps([header]) for header in headers]
+
+
+_WEIGHTS: dict[str, Callable[[Sequence[Any]], list[int]]] = {
+    # Any: the values of whichever field.
+    "bytes": _each_binary,
+    "text": _each_text,
+    "map": _each_map,
 }

@@ -381,3 +381,24 @@ def quiet(directory: Path) -> Log:
         log.create_topic("t")
         log.append("t", Columns([b"0", b"1"]))
     return Log.open(directory, OPTIONS)
+
+
+def test_busy_topics_that_have_files_do_not_put_off_a_checkpoint(
+    tmp_path: Path, few: int
+) -> None:
+    options = LogOptions(checkpoint_bytes=100_000, write_out_bytes=1 << 20)
+    files = FaultyFiles()
+    log = Log.open(tmp_path, options, files=files)
+    names = [name_of(number) for number in range(4 * few)]
+    made(log, len(names))
+    log.checkpoint()
+    written = files.count("write", ".seg")
+    events = Columns([b"e"] * len(names))
+    begun = log.position
+    while log.position < begun + 300_000:
+        log.append_rows(names, events)
+        log.commit()
+
+    # By three checkpoints at most, each with what came since the one before.
+    assert files.count("write", ".seg") - written <= 3 * len(names)
+    log.close()
