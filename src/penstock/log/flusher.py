@@ -42,8 +42,6 @@ StoreStep = WriteOut | TakeCheckpoint | Erase
 # ms of the file system, and some 10 us of the owner's thread. A commit that
 # comes meanwhile waits for no more than that in the file system's own journal.
 MAX_TOPICS = 256
-# If one of so many files of a write-out was new, those of the next may be, too.
-NEW_OF = 16
 # Writes whose frames stay in memory for readers: each takes some 1.5 KiB besides, with
 # what its topic gives back when it is quiet.
 MAX_CACHED = 5_000
@@ -61,8 +59,8 @@ class Flusher:
         self._waiting: dict[int, TopicLog] = {}
         self._cached: deque[tuple[TopicLog, int]] = deque()
         self._cached_bytes = 0
-        self._made = MAX_TOPICS
-        """New files of the last write-out; before the first, nobody knows."""
+        self._unmade: set[int] = set()
+        """Those of them that have no file yet."""
         self._work: StoreStep | None = None
         self.catalog = catalog
         self.dirty = Dirty()
@@ -122,7 +120,10 @@ class Flusher:
         for topic, part in parts:
             topic.tail.append(part)
             topic.end_offset = part.end_offset
-            waiting[topic.id] = topic
+            if topic.id not in waiting:
+                waiting[topic.id] = topic
+                if not topic.segment_count:
+                    self._unmade.add(topic.id)
             size += part.size
         self.unwritten_bytes += size
 
@@ -132,6 +133,7 @@ class Flusher:
         self._cached_bytes -= written
         self.unwritten_bytes -= unwritten
         self._waiting.pop(topic.id, None)
+        self._unmade.discard(topic.id)
         self._rolling.pop(topic.id, None)
         self._cached = deque(one for one in self._cached if one[0] is not topic)
 
@@ -190,11 +192,11 @@ class Flusher:
 
     @property
     def crowded(self) -> bool:
-        """Whether many topics wait, of which many may have no file yet.
+        """Whether more topics without a file wait than are written out at once.
 
         Those that have one cost little, and wait again with their next events.
         """
-        return len(self._waiting) > MAX_TOPICS and self._made * NEW_OF >= MAX_TOPICS
+        return len(self._unmade) > MAX_TOPICS
 
     def begin_write_out(
         self,
@@ -309,7 +311,6 @@ class Flusher:
     def _finish_writing(self, work: WriteOut | TakeCheckpoint) -> None:
         write_out = work if isinstance(work, WriteOut) else work.write_out
         synced = isinstance(work, TakeCheckpoint) and work.synced
-        self._made = sum([write.new for write in write_out.writes])
         for write in write_out.writes:
             if write.done:
                 self._finish_write(write, synced=synced)
@@ -338,6 +339,7 @@ class Flusher:
         self.unwritten_bytes -= sum(part.size for part in write.parts)
         self._cached.append((topic, len(write.frames)))
         self._cached_bytes += sum(frame.size for frame in write.frames)
+        self._unmade.discard(topic.id)
         waited = self._waiting.pop(topic.id, None)
         if waited is not None and not topic.tail.all_written:
             self._waiting[topic.id] = waited  # others have waited for longer by now

@@ -36,10 +36,12 @@ def gathered(
     topic: str, parts: Iterable[P], max_bytes: int = GATHERED_BYTES
 ) -> Iterator[tuple[TailFrame, list[P]]]:
     """The frames to be written, and the parts that each was made of, in their order."""
-    parts = list(parts)
-    if (whole := _line_of_all(parts, max_bytes)) is not None:
-        yield _joined(topic, parts, whole), parts
-        return
+    # What is in a segment comes one by one, and is not to be in memory as a whole.
+    if isinstance(parts, list):
+        whole = _line_of_all(parts, max_bytes)
+        if whole is not None:
+            yield _joined(topic, parts, whole), parts
+            return
     for run, line in runs(parts, max_bytes):
         yield _joined(topic, run, line), run
 
@@ -53,7 +55,7 @@ def _line_of_all(parts: Sequence[TailPart], max_bytes: int) -> int | None:
     lines = {part.low_id - part.base_offset for part in rows}
     if len(lines) > 1 or sum([part.size for part in rows]) > max_bytes:
         return None
-    if max([part.events for part in rows]) >= SMALL_EVENTS:
+    if not all([is_small(part) for part in rows]):
         return None
     ends = [part.end_offset for part in rows]
     if [part.base_offset for part in rows[1:]] != ends[:-1]:

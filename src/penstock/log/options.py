@@ -84,7 +84,7 @@ class LogOptions:
     group_bytes: a commit is due when this much waits; twice as much is refused.
     write_out_bytes: confirmed events kept in memory before they go to segments.
     tail_cache_bytes: recent events kept in memory for readers after that.
-    direct_write_bytes: what a topic is written at once goes past the page cache if it
+    direct_write_bytes: what a segment gets in one write goes past the page cache if it
         is as much as this; None: never.
     start_check_bytes: newest part of the segments verified on start; each counts for
         64 KiB at least.

@@ -35,7 +35,7 @@ LOG_HELP = {
     ),
     "log.tail_cache_bytes": "recent events kept in memory for readers after that",
     "log.direct_write_bytes": (
-        "what a topic is written at once goes past the page cache if it is as much "
+        "what a segment gets in one write goes past the page cache if it is as much "
         "as this; `off`: never"
     ),
     "log.start_check_bytes": "part of the segments verified on start",

@@ -402,3 +402,26 @@ def test_busy_topics_that_have_files_do_not_put_off_a_checkpoint(
     # By three checkpoints at most, each with what came since the one before.
     assert files.count("write", ".seg") - written <= 3 * len(names)
     log.close()
+
+
+def test_new_topics_behind_a_quiet_write_out_are_not_made_in_one_piece(
+    tmp_path: Path, few: int
+) -> None:
+    log = Log.open(tmp_path, LogOptions(write_out_bytes=1 << 20))
+    made(log, 200)
+    log.checkpoint()
+    names = [name_of(number) for number in range(200)]
+    log.append_rows(names, Columns([b"e"] * 200))
+    log.commit()
+    crowded = [log.flusher.crowded]
+    log.checkpoint()  # which makes no file
+    for number in range(few + 1):
+        log.create_topic(f"new {number}")
+        log.append(f"new {number}", Columns([b"e"]))
+        log.commit()
+        crowded.append(log.flusher.crowded)
+
+    assert crowded == [False] * (few + 1) + [True]
+    log.checkpoint()
+    assert not log.flusher.crowded
+    log.close()
