@@ -16,6 +16,7 @@ from penstock.log import TopicOptions
 from penstock.model.policy import Policy
 from penstock.testing import CrashDisk, PowerCut
 from tests.properties.broker_json_peers import ConsumerPeer, PublisherPeer
+from tests.properties.broker_model import Message
 from tests.properties.broker_native_peer import NativePeer
 from tests.properties.broker_peers import LinePeer, Peer
 from tests.properties.broker_recovery import Recovery
@@ -213,9 +214,8 @@ class Simulation(Recovery):
 
     def tick(self) -> None:
         oldest_ms = (self.now_s - self.broker.options.pending_ttl_s) * 1000
-        due = [one for one in self.world.pending().values() if one.at_ms < oldest_ms]
         # Before anything else: the power may go in the middle.
-        self.expired.update(one.payload for one in due)
+        self.expired.update(one.payload for one in self._late(oldest_ms))
         self.broker.tick(self.now_s)
         for sub in list(self.world.subs.values()):
             before = len(sub.settled)
@@ -227,12 +227,18 @@ class Simulation(Recovery):
                 if isinstance(holder, ConsumerPeer):
                     holder.expect_pubrel(sub, offset)
             self.follow(sub, follows)
-        for message in due:
+        # Not those of before: a commit may have failed that had given up some.
+        for message in self._late(oldest_ms):
             stays = self.broker.pending.get(message.id) is not None
             refused = self.sick or self.commit is not None or self.work is not None
             if not (stays and refused):
                 message.ended = self._given_up_in(message.id)
                 self.met["pending expired"] += 1
+
+    def _late(self, oldest_ms: float) -> list[Message]:
+        """Pending messages that are given up now."""
+        pending = self.world.pending().values()
+        return [one for one in pending if one.at_ms < oldest_ms]
 
     def _given_up_in(self, msg_id: int) -> int:
         """The group of it, which keeping a letter may have closed already."""

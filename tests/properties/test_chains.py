@@ -5,7 +5,7 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from penstock.chains import ChainQuestion
@@ -16,6 +16,7 @@ DIRECTIONS: tuple[Direction, ...] = ("both", "up", "down")
 
 
 @given(st.integers(0, 1 << 32), st.integers(5, 40))
+@example(seed=2475, steps=20)  # batches were gathered that had rows of their own
 def test_an_answer_is_that_of_a_scan_whatever_happened(seed: int, steps: int) -> None:
     with tempfile.TemporaryDirectory() as folder:
         forest = Forest(Path(folder), seed)

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.errors import RemoteProtocolError
+from penstock.model.event import TIMES
 from penstock.wire import jsonq
 from penstock.wire.json_text import one_line, one_line_each, why_not_json
 from penstock.wire.line import (
@@ -84,7 +85,7 @@ def test_an_event_line_published_again_is_the_same_event(
 
 @given(st.dictionaries(texts, values))
 def test_other_fields_come_back_as_they_were(fields: dict[str, bytes]) -> None:
-    for name in ("id", "msg", "topic", "priority"):
+    for name in ("id", "msg", "topic", "priority", *(one.name for one in TIMES)):
         fields.pop(name, None)
     text = msgspec.json.encode({name: msgspec.Raw(fields[name]) for name in fields})
 

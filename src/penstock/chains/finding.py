@@ -114,8 +114,12 @@ class Finder:
             return
         for row in self._rows("batches", batch_key(value)):
             hit = None if row is None else self._generated(*row, text, value)
-            wanted = hit is not None and hit.id == text and hit.place not in seen
-            yield hit if wanted else None
+            # Batches that were gathered have rows of before, which lead to the same.
+            if hit is None or hit.id != text or hit.place in seen:
+                yield None
+                continue
+            seen.add(hit.place)
+            yield hit
 
     def _generated(
         self, topic: StoredTopic, base: int, text: str, value: int
