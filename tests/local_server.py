@@ -45,6 +45,8 @@ class LocalServer:
         self._selector = selectors.DefaultSelector()
         self._selector.register(self._listener, selectors.EVENT_READ)
         self._selector.register(self._waker, selectors.EVENT_READ)
+        self.between = threading.Lock()
+        """Held through each turn: a test that has it may use the broker itself."""
         self._thread = threading.Thread(target=self._run)
         self._thread.start()
 
@@ -56,15 +58,17 @@ class LocalServer:
 
     def _run(self) -> None:
         while True:
-            for key, _ in self._selector.select():
-                if key.fileobj is self._waker:
-                    self._close()
-                    return
-                if key.fileobj is self._listener:
-                    self._accept()
-                else:
-                    self._read(key.data)
-            self._pump()
+            ready = self._selector.select()
+            with self.between:
+                for key, _ in ready:
+                    if key.fileobj is self._waker:
+                        self._close()
+                        return
+                    if key.fileobj is self._listener:
+                        self._accept()
+                    else:
+                        self._read(key.data)
+                self._pump()
 
     def _accept(self) -> None:
         sock, _ = self._listener.accept()

@@ -138,7 +138,8 @@ def test_the_test_is_written_to_a_file_once(run: DeskRun, tmp_path: Path) -> Non
 
 
 def test_raw_input_makes_no_test(run: DeskRun) -> None:
-    run.server._broker.dead_letter(gateway="json", reason="no JSON", raw=b"x")
+    with run.server.between:
+        run.server._broker.dead_letter(gateway="json", reason="no JSON", raw=b"x")
     run.client.publish("t", b"so that it is committed")
 
     said = run.refused("dead-letters", "export-test", "0")

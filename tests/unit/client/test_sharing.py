@@ -100,9 +100,10 @@ def stored(server: LocalServer, topic: str = "t") -> list[bytes]:
 
 def integers(server: LocalServer) -> None:
     """Let the topic take integers only."""
-    server._broker.create_topic("t")
     schema = {"type": "integer"}
-    server._broker.registry.register("t", schema, type_="", at_ms=0, by="")
+    with server.between:
+        server._broker.create_topic("t")
+        server._broker.registry.register("t", schema, type_="", at_ms=0, by="")
 
 
 def test_calls_of_one_turn_are_one_message_a_topic(
