@@ -435,11 +435,11 @@ class LogCore:
         return {kind: owner.snapshot() for kind, owner in self._owners.items()}
 
     def _checkpoint_due(self) -> bool:
-        """Whether one comes now: it writes out all topics that wait, so there should
-        be few, unless it is overdue."""
+        """Whether one comes now: it writes out and syncs all topics that wait, so
+        there should be few, unless it is overdue."""
         due = self._behind >= self.options.checkpoint_bytes
         self._thins_out = due and not (self._is_overdue or self.checkpoint_wanted)
-        if self._thins_out and self.flusher.crowded:
+        if self._thins_out and self.flusher.busy:
             return False
         due = due or self.checkpoint_wanted
         return due and self.flusher.nothing_to_erase()

@@ -198,6 +198,11 @@ class Flusher:
         """
         return len(self._unmade) > MAX_TOPICS
 
+    @property
+    def busy(self) -> bool:
+        """Whether more topics wait than are written out at once."""
+        return len(self._waiting) > MAX_TOPICS
+
     def begin_write_out(
         self,
         now_ms: int,

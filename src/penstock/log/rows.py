@@ -119,7 +119,7 @@ class Rows:
     def close(self) -> None:
         """No more come."""
         counts = self.counts = [*Counter(self._events.places).values()]
-        latest, sizes = self._events.latest(), self._events.sizes(self._row_bytes)
+        latest, sizes = self._events.latest(), self._sizes(counts)
         rows = zip(self.topics, self._bases, counts, latest, self._low_ids, strict=True)
         self.parts = [
             (topic, RowsPart(self._events, place, size, base, count, stamp, low_id))
@@ -127,6 +127,13 @@ class Rows:
                 zip(sizes, rows, strict=True)
             )
         ]
+
+    def _sizes(self, counts: list[int]) -> list[int]:
+        """What the events of each topic take in memory, about."""
+        each = self._row_bytes[0]
+        if self._row_bytes.count(each) < len(self._row_bytes):
+            return self._events.sizes(self._row_bytes)
+        return [count * (each + EVENT_BYTES) for count in counts]
 
     def sizes(self) -> Iterator[tuple[TopicLog, int, int]]:
         """Topics, and how many events and about how many bytes each has."""

@@ -206,8 +206,14 @@ class Columns:
         return size
 
     def row_bytes(self) -> list[int]:
-        """About how many bytes each event has."""
+        """About how many bytes each event has.
+
+        Alike ones that were checked count for the same: it is a hot path.
+        """
         rows = [*map(len, self.payloads)]
+        alike = max(rows) <= 2 * min(rows) + _ROW_BYTES
+        if alike and self.size and self.keys is None and self.headers is None:
+            return [self.size // len(rows)] * len(rows)
         for name, column in self.given().items():
             weigh = _WEIGHTS.get(_FIELD_OF[name].kind)
             if weigh is not None:
