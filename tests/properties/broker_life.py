@@ -77,6 +77,8 @@ class Life:
         self.attempted: dict[str, set[bytes]] = {}
         self.received: dict[int, Message] = {}
         self.expired: set[bytes] = set()
+        self.ticks = False
+        """Whether the broker has begun what time brings, and was not done."""
         self.confirmed: dict[str, dict[int, bytes]] = {}
         self.answered: dict[Key, set[int]] = {}
         self.observed: dict[Key, set[int]] = {}

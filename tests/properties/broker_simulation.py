@@ -216,7 +216,9 @@ class Simulation(Recovery):
         oldest_ms = (self.now_s - self.broker.options.pending_ttl_s) * 1000
         # Before anything else: the power may go in the middle.
         self.expired.update(one.payload for one in self._late(oldest_ms))
+        self.ticks = True
         self.broker.tick(self.now_s)
+        self.ticks = False
         for sub in list(self.world.subs.values()):
             before = len(sub.settled)
             again, follows = sub.expire(self.now_s)
