@@ -51,9 +51,10 @@ GROUP_BYTES = 1 << 20
 CONTENDED_S = 5.0
 DUPLICATE_KEY = 11000
 TOO_DEEP = 15
-# Codes of errors that pass by: a primary steps down, a server stops or starts.
+# Codes of errors that pass by: a primary steps down, a server stops or starts, and one
+# that was killed knows nothing of the cursors of before.
 AGAIN = frozenset(
-    {6, 7, 50, 89, 91, 112, 189, 262, 9001, 10107, 11600, 11602, 13435, 13436}
+    {6, 7, 43, 50, 89, 91, 112, 189, 262, 9001, 10107, 11600, 11602, 13435, 13436}
 )
 SETTLED = ReadConcern("majority")
 

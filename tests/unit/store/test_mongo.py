@@ -9,7 +9,7 @@ import pymongo
 import pytest
 
 from penstock.errors import BadDocument, StoreRefused
-from penstock.store import mongobulk
+from penstock.store import mongo, mongobulk
 from penstock.store.mongo import MongoStore
 from penstock.store.mongodocs import with_numbers_that_fit
 
@@ -109,6 +109,25 @@ def test_document_that_was_written_meanwhile_is_not_overwritten(
 
     assert store.upsert("tweets", [("a", 5, b'{"n": 5}')]) == 0
     assert list(store.read("tweets")) == [("a", 9, {})]
+
+
+def test_cursor_that_a_killed_server_knew_is_asked_for_again(
+    store: MongoStore, other: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls = []
+
+    def write(*given: Any) -> int:
+        calls.append(given)
+        if len(calls) == 1:
+            raise pymongo.errors.CursorNotFound("cursor id 1 not found", 43)
+        return mongobulk.write(*given)
+
+    monkeypatch.setattr(mongo, "write", write)
+
+    store.upsert("tweets", [("a", 1, b"{}")])
+
+    assert len(calls) == 2
+    assert other["tweets"].count_documents({}) == 1
 
 
 def test_document_that_is_too_large_as_bson_is_named(store: MongoStore) -> None:
